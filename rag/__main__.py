@@ -1,0 +1,234 @@
+"""The command line: serve, worker, ingest, ask, search, doctor."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import logging
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+from rag.errors import DocumentAlreadyStored, RagError, SettingsError
+from rag.settings import Settings, load_settings
+
+log = logging.getLogger("rag.start")
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    progress = logging.StreamHandler(sys.stdout)
+    progress.setFormatter(logging.Formatter("• %(message)s"))
+    log.addHandler(progress)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    parser = argparse.ArgumentParser(prog="python -m rag", description="HR Assistant: answers from your documents.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("serve", help="start the application").set_defaults(run=serve)
+    commands.add_parser("worker", help="only process documents, beside a running application").set_defaults(run=worker)
+    commands.add_parser("doctor", help="say what is configured, what is missing and what it would add").set_defaults(
+        run=doctor
+    )
+    ingest_parser = commands.add_parser("ingest", help="process a PDF or a folder of PDFs")
+    ingest_parser.add_argument("path", type=Path)
+    ingest_parser.add_argument("--tenant", default="")
+    ingest_parser.add_argument("--collection", default=None)
+    ingest_parser.add_argument("--chunking", choices=["smart", "fixed", "semantic"], default="smart")
+    ingest_parser.set_defaults(run=ingest)
+    for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("question")
+        command.add_argument("--tenant", default="")
+        command.add_argument("--collection", default=None)
+        command.set_defaults(run=search if name == "search" else ask)
+    arguments = parser.parse_args()
+    try:
+        return int(arguments.run(arguments, load_settings()))
+    except RagError as exc:
+        print(exc.message, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def serve(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Set everything up in sight of its reader, then serve until Ctrl-C."""
+    started = time.monotonic()
+    _require_free_port(settings)
+    os.chdir(Path(__file__).resolve().parent.parent)
+
+    import uvicorn
+
+    from rag.samples.load import prepare_tenant
+    from rag.services import services
+
+    parts = services()
+    try:
+        prepare_tenant(parts)
+        link = parts.accounts.first_admin_link()
+        from app import app
+    except BaseException:
+        parts.close()
+        raise
+    address = settings.public_url or f"http://{_shown(settings.address)}:{settings.port}"
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                log.info("Ready in %.1f s at %s", time.monotonic() - started, address)
+                if link:
+                    print(f"\n  This link creates the first administrator, once:\n\n  {address}/welcome?token={link}\n")
+                print("  Ctrl-C stops everything.", flush=True)
+
+    config = uvicorn.Config(
+        app,
+        host=settings.address,
+        port=settings.port,
+        log_level="warning",
+        timeout_graceful_shutdown=3,
+        ws_max_size=settings.maximum_upload_bytes,
+        server_header=False,
+    )
+    try:
+        Server(config).run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        parts.close()
+        log.info("Stopped")
+    return 0
+
+
+def worker(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.services import connect_services
+
+    parts = connect_services(settings)
+    parts.queue.start_worker()
+    log.info("Processing documents. Ctrl-C stops; what is under way goes on at the next start.")
+    try:
+        while True:
+            time.sleep(3600)
+    finally:
+        parts.close()
+
+
+def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.health import check_rag_health
+    from rag.services import connect_services
+
+    parts = connect_services(settings)
+    try:
+        report = check_rag_health(parts)
+    finally:
+        parts.close()
+    marks = {"ok": "ok     ", "missing": "missing", "warning": "note   ", "failed": "FAILED "}
+    for check in report.checks:
+        print(f"{marks[check.state]}  {check.name}: {check.sentence}")
+    print("\nThe product works." if report.ok else "\nThe product does not work until what FAILED is mended.")
+    return 0 if report.ok else 1
+
+
+def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.public import process_document
+    from rag.services import services
+
+    path: Path = arguments.path
+    if not path.exists():
+        raise SettingsError(f"There is no file or folder {path}.")
+    files = [path] if path.is_file() else sorted(path.rglob("*.pdf"))
+    if not files:
+        raise SettingsError(f"There is no PDF in {path}.")
+    failed = 0
+    try:
+        for number, file in enumerate(files, 1):
+            place = f"[{number}/{len(files)}] {file.name}"
+            try:
+                result = process_document(
+                    file=file,
+                    tenant_id=arguments.tenant or settings.tenant,
+                    chunking_method=arguments.chunking,
+                    collection=arguments.collection,
+                )
+            except DocumentAlreadyStored as exc:
+                print(f"{place}: {exc.message}")
+            except RagError as exc:
+                failed += 1
+                print(f"{place}: {exc.message}")
+            else:
+                cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
+                print(f"{place}: {result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}")
+    finally:
+        services().close()
+    return 1 if failed else 0
+
+
+def search(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.public import retrieve_context
+    from rag.services import services
+
+    try:
+        found = retrieve_context(
+            query=arguments.question, tenant_id=arguments.tenant or settings.tenant, collection=arguments.collection
+        )
+    finally:
+        services().close()
+    for citation in found.citations or found.nearest:
+        print(f"[{citation.number}] {citation.title}, page {citation.first_page}  ({citation.score:.3f})")
+        print(f"    {' '.join(citation.passage.split())[:200]}")
+    if not found.citations:
+        print("The documents do not answer this; above are the nearest passages.")
+    return 0
+
+
+def ask(arguments: argparse.Namespace, settings: Settings) -> int:
+    from threading import Event
+
+    from rag.answering.answer import DoneEvent, TextEvent
+    from rag.profiles import profile_by_name, with_overrides
+    from rag.public import _collection, _program
+    from rag.services import services
+    from rag.types import Question
+
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
+    try:
+        collection = _collection(tenant, arguments.collection)
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        for event in parts.answers.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
+            if isinstance(event, TextEvent):
+                print(event.text, end="", flush=True)
+            elif isinstance(event, DoneEvent):
+                print()
+                for citation in event.citations:
+                    print(f"[{citation.number}] {citation.title}, page {citation.first_page}")
+    finally:
+        parts.close()
+    return 0
+
+
+def _require_free_port(settings: Settings) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in settings.address else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.address, settings.port))
+        except OSError as exc:
+            if exc.errno == errno.EADDRINUSE:
+                raise SettingsError(
+                    f"Port {settings.port} is in use. Stop what uses it, or choose another: PORT=8502 make run"
+                ) from exc
+            raise SettingsError(
+                f"The address {settings.address}:{settings.port} cannot be used ({exc.strerror}). "
+                "Set RAG_ADDRESS and PORT to ones of this machine."
+            ) from exc
+
+
+def _shown(address: str) -> str:
+    return "localhost" if address in ("127.0.0.1", "0.0.0.0", "::") else address  # noqa: S104 - compared, not bound
+
+
+if __name__ == "__main__":
+    sys.exit(main())

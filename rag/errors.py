@@ -1,0 +1,207 @@
+"""Everything that can go wrong, as one tree.
+
+RagError
+├── SettingsError            a setting is missing or unusable
+├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
+├── NotAllowed               the person's role does not include this
+├── NotFound                 not there, or not this tenant's: the two look alike from outside
+├── InvalidInput             the caller's input cannot be used
+│   ├── QuestionEmpty
+│   ├── QuestionTooLong
+│   └── WeakPassword
+├── AccessError              signing in did not work
+│   ├── WrongPassword
+│   ├── TooManyAttempts
+│   └── LinkExpired
+├── DocumentError            a file cannot be processed
+│   ├── NotAPdf
+│   ├── FileEmpty
+│   ├── FileTooLarge
+│   ├── TooManyPages
+│   ├── PasswordNeeded
+│   ├── PasswordWrong
+│   ├── PdfDamaged
+│   ├── PdfHasNoPages
+│   ├── NoTextInPdf
+│   ├── ReadingTookTooLong
+│   └── DocumentAlreadyStored
+└── ProviderError            a model or reranker did not do its part
+    ├── ProviderKeyRejected
+    ├── ProviderQuotaExhausted
+    ├── ProviderUnavailable
+    ├── ProviderStreamCut
+    ├── ProviderRefused
+    └── ProviderAnswerInvalid
+
+The docstring of a class is the sentence its reader sees, unless the raiser knows a better one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class RagError(Exception):
+    """Something went wrong. Try again; if it happens again, tell your administrator."""
+
+    #: HTTP status for the API.
+    status: ClassVar[int] = 500
+
+    def __init__(self, message: str | None = None, **details: Any) -> None:
+        #: What a program needs to act on it, such as the id of the document that is already stored.
+        self.details = details
+        super().__init__(message or type(self).__doc__ or type(self).__name__)
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+    @property
+    def code(self) -> str:
+        """The class name in snake_case, stable for API callers."""
+        name = type(self).__name__
+        return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+class SettingsError(RagError):
+    """A setting cannot be used."""
+
+
+class DatabaseUnavailable(RagError):
+    """The database does not answer. Check that it runs and that DATABASE_URL is right."""
+
+    status = 503
+
+
+class NotAllowed(RagError):
+    """Your role does not include this. Ask an administrator."""
+
+    status = 403
+
+
+class NotFound(RagError):
+    """This does not exist, or no longer."""
+
+    status = 404
+
+
+class InvalidInput(RagError):
+    """This input cannot be used."""
+
+    status = 422
+
+
+class QuestionEmpty(InvalidInput):
+    """Please type a question."""
+
+
+class QuestionTooLong(InvalidInput):
+    """This question is too long. Shorten it to its point, at most 4,000 characters."""
+
+
+class WeakPassword(InvalidInput):
+    """Choose a password of at least 10 characters that is not easy to guess."""
+
+
+class AccessError(RagError):
+    """Signing in did not work."""
+
+    status = 401
+
+
+class WrongPassword(AccessError):
+    """The e-mail address or the password is not right."""
+
+
+class TooManyAttempts(AccessError):
+    """Too many wrong passwords. Wait a moment and try again."""
+
+    status = 429
+
+
+class LinkExpired(AccessError):
+    """This link has been used or has expired. Ask for a new one."""
+
+
+class DocumentError(RagError):
+    """This file cannot be processed."""
+
+    status = 422
+
+
+class NotAPdf(DocumentError):
+    """This file is not a PDF, whatever its name says. Export it as a PDF and upload that."""
+
+
+class FileEmpty(DocumentError):
+    """This file is empty. Check it on your computer and upload it again."""
+
+
+class FileTooLarge(DocumentError):
+    """This file is larger than the limit. Split it, or ask your administrator to raise the limit."""
+
+    status = 413
+
+
+class TooManyPages(DocumentError):
+    """This PDF has more pages than the limit. Split it and upload the parts."""
+
+
+class PasswordNeeded(DocumentError):
+    """This PDF is protected by a password. Enter it to go on; it is used once and not stored."""
+
+
+class PasswordWrong(PasswordNeeded):
+    """This password does not open the PDF. Try again; it is used once and not stored."""
+
+
+class PdfDamaged(DocumentError):
+    """This PDF is damaged and cannot be read. Export it again from its source and upload that."""
+
+
+class PdfHasNoPages(DocumentError):
+    """This PDF has no pages. Export it again from its source and upload that."""
+
+
+class NoTextInPdf(DocumentError):
+    """No page of this PDF holds text: it seems to be scanned. It needs text recognition (OCR) first."""
+
+
+class ReadingTookTooLong(DocumentError):
+    """Reading this PDF took too much time or memory and was ended. Export it again from its source."""
+
+
+class DocumentAlreadyStored(DocumentError):
+    """This document is already stored."""
+
+    status = 409
+
+
+class ProviderError(RagError):
+    """A provider of language models did not answer as expected. Try again in a moment."""
+
+    status = 502
+
+
+class ProviderKeyRejected(ProviderError):
+    """The provider rejected the API key. An administrator has to check it."""
+
+
+class ProviderQuotaExhausted(ProviderError):
+    """The provider's quota is used up or its rate limit reached. Try later, or raise the quota."""
+
+
+class ProviderUnavailable(ProviderError):
+    """The provider cannot be reached at the moment. Try again in a moment."""
+
+
+class ProviderStreamCut(ProviderError):
+    """The provider ended the answer before it was complete. What had arrived is kept."""
+
+
+class ProviderRefused(ProviderError):
+    """The provider declined to answer this question."""
+
+
+class ProviderAnswerInvalid(ProviderError):
+    """The provider sent an answer that cannot be read. Try again in a moment."""

@@ -1,0 +1,144 @@
+"""What is configured, what is missing and what each missing key would add: for `doctor`, `/api/health`, programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from rag.errors import RagError
+from rag.prices import retirement_notice
+from rag.profiles import HR
+from rag.services import Services, services
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing looked at. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
+
+    name: str
+    state: Literal["ok", "missing", "warning", "failed"]
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True when people can ask questions."""
+        return all(check.state != "failed" for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, "checks": [asdict(check) for check in self.checks]}
+
+
+def check_rag_health(parts: Services | None = None) -> Health:
+    """Look at the database, the providers and the documents. Makes no paid call and never raises `RagError`."""
+    try:
+        parts = parts or services()
+    except RagError as exc:
+        return Health(checks=(Check(name="Database", state="failed", sentence=exc.message),))
+    return Health(
+        checks=(
+            _database(parts),
+            _documents(parts),
+            _language_model(parts),
+            _embedder(parts),
+            _reranker(parts),
+            *_retirements(parts),
+            _worker(parts),
+        )
+    )
+
+
+def _database(parts: Services) -> Check:
+    kind = "your Postgres (DATABASE_URL)" if parts.settings.database_url else "the built-in Postgres"
+    try:
+        with parts.database.transaction(parts.settings.tenant) as connection:
+            row = connection.execute(
+                "SELECT current_setting('server_version'), "
+                "(SELECT extversion FROM pg_extension WHERE extname = 'vector'), current_user"
+            ).fetchone()
+    except RagError as exc:
+        return Check(name="Database", state="failed", sentence=exc.message)
+    assert row is not None  # noqa: S101
+    return Check(
+        name="Database",
+        state="ok",
+        sentence=f"{kind} {row[0]} with pgvector {row[1]}, used as {row[2]}, a role bound by row-level security.",
+    )
+
+
+def _documents(parts: Services) -> Check:
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        row = connection.execute(
+            "SELECT count(*) FILTER (WHERE status = 'completed'), coalesce(sum(chunk_count), 0), "
+            "count(*) FILTER (WHERE status IN ('failed', 'needs_ocr')) FROM documents"
+        ).fetchone()
+    assert row is not None  # noqa: S101
+    ready, chunks, broken = row
+    if not ready:
+        return Check(name="Documents", state="missing", sentence="No document is ready yet; upload PDFs on the page.")
+    rest = f" {broken} could not be read; the documents page says why." if broken else ""
+    return Check(
+        name="Documents", state="warning" if broken else "ok", sentence=f"{ready} ready, {chunks} passages.{rest}"
+    )
+
+
+def _language_model(parts: Services) -> Check:
+    model = parts.providers.chat_model_for(HR)
+    if model is None:
+        return Check(
+            name="Language model",
+            state="missing",
+            sentence="None (OPENAI_API_KEY is not set). Answers quote the documents word for word and say so. "
+            "A key adds written answers, follow-up questions, translated searches and generated metadata.",
+        )
+    return Check(name="Language model", state="ok", sentence=f"{model.model} by {model.provider}.")
+
+
+def _embedder(parts: Services) -> Check:
+    identifier = parts.providers.default_embedder_id(HR)
+    if identifier.startswith("builtin/"):
+        return Check(
+            name="Embeddings",
+            state="missing",
+            sentence=f"{identifier}, built in: it knows words and parts of words, not synonyms. OPENAI_API_KEY adds "
+            "search by meaning for collections made from then on.",
+        )
+    return Check(name="Embeddings", state="ok", sentence=f"{identifier} for new collections.")
+
+
+def _reranker(parts: Services) -> Check:
+    reranker = parts.providers.reranker_for(HR)
+    if reranker is None:
+        return Check(
+            name="Reranking",
+            state="missing",
+            sentence="None (COHERE_API_KEY is not set). Results keep the order the search found them in. "
+            "A key adds a second look that puts the best passage first.",
+        )
+    return Check(name="Reranking", state="ok", sentence=f"{reranker.model} by {reranker.provider}.")
+
+
+def _retirements(parts: Services) -> list[Check]:
+    today = datetime.now(UTC).date()
+    models = {
+        model.model
+        for model in (parts.providers.chat_model_for(HR), parts.providers.translation_model_for(HR))
+        if model
+    }
+    notices = (retirement_notice(model, today) for model in sorted(models))
+    return [Check(name="Retirement", state="warning", sentence=notice) for notice in notices if notice]
+
+
+def _worker(parts: Services) -> Check:
+    if parts.settings.worker:
+        return Check(name="Worker", state="ok", sentence="Documents are processed by this application.")
+    return Check(
+        name="Worker",
+        state="warning",
+        sentence="RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere.",
+    )

@@ -1,0 +1,87 @@
+"""Append-only migrations: each file of `supabase/migrations` is applied once, in order, in one transaction.
+
+An applied file is never edited; its hash is kept and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import LiteralString, cast
+
+import psycopg
+
+from rag.errors import DatabaseUnavailable
+
+MIGRATIONS = Path(__file__).resolve().parent.parent / "supabase" / "migrations"
+#: Any number; the same in every process, so that two that start together do not migrate at once.
+LOCK = 7_201_121
+
+
+def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
+    """Apply what is missing and return its names.
+
+    Raises `DatabaseUnavailable` with one sentence when the server does not answer, lacks pgvector 0.7, the role may
+    not create what is needed, or an applied file was changed since.
+    """
+    try:
+        with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
+            _require_pgvector(connection)
+            connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            return _apply_missing(connection, folder)
+    except psycopg.errors.InsufficientPrivilege as exc:
+        reason = str(exc).splitlines()[0]
+        raise DatabaseUnavailable(
+            f"The database role may not set up the tables ({reason}). "
+            "Set MIGRATION_DATABASE_URL to a role that may create tables, roles and extensions."
+        ) from exc
+    except psycopg.OperationalError as exc:
+        raise DatabaseUnavailable(
+            f"The database does not answer ({str(exc).strip().splitlines()[0]}). Check that it runs and that "
+            "DATABASE_URL is right, or unset DATABASE_URL to use the built-in database."
+        ) from exc
+    except psycopg.ProgrammingError as exc:
+        raise DatabaseUnavailable(
+            f"DATABASE_URL cannot be used ({str(exc).strip().splitlines()[0]}). "
+            "It has to look like postgresql://user:password@host:5432/database."
+        ) from exc
+
+
+def _require_pgvector(connection: psycopg.Connection) -> None:
+    found = connection.execute(
+        "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+        " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
+    ).fetchone()
+    version = found[0] if found else None
+    if version is None:
+        raise DatabaseUnavailable(
+            "This Postgres has no pgvector. Install the extension (Debian: postgresql-17-pgvector; Supabase has it), "
+            "or unset DATABASE_URL to use the built-in database."
+        )
+    if tuple(int(part) for part in version.split(".")[:2]) < (0, 7):
+        raise DatabaseUnavailable(
+            f"This Postgres has pgvector {version}, but 0.7 or newer is needed. Update the extension."
+        )
+
+
+def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS rag_migrations "
+        "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    known: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM rag_migrations").fetchall())
+    applied = []
+    for path in sorted(folder.glob("*.sql")):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.stem in known:
+            if known[path.stem] != digest:
+                raise DatabaseUnavailable(
+                    f"Migration {path.stem} was changed after it was applied. Restore the file; "
+                    "changes to the tables go into a new one."
+                )
+            continue
+        connection.execute(cast(LiteralString, path.read_text("utf-8")))
+        connection.execute("INSERT INTO rag_migrations (name, sha256) VALUES (%s, %s)", (path.stem, digest))
+        applied.append(path.stem)
+    return applied

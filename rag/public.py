@@ -1,0 +1,91 @@
+"""The pipeline as functions for programs: the HR document's names, on the services of this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+from rag.errors import InvalidInput
+from rag.profiles import profile_by_name, with_overrides
+from rag.services import services
+from rag.types import (
+    ChunkingMethod,
+    Collection,
+    ContextResponse,
+    Document,
+    Identity,
+    ProcessingResult,
+    Question,
+    Role,
+)
+
+#: The account behind calls made by programs on this machine.
+PROGRAM = UUID(int=0)
+
+
+def retrieve_context(
+    *, query: str, tenant_id: str, top_k: int = 5, language: str | None = None, collection: str | None = None
+) -> ContextResponse:
+    """Find the passages that answer `query` among one tenant's documents.
+
+    `language` is the question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first
+    when not given. Paid calls are written to the ledger. Raises `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
+    """
+    if not query.strip():
+        raise InvalidInput("The query is empty.")
+    parts = services()
+    chosen = _collection(tenant_id, collection)
+    profile = with_overrides(profile_by_name(chosen.profile), chosen.overrides)
+    question = Question(text=query.strip(), identity=_program(tenant_id), collection=chosen)
+    response = parts.retriever.retrieve_context(question, profile=profile, top_k=top_k, language=language)
+    for charge in response.charges:
+        parts.ledger.record(tenant_id, charge)
+    return response
+
+
+def process_document(
+    *,
+    file: bytes | Path,
+    tenant_id: str,
+    file_name: str = "",
+    chunking_method: ChunkingMethod = "smart",
+    generate_metadata: bool = True,
+    collection: str | None = None,
+) -> ProcessingResult:
+    """Take a PDF through the whole pipeline and return when it is searchable.
+
+    Raises `DocumentError` subclasses with the sentence for its reader, `ProviderError` when a provider fails.
+    """
+    name = file_name or (file.name if isinstance(file, Path) else "document.pdf")
+    content = file.read_bytes() if isinstance(file, Path) else file
+    return services().processor.process_document(
+        file=content,
+        file_name=name,
+        tenant_id=tenant_id,
+        collection=_collection(tenant_id, collection),
+        chunking_method=chunking_method,
+        generate_metadata=generate_metadata,
+    )
+
+
+def delete_document(document_id: UUID, tenant_id: str) -> None:
+    """Delete a document with its pages, chunks, vectors and original. Raises `NotFound`."""
+    services().documents.delete(_program(tenant_id), document_id)
+
+
+def list_documents(tenant_id: str) -> list[Document]:
+    """All documents of a tenant, newest first."""
+    return services().documents.list(tenant_id)
+
+
+def _collection(tenant_id: str, name: str | None) -> Collection:
+    found = services().documents.collections(tenant_id)
+    for collection in found:
+        if name is None or collection.name == name:
+            return collection
+    known = ", ".join(collection.name for collection in found) or "none yet"
+    raise InvalidInput(f"Tenant {tenant_id} has no collection {name or ''!r}; it has: {known}.")
+
+
+def _program(tenant_id: str) -> Identity:
+    return Identity(account_id=PROGRAM, tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)

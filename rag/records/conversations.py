@@ -1,0 +1,115 @@
+"""Conversations and their messages. A person sees their own; anybody else's look like ones that do not exist."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+from rag.database import Database
+from rag.errors import InvalidInput, NotFound
+from rag.types import Conversation, Identity, Message
+
+MAXIMUM_LISTED = 500
+TITLE_CHARACTERS = 60
+#: A title typed by hand may be longer than one cut from a question.
+MAXIMUM_TITLE_CHARACTERS = 200
+
+
+class Conversations:
+    """Reads and writes `conversations`, reads `messages`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list(self, identity: Identity) -> list[Conversation]:
+        """This person's conversations, the one last used first."""
+        return self._database.fetch_all(
+            identity.tenant_id,
+            "list_conversations",
+            Conversation,
+            account_id=identity.account_id,
+            limit=MAXIMUM_LISTED,
+        )
+
+    def create(self, identity: Identity, collection_id: UUID, title: str) -> Conversation:
+        """Begin a conversation. Raises `NotFound` when the collection is not of this tenant."""
+        created = self._database.fetch_one(
+            identity.tenant_id,
+            "create_conversation",
+            Conversation,
+            account_id=identity.account_id,
+            collection_id=collection_id,
+            title=_checked_title(title),
+        )
+        return _found(created)
+
+    def get(self, identity: Identity, conversation_id: UUID) -> Conversation:
+        """Raises `NotFound` when it does not exist or is somebody else's."""
+        found = self._database.fetch_one(
+            identity.tenant_id,
+            "get_conversation",
+            Conversation,
+            account_id=identity.account_id,
+            conversation_id=conversation_id,
+        )
+        return _found(found)
+
+    def rename(self, identity: Identity, conversation_id: UUID, title: str) -> Conversation:
+        """Raises `NotFound`, or `InvalidInput` for a title of nothing but spaces."""
+        renamed = self._database.fetch_one(
+            identity.tenant_id,
+            "rename_conversation",
+            Conversation,
+            account_id=identity.account_id,
+            conversation_id=conversation_id,
+            title=_checked_title(title),
+        )
+        return _found(renamed)
+
+    def delete(self, identity: Identity, conversation_id: UUID) -> None:
+        """Delete it with its messages; an answer still being written there ends. Raises `NotFound`."""
+        deleted = self._database.execute(
+            identity.tenant_id,
+            "delete_conversation",
+            account_id=identity.account_id,
+            conversation_id=conversation_id,
+        )
+        if not deleted:
+            raise NotFound
+
+    def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> list[Message]:
+        """Its messages, oldest first; with `last` only so many of the newest. Raises `NotFound`."""
+        self.get(identity, conversation_id)
+        return self._database.fetch_all(
+            identity.tenant_id,
+            "list_messages",
+            Message,
+            account_id=identity.account_id,
+            conversation_id=conversation_id,
+            last=last,
+        )
+
+
+def title_from_question(question: str) -> str:
+    """The question on one line, cut at a word near 60 characters."""
+    line = " ".join(question.split())
+    if len(line) <= TITLE_CHARACTERS:
+        return line
+    cut = line[:TITLE_CHARACTERS]
+    # Korean, Chinese and Japanese may have no space at all: then the cut falls between two characters.
+    at_word = cut.rsplit(" ", 1)[0] if line[TITLE_CHARACTERS] != " " else cut
+    kept = at_word if len(at_word) >= TITLE_CHARACTERS // 2 else cut
+    return kept.rstrip(" ,.;:–-") + "…"
+
+
+def _checked_title(title: str) -> str:
+    title = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", title).split())[:MAXIMUM_TITLE_CHARACTERS]
+    if not title:
+        raise InvalidInput("Please give the conversation a name.")
+    return title
+
+
+def _found(conversation: Conversation | None) -> Conversation:
+    if conversation is None:
+        raise NotFound
+    return conversation

@@ -1,0 +1,39 @@
+"""What people think of an answer: helpful or not, and why. One rating per person and answer, changeable."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+from uuid import UUID
+
+from rag.database import Database
+from rag.errors import InvalidInput, NotFound
+from rag.types import Identity
+
+MAXIMUM_COMMENT_CHARACTERS = 2000
+
+
+class Feedback:
+    """Writes `feedback`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def rate(self, identity: Identity, message_id: UUID, rating: Literal[0, 1], comment: str = "") -> None:
+        """Rate an answer: 1 helpful, 0 not. Rating again replaces the rating and the comment.
+
+        Raises `NotFound` when the message is not an answer to this person, `InvalidInput` for another rating.
+        """
+        if rating not in (0, 1):
+            raise InvalidInput(f"A rating is 0 or 1, not {rating!r}.")
+        comment = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", comment).strip()[:MAXIMUM_COMMENT_CHARACTERS]
+        rated = self._database.execute(
+            identity.tenant_id,
+            "rate_answer",
+            account_id=identity.account_id,
+            message_id=message_id,
+            rating=rating,
+            comment=comment,
+        )
+        if not rated:
+            raise NotFound

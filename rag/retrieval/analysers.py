@@ -1,0 +1,208 @@
+"""From text to index terms, by script and language: the same for a passage and for a question.
+
+The script decides how words are found (Chinese and Japanese have no spaces, Korean glues particles to nouns), the
+language decides stemmer and stopwords of the words in Latin, Cyrillic or Greek letters. Identifiers, numbers and dates
+are kept whole and in parts, so that "401k" finds "401(k)" and "90일" finds "90".
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from functools import lru_cache
+
+import Stemmer
+
+from rag.retrieval.stopwords import CHINESE_BREAKS, JAPANESE_BREAKS, STOPWORDS
+
+#: Snowball algorithms by ISO 639-1 code.
+STEMMERS = {
+    "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish",
+    "et": "estonian", "fi": "finnish", "fr": "french", "hu": "hungarian", "id": "indonesian", "it": "italian",
+    "lt": "lithuanian", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
+    "ru": "russian", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+#: Latin words inside texts of these are treated as English, which they mostly are.
+OWN_SCRIPT = ("ar", "ja", "ko", "zh")
+#: Every analyser there is; "" leaves words unstemmed and is used for languages not listed.
+LANGUAGES = (*STEMMERS, *OWN_SCRIPT, "")
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Han
+    "\U00020000-\U0003ffff"
+)
+_WORD = re.compile(
+    rf"[{_UNSPACED}]+"
+    # A number with what stands around it: 401(k), § 4.2, FY25-26, 2026-01-15, 90일, 1,000.50, B2B.
+    rf"|(?:§+\s*)?[^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*"
+    rf"(?:[.,:/\-–][^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*|\([^\W_]{{1,3}}\))*"
+    # A word, or words joined by hyphens.
+    rf"|[^\W\d_{_UNSPACED}]+(?:-[^\W\d_{_UNSPACED}]+)*"
+)
+_PARTS = re.compile(r"\d+|[^\W\d_]+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")
+_LATIN_START = re.compile("[a-z\u00c0-\u024f]+")
+_ARABIC = re.compile("[\u0600-\u06ff]")
+_BREAKS = {
+    "zh": re.compile("|".join(CHINESE_BREAKS)),
+    # Particles are hiragana; the same sign within a hiragana word would break it, so only those beside another script.
+    "ja": re.compile("|".join(JAPANESE_BREAKS)),
+}
+_UNFOLDABLE = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
+_DOUBLE_VOWEL = re.compile(r"([aeou])\1")
+_COMBINING_MARKS = re.compile("[\u0300-\u036f]")
+
+#: Particles and endings at the end of a Korean word, longest first.
+_JOSA = sorted(
+    """에서부터 으로부터 에게서는 으로서는 에서는 에게는 으로는 까지는 부터는 에서도 에게도 으로도 까지도 이라는 이라고 라는 라고 이란 란 에게서
+    한테서 에서 에게 한테 께서 께 부터 까지 으로서 으로써 로서 로써 으로 로 에는 에도 에만 에 의 이나 나 이며 며 이고 이랑 랑 과는 와는 과의 와의
+    과 와 은 는 이 가 을 를 도 만 만큼 처럼 보다 마다 조차 밖에 대로 입니다 입니까 인가요 인가 이다 이었다 였다 이에요 예요 인지 하는 하나요 합니까
+    합니다 하고 하면 하려면 해야 했다 하다 되는 되나요 됩니까 됩니다 된다 되었다 한다 할 한 된 될 들은 들이 들을 들의 들""".split(),
+    key=len,
+    reverse=True,
+)
+_ARABIC_MARKS = re.compile("[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]")
+_ARABIC_LETTERS = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي", "گ": "ك", "ی": "ي", "ک": "ك"})  # fmt: skip
+_ARABIC_PREFIXES = ("وال", "بال", "كال", "فال", "ولل", "ال", "لل")
+_ARABIC_SUFFIXES = ("هما", "كما", "ات", "ون", "ين", "ان", "ها", "هم", "هن", "كم", "نا", "يه", "ه", "ي")
+
+_thread = threading.local()
+
+
+def analyse(text: str, language: str) -> list[str]:
+    """Index terms of a text in its order, repeated as often as they stand there.
+
+    `language` is an ISO 639-1 code, with or without region; an unknown one leaves words unstemmed.
+    """
+    language = analyser_for(language)
+    terms: list[str] = []
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text)):
+        word = match.group().lower()
+        first = word[0]
+        if first >= "\u0e00" and _is_unspaced(first):
+            terms += _bigrams(word, language)
+        elif any(c.isdigit() for c in word):
+            terms += _identifier(word, language)
+        elif "-" in word:
+            parts = word.split("-")
+            terms += [term for part in parts for term in _word(part, language)]
+            # "co-pay" and "copay", "e-mail" and "email" are one word to whoever asks.
+            if len(parts) == 2 and min(map(len, parts)) <= 3:
+                terms += _word("".join(parts), language)
+        else:
+            terms += _word(word, language)
+    return terms
+
+
+def analyser_for(language: str) -> str:
+    """The name of the analyser a language code leads to: itself, or "" when there is none."""
+    code = language.lower().replace("_", "-").split("-")[0]
+    code = "no" if code in ("nb", "nn") else code
+    return code if code in STEMMERS or code in OWN_SCRIPT else ""
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as written, lower case; for comparing spellings and marking, not for the index."""
+    return [m.group().lower() for m in _WORD.finditer(unicodedata.normalize("NFKC", text))]
+
+
+@lru_cache(maxsize=200_000)
+def _word(word: str, language: str) -> tuple[str, ...]:
+    if _HANGUL.search(word):
+        return _korean(word, language)
+    if _ARABIC.match(word):
+        return _arabic(word)
+    latin = "en" if language in OWN_SCRIPT else language
+    if len(word) < 2 or word in STOPWORDS.get(latin, ()):
+        return ()
+    if not latin:
+        return (fold(word),)
+    stem = fold(_stemmer(STEMMERS[latin]).stemWord(word))
+    # Snowball's Dutch lengthens the vowel of a plural: "dagen" becomes "daag", but "dag" stays "dag".
+    return (_DOUBLE_VOWEL.sub(r"\1", stem) if latin == "nl" else stem,)
+
+
+def fold(word: str) -> str:
+    """The word without accents: people leave them out."""
+    if word.isascii():
+        return word
+    return _COMBINING_MARKS.sub("", unicodedata.normalize("NFD", word)).translate(_UNFOLDABLE)
+
+
+def _stemmer(algorithm: str) -> Stemmer.Stemmer:
+    """One per thread: a stemmer keeps a buffer and must not be shared."""
+    stemmers: dict[str, Stemmer.Stemmer] = _thread.__dict__.setdefault("stemmers", {})
+    if algorithm not in stemmers:
+        stemmers[algorithm] = Stemmer.Stemmer(algorithm)
+    return stemmers[algorithm]
+
+
+def _identifier(word: str, language: str) -> list[str]:
+    word = _THOUSANDS.sub("", "".join(word.split()))
+    whole = re.sub(r"[()]", "", word).replace("–", "-")
+    if _HANGUL.search(whole):
+        whole = _without_josa(whole)
+    parts = _PARTS.findall(whole)
+    terms = [whole.lstrip("§")]
+    if whole.startswith("§"):
+        terms.append(whole)
+    if len(parts) > 1:
+        for part in parts:
+            if part.isdigit():
+                if len(part) > 1 or _HANGUL.search(whole):
+                    terms.append(part)
+            elif len(part) > 1:
+                terms += _word(part, language)
+    return terms
+
+
+def _is_unspaced(character: str) -> bool:
+    return re.match(f"[{_UNSPACED}]", character) is not None
+
+
+def _bigrams(run: str, language: str) -> list[str]:
+    pieces = _BREAKS[language].split(run) if language in _BREAKS else [run]
+    return [
+        term
+        for piece in pieces
+        for term in ((piece,) if len(piece) == 1 else (piece[i : i + 2] for i in range(len(piece) - 1)))
+        if term
+    ]
+
+
+def _korean(word: str, language: str) -> tuple[str, ...]:
+    stem = _without_josa(word)
+    if word in STOPWORDS["ko"] or stem in STOPWORDS["ko"]:
+        return ()
+    latin = _LATIN_START.match(stem)
+    if latin:  # "HR팀에게"
+        return (stem, *_word(latin.group(), language))
+    if len(stem) <= 2:
+        return (stem,)
+    return (stem, *(stem[i : i + 2] for i in range(len(stem) - 1)))
+
+
+def _without_josa(word: str) -> str:
+    for josa in _JOSA:
+        # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
+        if word.endswith(josa) and len(word) - len(josa) >= 2:
+            return word[: -len(josa)]
+    return word
+
+
+def _arabic(word: str) -> tuple[str, ...]:
+    if word in STOPWORDS["ar"]:
+        return ()
+    word = _ARABIC_MARKS.sub("", word).translate(_ARABIC_LETTERS)
+    for prefix in _ARABIC_PREFIXES:
+        if word.startswith(prefix) and len(word) - len(prefix) >= 3:
+            word = word[len(prefix) :]
+            break
+    for suffix in _ARABIC_SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            word = word[: -len(suffix)]
+            break
+    return (word,) if len(word) > 1 else ()

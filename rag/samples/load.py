@@ -1,0 +1,44 @@
+"""The first start: a tenant, its collection, and the sample documents in it."""
+
+from __future__ import annotations
+
+import logging
+
+from rag.errors import DocumentAlreadyStored, RagError
+from rag.profiles import HR
+from rag.samples import SAMPLES
+from rag.services import Services
+
+log = logging.getLogger("rag.start")
+
+COLLECTION = "HR documents"
+
+
+def prepare_tenant(parts: Services) -> None:
+    """Make the settings' tenant ready for its first administrator.
+
+    Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
+    """
+    tenant = parts.settings.tenant
+    parts.database.execute(tenant, "create_tenant", id=tenant, name=tenant.replace("-", " ").title())
+    collection = parts.documents.ensure_collection(
+        tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
+    )
+    stored = {document.file_name for document in parts.documents.list(tenant)}
+    missing = [sample for sample in SAMPLES if sample.file_name not in stored]
+    if not parts.settings.samples or not missing or parts.database.fetch_value(tenant, "has_accounts"):
+        return
+    log.info("Loading %d sample documents", len(missing))
+    for sample in missing:
+        try:
+            parts.processor.process_document(
+                file=sample.read(),
+                file_name=sample.file_name,
+                tenant_id=tenant,
+                collection=collection,
+                generate_metadata=False,
+            )
+        except DocumentAlreadyStored:
+            continue
+        except RagError as exc:
+            log.warning("The sample %s was left out: %s", sample.file_name, exc.message)

@@ -1,0 +1,85 @@
+"""What the launcher hangs into `st.App`: routes, the guard before everything, start and stop, errors as sentences."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rag.access.guard import AuthGuard
+from rag.api import documents, sign_in
+from rag.errors import NotAllowed, RagError
+from rag.health import check_rag_health
+from rag.services import services
+from rag.types import Role
+
+log = logging.getLogger("rag")
+
+
+@asynccontextmanager
+async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
+    """Warm up before the first visitor, and stop in order whatever signal ended the server."""
+    running = services()
+    running.answers.close_abandoned()
+    if running.settings.worker:
+        running.queue.start_worker()
+    _warm_up()
+    try:
+        yield None
+    finally:
+        running.close()
+        services.clear()
+
+
+def _warm_up() -> None:
+    """Import what the first page would wait for, and leave it out of garbage collection from now on."""
+    import pandas  # noqa: F401
+    import plotly.graph_objects  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
+def health(request: Request) -> Response:
+    """Who asks without being an admin learns only whether the service is up."""
+    report = check_rag_health()
+    identity = request.scope.get("identity")
+    if identity is None or not identity.may(Role.ADMIN):
+        return JSONResponse({"ok": report.ok}, status_code=200 if report.ok else 503)
+    return JSONResponse(report.to_json(), status_code=200 if report.ok else 503)
+
+
+def on_error(request: Request, exc: Exception) -> Response:
+    """Every error of our own as one sentence and a code."""
+    assert isinstance(exc, RagError)  # noqa: S101
+    return JSONResponse({"error": exc.message, "code": exc.code}, status_code=exc.status)
+
+
+def on_unexpected(request: Request, exc: Exception) -> Response:
+    log.error("unexpected error on %s", request.url.path, exc_info=exc)
+    return JSONResponse({"error": RagError().message, "code": "unexpected"}, status_code=500)
+
+
+def on_script_error(exc: Exception) -> bool:
+    """Show a sentence where Streamlit would show a traceback."""
+    if isinstance(exc, NotAllowed):
+        st.warning(exc.message, icon=":material/lock:")
+    elif isinstance(exc, RagError):
+        st.error(exc.message, icon=":material/error:")
+    else:
+        log.error("a page failed", exc_info=exc)
+        st.error(RagError().message, icon=":material/error:")
+    return True
+
+
+ROUTES = [*sign_in.routes(services), *documents.ROUTES, Route("/api/health", health)]
+MIDDLEWARE = [Middleware(AuthGuard, services=services)]
+ERROR_HANDLERS: dict[Any, Any] = {RagError: on_error, Exception: on_unexpected}

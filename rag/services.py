@@ -1,0 +1,157 @@
+"""The composition root: every part is made here once and handed what it needs.
+
+Pages and routes call `services()`; it is the only place in `rag` besides `rag.ui` that knows Streamlit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from rag.access.accounts import Accounts
+from rag.access.sessions import Sessions
+from rag.answering.answer import Answerer
+from rag.answering.live import LiveAnswers
+from rag.database import Database
+from rag.embedded import EmbeddedServer, start_server
+from rag.errors import AccessError, NotAllowed
+from rag.files import FileStore
+from rag.ingestion.jobs import Queue
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor
+from rag.migrations import migrate
+from rag.providers.registry import Providers
+from rag.records.analytics import Analytics
+from rag.records.chat_logs import ChatLogs
+from rag.records.conversations import Conversations
+from rag.records.feedback import Feedback
+from rag.records.ledger import Ledger
+from rag.retrieval.context import Retriever
+from rag.settings import Settings, load_settings
+from rag.types import Identity, Role
+
+#: Shown on the console while the product starts.
+log = logging.getLogger("rag.start")
+
+
+@dataclass(frozen=True)
+class Services:
+    """Every part of the running product."""
+
+    settings: Settings
+    database: Database
+    files: FileStore
+    providers: Providers
+    ledger: Ledger
+    retriever: Retriever
+    processor: Processor
+    queue: Queue
+    documents: DocumentLibrary
+    answers: LiveAnswers
+    conversations: Conversations
+    feedback: Feedback
+    chat_logs: ChatLogs
+    analytics: Analytics
+    accounts: Accounts
+    sessions: Sessions
+    #: What to close at the end, in this order.
+    closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
+
+    def close(self) -> None:
+        """Stop what runs: answers first, then the worker, the pool and the embedded server. Idempotent."""
+        for closer in self.closers:
+            with contextlib.suppress(Exception):
+                closer()
+
+
+def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | None = None) -> Services:
+    """Put the parts together around an open database."""
+    files = FileStore(settings.data_dir / "files")
+    providers = Providers(settings)
+    ledger = Ledger(database)
+    chat_logs = ChatLogs(database)
+    conversations = Conversations(database)
+    retriever = Retriever(database, providers)
+    answerer = Answerer(retriever, providers, ledger, chat_logs, settings)
+    answers = LiveAnswers(answerer, conversations, database)
+    processor = Processor(database, files, providers, ledger, settings)
+    queue = Queue(database, processor)
+    sessions = Sessions(database, settings)
+    closers = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
+    if embedded is not None:
+        closers.append(embedded.stop)
+    return Services(
+        settings=settings,
+        database=database,
+        files=files,
+        providers=providers,
+        ledger=ledger,
+        retriever=retriever,
+        processor=processor,
+        queue=queue,
+        documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
+        answers=answers,
+        conversations=conversations,
+        feedback=Feedback(database),
+        chat_logs=chat_logs,
+        analytics=Analytics(database),
+        accounts=Accounts(database, sessions, settings),
+        sessions=sessions,
+        closers=tuple(closers),
+    )
+
+
+def connect_services(settings: Settings) -> Services:
+    """Start or reach the database, bring its tables up to date, and put the parts together.
+
+    Raises `SettingsError` or `DatabaseUnavailable` with a sentence that says what to do.
+    """
+    embedded: EmbeddedServer | None = None
+    if settings.database_url:
+        application, owner = settings.database_url, settings.migration_database_url or settings.database_url
+    else:
+        log.info("Starting the built-in database")
+        embedded = start_server(settings.data_dir)
+        application, owner = embedded.application, embedded.owner
+    database = Database(application, prepare=":6543" not in application)
+    try:
+        applied = migrate(owner)
+        if applied:
+            log.info("Brought the tables up to date (%d migrations)", len(applied))
+        database.open()
+    except Exception:
+        if embedded is not None:
+            embedded.stop()
+        raise
+    return assemble(settings, database, embedded)
+
+
+@st.cache_resource(show_spinner=False)
+def services() -> Services:
+    """The services of this process, made at the first call."""
+    return connect_services(load_settings())
+
+
+def current_identity() -> Identity:
+    """Who uses this page, verified again at each run. Ends the run where the session has ended."""
+    session_id = st.user.get("sid", "")
+    identity = services().sessions.find_by_id(str(session_id)) if session_id else None
+    if identity is None:
+        raise AccessError("You are signed out. Reload the page to sign in.")
+    return identity
+
+
+def require(role: Role) -> Identity:
+    """The identity of this page's user, if their role includes `role`. The first line of every page.
+
+    Raises `NotAllowed`, `AccessError`.
+    """
+    identity = current_identity()
+    if not identity.may(role):
+        raise NotAllowed
+    return identity

@@ -1,0 +1,133 @@
+"""Settings: read once, from the environment, then `.streamlit/secrets.toml`, then defaults.
+
+An empty value counts as not set. Secrets are masked wherever settings are shown.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from rag.errors import SettingsError
+
+PROJECT = Path(__file__).resolve().parent.parent
+SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings of one process. The environment variable is the field's name in capitals."""
+
+    # Where it runs.
+    address: str = "127.0.0.1"
+    port: int = 8501
+    # Where the embedded Postgres, the originals and the generated secrets live (RAG_DATA_DIR).
+    data_dir: Path = PROJECT / ".data"
+    # Any Postgres with pgvector 0.7 or newer. Empty: the embedded server in `data_dir`.
+    database_url: str = field(default="", repr=False)
+    # A role that may create tables, if DATABASE_URL's may not. Used for migrations only.
+    migration_database_url: str = field(default="", repr=False)
+    # The tenant of the first administrator.
+    tenant: str = "demo"
+    # Public address when behind a proxy, such as https://hr.example.com; makes cookies Secure when https.
+    public_url: str = ""
+
+    # Providers. Without a key the built-in embedder and the extractive answerer work.
+    openai_api_key: str = field(default="", repr=False)
+    openai_base_url: str = "https://api.openai.com/v1"
+    chat_model: str = ""  # empty: the profile's
+    translation_model: str = ""
+    embedding_model: str = ""
+    openai_timeout_seconds: float = 60.0
+    cohere_api_key: str = field(default="", repr=False)
+    cohere_base_url: str = "https://api.cohere.com"
+    rerank_model: str = ""
+    cohere_timeout_seconds: float = 10.0
+
+    # Limits.
+    maximum_upload_mb: int = 50
+    maximum_pages: int = 5000
+    extraction_timeout_seconds: float = 120.0
+    extraction_memory_mb: int = 1024
+    maximum_question_characters: int = 4000
+    session_days: int = 14
+
+    # Work.
+    worker: bool = True  # RAG_WORKER=false: another process works the queue
+    samples: bool = True  # RAG_SAMPLES=false: start without the sample documents
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f.name}={_masked(f.name, getattr(self, f.name))!r}" for f in fields(self))
+        return f"Settings({shown})"
+
+    @property
+    def maximum_upload_bytes(self) -> int:
+        return self.maximum_upload_mb * 1024 * 1024
+
+
+ENVIRONMENT_NAMES = {
+    "data_dir": "RAG_DATA_DIR",
+    "address": "RAG_ADDRESS",
+    "tenant": "RAG_TENANT",
+    "public_url": "RAG_PUBLIC_URL",
+    "worker": "RAG_WORKER",
+    "samples": "RAG_SAMPLES",
+    "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",
+    "maximum_pages": "RAG_MAXIMUM_PAGES",
+    "extraction_timeout_seconds": "RAG_EXTRACTION_TIMEOUT_SECONDS",
+    "extraction_memory_mb": "RAG_EXTRACTION_MEMORY_MB",
+    "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
+    "session_days": "RAG_SESSION_DAYS",
+}
+SECRET_FIELDS = frozenset({"database_url", "migration_database_url", "openai_api_key", "cohere_api_key"})
+
+
+def environment_name(field_name: str) -> str:
+    return ENVIRONMENT_NAMES.get(field_name, field_name.upper())
+
+
+def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Path | None = SECRETS_FILE) -> Settings:
+    """Read the settings. Raises `SettingsError` naming the variable when a value cannot be used."""
+    environment = os.environ if environment is None else environment
+    stored = _read_secrets(secrets_file)
+    values: dict[str, object] = {}
+    for item in fields(Settings):
+        name = environment_name(item.name)
+        raw = environment.get(name) or stored.get(name) or ""
+        if raw != "":
+            values[item.name] = _convert(name, str(raw), type(getattr(_DEFAULTS, item.name)))
+    settings = Settings(**values)  # type: ignore[arg-type]
+    if not 0 < settings.port < 65536:
+        raise SettingsError(f"PORT is {settings.port}, but a port is a number from 1 to 65535.")
+    return settings
+
+
+def _read_secrets(path: Path | None) -> dict[str, object]:
+    if path is None or not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise SettingsError(f"{path.name} in .streamlit is not valid TOML: {exc}.") from exc
+
+
+def _convert(name: str, raw: str, kind: type) -> object:
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[raw.lower()]
+        if issubclass(kind, Path):
+            return Path(raw).expanduser().absolute()
+        return kind(raw.strip())
+    except (KeyError, ValueError) as exc:
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "something else")
+        raise SettingsError(f"{name} is {raw!r}, but it has to be {wanted}.") from exc
+
+
+def _masked(name: str, value: object) -> object:
+    return "***" if name in SECRET_FIELDS and value else value
+
+
+_DEFAULTS = Settings()

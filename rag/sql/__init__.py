@@ -1,0 +1,26 @@
+"""Every statement of the product by name, from the `.sql` files beside this one.
+
+A statement begins with `-- name --`, then a line that says what it does. Parameters are `%(named)s`; optional filters
+are written in SQL (`%(x)s::type IS NULL OR …`); nothing is ever put together from strings.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import LiteralString, cast
+
+
+def read_queries(folder: Path) -> dict[str, LiteralString]:
+    """Statements by name from all `.sql` files of a folder. Raises `ValueError` for a name used twice."""
+    queries: dict[str, LiteralString] = {}
+    for path in sorted(folder.glob("*.sql")):
+        parts = re.split(r"^-- ([a-z0-9_]+) --$", path.read_text("utf-8"), flags=re.MULTILINE)
+        for name, text in zip(parts[1::2], parts[2::2], strict=True):
+            if name in queries:
+                raise ValueError(f"two statements are called {name}")
+            queries[name] = cast(LiteralString, text.strip())
+    return queries
+
+
+queries = read_queries(Path(__file__).parent)

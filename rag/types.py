@@ -1,0 +1,556 @@
+"""The values that flow between the stages.
+
+All are frozen and know nothing of the database, the network or the page: rows and JSON live at the edges.
+Costs are US dollars as `Decimal`; `None` means that the price is not known, which is never the same as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatMatrix = NDArray[np.float32]
+"""Embeddings, one row per text: shape (texts, dimensions)."""
+
+ChunkingMethod = Literal["fixed", "smart", "semantic"]
+Operation = Literal["embedding", "reranking", "translation", "chat", "tagging", "ocr"]
+"""What a paid call was made for; the ledger and the analytics group by it."""
+
+
+# Who
+
+
+class Role(StrEnum):
+    """What a person may do within one tenant; each role includes the ones before it."""
+
+    EMPLOYEE = "employee"
+    MANAGER = "manager"
+    ADMIN = "admin"
+
+    def includes(self, other: Role) -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """A verified person acting within one tenant, whatever way they signed in."""
+
+    account_id: UUID
+    tenant_id: str
+    email: str
+    name: str
+    role: Role
+    user_group: str = ""
+    #: Hash of the session's token as hex; names the session without being able to act as it.
+    session_id: str = ""
+
+    def may(self, role: Role) -> bool:
+        return self.role.includes(role)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A row of `accounts`, without its password hash."""
+
+    id: UUID
+    tenant_id: str
+    email: str
+    name: str
+    role: Role
+    user_group: str
+    is_active: bool
+    created_at: datetime
+    last_signed_in_at: datetime | None
+
+
+# Paid calls
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What one call used, as its provider counted it. `cached_input_tokens` are a part of `input_tokens`."""
+
+    provider: str
+    model: str
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    search_units: int = 0
+    pages: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """One paid call with the price used: one row of the ledger."""
+
+    operation: Operation
+    usage: Usage
+    #: US dollars; None when no price is known for the model.
+    cost: Decimal | None
+    #: The unit prices used, as the ledger keeps them: `{"input_mtok": "0.02", "source": "genai-prices 0.2.3"}`.
+    unit_prices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embeddings:
+    """Vectors in the order of the texts, with the usage of every request that made them."""
+
+    vectors: FloatMatrix
+    usages: tuple[Usage, ...] = ()
+
+
+# Documents
+
+
+class DocumentStatus(StrEnum):
+    """Where a document stands. Only `completed` documents are searched."""
+
+    #: Pages are being read; nothing has been spent.
+    READING = "reading"
+    #: Pages are read and the cost estimated; waits for an admin's yes.
+    ESTIMATED = "estimated"
+    #: Confirmed; chunks are being made, embedded and published.
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    #: Pages are images: there is no text to search.
+    NEEDS_OCR = "needs_ocr"
+    FAILED = "failed"
+
+
+class Step(StrEnum):
+    """The durable steps of a document, in their order."""
+
+    EXTRACT = "extract"
+    CHUNK = "chunk"
+    EMBED = "embed"
+    TAG = "tag"
+    PUBLISH = "publish"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """The text of one page. `number` counts from 1; `label` is what is printed on it, where that differs."""
+
+    number: int
+    text: str
+    method: Literal["text", "ocr", "none"] = "text"
+    language: str = ""
+    label: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A heading and where its text begins: `page` from 1, `start` in characters of the joined text."""
+
+    title: str
+    level: int
+    page: int
+    start: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk:
+    """A passage cut from a document.
+
+    `start` and `end` are characters of the document's joined text (pages joined by one newline), end exclusive.
+    `section` is the path of headings above it, joined by " › ".
+    """
+
+    index: int
+    content: str
+    first_page: int
+    last_page: int
+    start: int
+    end: int
+    section: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostEstimate:
+    """What processing would cost, before anything is spent. Costs are None where no price is known."""
+
+    pages: int
+    characters: int
+    tokens: int
+    chunks: int
+    parsing: Decimal | None
+    chunking: Decimal | None
+    embedding: Decimal | None
+    metadata: Decimal | None
+    total: Decimal | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessingCosts:
+    """What processing did cost, by step, from the ledger."""
+
+    parsing: Decimal | None = Decimal(0)
+    chunking: Decimal | None = Decimal(0)
+    embedding: Decimal | None = Decimal(0)
+    metadata: Decimal | None = Decimal(0)
+    total: Decimal | None = Decimal(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessingResult:
+    """What `process_document` returns. `processing_time` is in milliseconds."""
+
+    document_id: UUID
+    chunk_count: int
+    processing_time: int
+    costs: ProcessingCosts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A row of `documents`, as the library lists it."""
+
+    id: UUID
+    tenant_id: str
+    collection_id: UUID
+    title: str
+    file_name: str
+    file_path: str
+    file_size: int
+    mime_type: str
+    sha256: str
+    status: DocumentStatus
+    #: The step under way or the one that failed; with `steps_done` of `steps_total` units of it finished.
+    step: Step
+    steps_done: int
+    steps_total: int
+    #: One sentence for the admin: why it failed, or what to know about it.
+    message: str
+    page_count: int
+    empty_pages: list[int]
+    character_count: int
+    chunk_count: int
+    language: str
+    chunking_method: ChunkingMethod
+    generate_metadata: bool
+    estimate: dict[str, Any] | None
+    costs: dict[str, Any]
+    processing_ms: int
+    metadata: dict[str, Any]
+    added_by: UUID | None
+    added_by_name: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentPage:
+    """A row of `document_pages`."""
+
+    document_id: UUID
+    number: int
+    text: str
+    characters: int
+    method: str
+    language: str
+    label: str
+    warnings: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentChunk:
+    """A row of `document_chunks` without its vector."""
+
+    id: UUID
+    document_id: UUID
+    chunk_index: int
+    content: str
+    first_page: int
+    last_page: int
+    start_character: int
+    end_character: int
+    section: str
+    tokens: int
+    embedding_model: str
+    has_embedding: bool
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """Documents that share one profile and one embedding model."""
+
+    id: UUID
+    tenant_id: str
+    name: str
+    profile: str
+    #: The embedder's id, `provider/model@dimensions`.
+    embedding_model: str
+    language: str
+    overrides: dict[str, Any]
+    created_at: datetime
+
+
+# Search
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Where a search may look: one tenant and the collections the asker may read."""
+
+    tenant_id: str
+    collection_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchFilters:
+    """Conditions applied inside the search. Empty means no condition."""
+
+    document_ids: tuple[UUID, ...] = ()
+    categories: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """A found passage. Ranks count from 1; a score is None where that search did not find the passage."""
+
+    chunk_id: UUID
+    document_id: UUID
+    collection_id: UUID
+    title: str
+    file_name: str
+    content: str
+    first_page: int
+    last_page: int
+    section: str
+    chunk_index: int
+    metadata: Mapping[str, Any]
+    #: Cosine similarity, -1 … 1.
+    similarity: float | None = None
+    vector_rank: int | None = None
+    #: BM25 (k1 1.5, b 0.75, Lucene idf), ≥ 0.
+    keyword_score: float | None = None
+    keyword_rank: int | None = None
+    #: What the results are ordered by; its scale is that of the step that set it.
+    score: float = 0.0
+    #: The reranker's relevance, 0 … 1.
+    rerank_score: float | None = None
+    #: Rank after fusion, before reranking.
+    original_rank: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """The passage behind a number in an answer: `[number]`."""
+
+    number: int
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    file_name: str
+    first_page: int
+    last_page: int
+    section: str
+    passage: str
+    score: float
+    #: Words of the question and the answer found in the passage, to be marked.
+    matched_terms: tuple[str, ...] = ()
+    #: False when the sentence that cites it holds figures that its page does not.
+    is_supported: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenUsage:
+    input: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextResponse:
+    """What `retrieve_context` found. `citations` number the passages of `context_text` from 1."""
+
+    context_text: str
+    citations: tuple[Citation, ...]
+    token_usage: TokenUsage
+    cost: Decimal
+    rag_details: RAGDetails
+    #: Nearest passages that stayed below the threshold, best first; shown when there is no answer.
+    nearest: tuple[Citation, ...] = ()
+    charges: tuple[Charge, ...] = ()
+
+
+# Answers
+
+
+class Outcome(StrEnum):
+    """How a question ended; `chat_logs` has one for every question asked."""
+
+    ANSWERED = "answered"
+    NO_CONTEXT = "no_context"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatMessage:
+    """One turn as a chat model takes it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question with everything needed to answer it."""
+
+    text: str
+    identity: Identity
+    collection: Collection
+    history: Sequence[ChatMessage] = ()
+    document_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    id: UUID
+    title: str
+    collection_id: UUID
+    created_at: datetime
+    updated_at: datetime
+
+
+class MessageState(StrEnum):
+    STREAMING = "streaming"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    #: The provider or the process ended it; what was written is kept.
+    CUT = "cut"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """A row of `messages`. Assistant messages carry what is shown under them."""
+
+    id: UUID
+    conversation_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    state: MessageState
+    #: One sentence for the reader when the answer did not end well.
+    notice: str
+    #: `Citation.to_json` of each passage shown under the answer.
+    citations: list[dict[str, Any]]
+    outcome: Outcome | None
+    chat_log_id: UUID | None
+    cost: Decimal | None
+    total_ms: int | None
+    rating: int | None
+    created_at: datetime
+
+
+# What is logged of a question; the field names of the stored JSON are the HR document's.
+
+
+@dataclass(kw_only=True)
+class QueryDetails:
+    original: str = ""
+    expanded: list[str] = field(default_factory=list)
+    alternative_queries: list[str] = field(default_factory=list)
+    translated_from: str | None = None
+    translated_query: str | None = None
+
+
+@dataclass(kw_only=True)
+class SearchQueryDetails:
+    query: str = ""
+    embedding_ms: float = 0.0
+    search_ms: float = 0.0
+    result_count: int = 0
+
+
+@dataclass(kw_only=True)
+class RawResultDetails:
+    chunk_id: str = ""
+    document_id: str = ""
+    similarity: float = 0.0
+    preview: str = ""
+
+
+@dataclass(kw_only=True)
+class SearchDetails:
+    type: Literal["vector", "hybrid"] = "hybrid"
+    vector_top_k: int = 0
+    final_top_k: int = 0
+    queries: list[SearchQueryDetails] = field(default_factory=list)
+    raw_results: list[RawResultDetails] = field(default_factory=list)
+    matched_terms: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class RerankedResultDetails:
+    chunk_id: str = ""
+    original_rank: int = 0
+    new_rank: int = 0
+    score: float = 0.0
+
+
+@dataclass(kw_only=True)
+class RerankingDetails:
+    enabled: bool = False
+    model: str = ""
+    input_documents: int = 0
+    output_documents: int = 0
+    latency_ms: float = 0.0
+    results: list[RerankedResultDetails] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class OpenAIDetails:
+    model: str = ""
+    temperature: float = 0.0
+    system_prompt_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    streaming_duration_ms: float = 0.0
+
+
+@dataclass(kw_only=True)
+class CostDetails:
+    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced."""
+
+    embedding: float = 0.0
+    reranking: float = 0.0
+    translation: float = 0.0
+    openai: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(kw_only=True)
+class TimingDetails:
+    translation_ms: float = 0.0
+    embedding_ms: float = 0.0
+    search_ms: float = 0.0
+    reranking_ms: float = 0.0
+    openai_ms: float = 0.0
+    total_ms: float = 0.0
+
+
+@dataclass(kw_only=True)
+class RAGDetails:
+    """Everything that was done for one question. Filled stage by stage; stored as camelCase JSON."""
+
+    query: QueryDetails = field(default_factory=QueryDetails)
+    search: SearchDetails = field(default_factory=SearchDetails)
+    reranking: RerankingDetails = field(default_factory=RerankingDetails)
+    openai: OpenAIDetails = field(default_factory=OpenAIDetails)
+    costs: CostDetails = field(default_factory=CostDetails)
+    timing: TimingDetails = field(default_factory=TimingDetails)

@@ -1,0 +1,128 @@
+"""Fixtures: a real embedded Postgres with a fresh database for each test, and a stand-in of the providers."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import class_row
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.embedded import EmbeddedServer, start_server
+from rag.migrations import migrate
+from rag.settings import Settings, environment_name
+from rag.types import Collection
+
+if TYPE_CHECKING:
+    from rag.services import Services
+
+# No key of the machine's owner may be used by a test.
+for field in Settings.__dataclass_fields__:
+    os.environ.pop(environment_name(field), None)
+
+names = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """The embedded server with one migrated database to copy from."""
+    running = start_server(tmp_path_factory.mktemp("embedded"))
+    migrate(running.owner)
+    with psycopg.connect(running.superuser, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("ALTER SYSTEM SET synchronous_commit = off")
+        connection.execute("ALTER SYSTEM SET full_page_writes = off")
+        connection.execute("SELECT pg_reload_conf()")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def database_name(server: EmbeddedServer) -> Iterator[str]:
+    """A fresh copy of the migrated database with the tenants `demo` and `other`."""
+    name = f"test_{next(names)}"
+    identifier = sql.Identifier(name)
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE rag OWNER rag_owner STRATEGY FILE_COPY").format(identifier)
+        )
+    with psycopg.connect(server.superuser, dbname=name) as connection:
+        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
+    yield name
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+
+@pytest.fixture
+def owner_conninfo(server: EmbeddedServer, database_name: str) -> str:
+    """Connects to the test's database as the owner of the tables."""
+    return make_conninfo(server.owner, dbname=database_name)
+
+
+@pytest.fixture
+def superuser_conninfo(server: EmbeddedServer, database_name: str) -> str:
+    """Connects to the test's database past row-level security."""
+    return make_conninfo(server.superuser, dbname=database_name)
+
+
+@pytest.fixture
+def database(server: EmbeddedServer, database_name: str) -> Iterator[Database]:
+    """The application's own door to the test's database, as role rag_app."""
+    opened = Database(make_conninfo(server.application, dbname=database_name))
+    opened.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def tenant() -> str:
+    return "demo"
+
+
+@pytest.fixture
+def collection(database: Database) -> Collection:
+    """An `hr` collection of tenant `demo` on the built-in embedder."""
+    with database.transaction("demo") as connection, connection.cursor(row_factory=class_row(Collection)) as cursor:
+        found = cursor.execute(
+            "INSERT INTO collections (tenant_id, name, profile, embedding_model) "
+            "VALUES ('demo', 'HR documents', 'hr', 'builtin/lexical@1536') "
+            "RETURNING id, tenant_id, name, profile, embedding_model, language, overrides, created_at"
+        ).fetchone()
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings without any key, working in the test's own folder."""
+    return Settings(data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def provider_standin() -> Iterator[ProviderStandin]:
+    """OpenAI and Cohere on this machine, counting calls."""
+    with ProviderStandin() as running:
+        yield running
+
+
+@pytest.fixture
+def app_services(
+    database: Database, settings: Settings, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Services]:
+    """The whole product on the test's database, as pages and routes see it: `services()` returns it."""
+    import rag.services as services_module  # here, so that tests of single stages do not wait for Streamlit
+
+    assembled = services_module.assemble(settings, database)
+    monkeypatch.setattr(services_module, "connect_services", lambda settings: assembled)
+    services_module.services.clear()
+    yield assembled
+    assembled.close()
+    services_module.services.clear()

@@ -1,0 +1,512 @@
+"""A stand-in of OpenAI and Cohere over real HTTP, so that the real SDKs run in tests and benchmarks without a network.
+
+Answers are deterministic, everything is counted as the provider would bill it, and faults can be asked for. By hand:
+`python tests/standin.py --port 9999 --token-interval-ms 20`, then OPENAI_BASE_URL=http://127.0.0.1:9999/v1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import math
+import re
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+Endpoint = str  # "embeddings", "chat", "rerank", "models"
+Reply = Callable[[list[dict[str, Any]]], str]
+PATHS = {
+    "/v1/embeddings": "embeddings",
+    "/v1/chat/completions": "chat",
+    "/v1/models": "models",
+    "/v2/rerank": "rerank",
+}
+REASONING = re.compile(r"^(gpt-[56]|o[134])")
+NATIVE_DIMENSIONS = {"text-embedding-3-large": 3072, "bge-m3": 1024, "gemini-embedding-001": 3072}
+MAXIMUM_INPUTS = 2048
+MAXIMUM_INPUT_TOKENS = 8192
+MAXIMUM_REQUEST_TOKENS = 300_000
+
+
+@dataclass
+class Fault:
+    """An answer to give instead of the right one, `times` times, to one endpoint or to any."""
+
+    kind: str  # "status", "garbage", "close", "cut", "end", "hang", "error_event"
+    times: int = 1
+    endpoint: Endpoint | None = None
+    status: int = 500
+    headers: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+    after: int = 0
+
+
+class ProviderStandin:
+    """Serves `openai_url` and `cohere_url` from a thread until `stop()`; also a context manager.
+
+    calls[endpoint]    answered or failed requests by endpoint: "embeddings", "chat", "rerank", "models"
+    tokens[endpoint]   tokens billed, input and output together
+    usages             one dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
+                       search_units
+    requests           (endpoint, body) of every request, headers in `headers`, in order
+    delay_seconds      waited before every answer
+    token_interval_seconds  waited between the pieces of a stream
+    cached_tokens      of every chat request's input, how many count as cached
+    sends_usage        False: streams carry no usage even when asked for
+    accepted_key       when set, any other key is answered 401
+    hang               True: no request is answered until `release()`
+    """
+
+    def __init__(self, *, port: int = 0, token_interval_seconds: float = 0.0) -> None:
+        self.lock = threading.Lock()
+        self.reset()
+        self.token_interval_seconds = token_interval_seconds
+        standin = self
+
+        class Handler(_Handler):
+            pass
+
+        Handler.standin = standin
+        self._server = _Server(("127.0.0.1", port), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="standin", daemon=True)
+
+    def reset(self) -> None:
+        """Forget counts, faults and replies; as new."""
+        self.calls: Counter[Endpoint] = Counter()
+        self.tokens: Counter[Endpoint] = Counter()
+        self.usages: list[dict[str, Any]] = []
+        self.requests: list[tuple[Endpoint, dict[str, Any]]] = []
+        self.headers: list[dict[str, str]] = []
+        self.delay_seconds = 0.0
+        self.token_interval_seconds = 0.0
+        self.cached_tokens = 0
+        self.hang = False
+        self.sends_usage = True  # False: streams carry no usage even when asked for
+        self.accepted_key: str | None = None
+        self.alter_embeddings: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] | None = None
+        self.released = threading.Event()
+        self._faults: list[Fault] = []
+        self._reply: str | Reply = default_reply
+        self._finish_reason: str | None = "stop"
+
+    # What to answer
+
+    def reply(self, text: str | Reply, *, finish_reason: str | None = "stop") -> None:
+        """Answer chats with this text, or with what the function makes of the messages, until told otherwise."""
+        self._reply, self._finish_reason = text, finish_reason
+
+    def refuse(self, text: str = "") -> None:
+        """End chats by the content filter."""
+        self.reply(text, finish_reason="content_filter")
+
+    def fail_next(
+        self,
+        status: int,
+        times: int = 1,
+        headers: Mapping[str, str] | None = None,
+        *,
+        code: str = "",
+        endpoint: Endpoint | None = None,
+    ) -> None:
+        """Answer the next requests with this HTTP status; `code` such as "insufficient_quota" goes into the body."""
+        self._add(Fault("status", times, endpoint, status, headers or {}, code))
+
+    def garbage_next(self, times: int = 1, *, endpoint: Endpoint | None = None, after: int = 0) -> None:
+        """Answer 200 with something that is not JSON; in a stream after `after` pieces."""
+        self._add(Fault("garbage", times, endpoint, after=after))
+
+    def close_next(self, times: int = 1, *, endpoint: Endpoint | None = None) -> None:
+        """Close the connection without an answer."""
+        self._add(Fault("close", times, endpoint))
+
+    def cut_stream_after(self, pieces: int, times: int = 1) -> None:
+        """Reset the connection in the middle of a stream, after so many pieces of text."""
+        self._add(Fault("cut", times, "chat", after=pieces))
+
+    def end_stream_after(self, pieces: int, times: int = 1) -> None:
+        """End the stream properly, but early: no finish reason, no usage."""
+        self._add(Fault("end", times, "chat", after=pieces))
+
+    def hang_stream_after(self, pieces: int, times: int = 1) -> None:
+        """Send nothing more after so many pieces, until `release()`."""
+        self._add(Fault("hang", times, "chat", after=pieces))
+
+    def error_event_after(self, pieces: int, times: int = 1, *, code: str = "server_error") -> None:
+        """Send an error as an event of the stream."""
+        self._add(Fault("error_event", times, "chat", after=pieces, code=code))
+
+    def release(self) -> None:
+        """Let everything go on that hangs."""
+        self.hang = False
+        self.released.set()
+
+    def _add(self, fault: Fault) -> None:
+        with self.lock:
+            self._faults.append(fault)
+
+    def take_fault(self, endpoint: Endpoint) -> Fault | None:
+        with self.lock:
+            for fault in self._faults:
+                if fault.endpoint in (None, endpoint):
+                    fault.times -= 1
+                    if fault.times <= 0:
+                        self._faults.remove(fault)
+                    return fault
+        return None
+
+    def text_for(self, messages: list[dict[str, Any]]) -> str:
+        return self._reply if isinstance(self._reply, str) else self._reply(messages)
+
+    def bill(self, endpoint: Endpoint, model: str, **used: int) -> None:
+        with self.lock:
+            self.tokens[endpoint] += used.get("input_tokens", 0) + used.get("output_tokens", 0)
+            self.usages.append({"endpoint": endpoint, "model": model, **used})
+
+    # Life
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def openai_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def cohere_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> ProviderStandin:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self.release()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+    def __enter__(self) -> ProviderStandin:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up in the middle is what some tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    standin: ProviderStandin
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._serve({})
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        try:
+            body = json.loads(raw)
+        except json.JSONDecodeError:
+            self._error(400, "invalid_json", "The body is not JSON.")
+            return
+        self._serve(body)
+
+    def _serve(self, body: dict[str, Any]) -> None:
+        standin = self.standin
+        endpoint = PATHS.get(self.path.split("?")[0])
+        if endpoint is None:
+            self._error(404, "not_found", f"There is no {self.path}.")
+            return
+        with standin.lock:
+            standin.calls[endpoint] += 1
+            standin.requests.append((endpoint, body))
+            standin.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if standin.delay_seconds:
+            time.sleep(standin.delay_seconds)
+        if standin.hang:
+            standin.released.wait()
+        key = (self.headers.get("authorization") or "").removeprefix("Bearer ")
+        if standin.accepted_key is not None and key != standin.accepted_key:
+            self._error(401, "invalid_api_key", "Incorrect API key provided.")
+            return
+        fault = standin.take_fault(endpoint)
+        if fault and fault.kind == "status":
+            self._error(fault.status, fault.code or "standin", "The stand-in was told to fail.", fault.headers)
+        elif fault and fault.kind == "close":
+            self._reset()
+        elif fault and fault.kind == "garbage" and not body.get("stream"):
+            self._send(200, b"<html>no JSON</html>", "application/json")
+        elif endpoint == "embeddings":
+            self._embeddings(body)
+        elif endpoint == "chat":
+            self._chat(body, fault)
+        elif endpoint == "rerank":
+            self._rerank(body)
+        else:
+            self._json(200, {"object": "list", "data": [{"id": "gpt-4o", "object": "model"}]})
+
+    # Endpoints
+
+    def _embeddings(self, body: dict[str, Any]) -> None:
+        texts = [body["input"]] if isinstance(body["input"], str) else list(body["input"])
+        counts = [count_tokens(text) for text in texts]
+        if not texts or any(not text for text in texts):
+            self._error(400, "invalid_request", "Input cannot be an empty string.")
+            return
+        if len(texts) > MAXIMUM_INPUTS or sum(counts) > MAXIMUM_REQUEST_TOKENS or max(counts) > MAXIMUM_INPUT_TOKENS:
+            self._error(400, "max_tokens_per_request", "The request is over a limit.")
+            return
+        dimensions = body.get("dimensions") or NATIVE_DIMENSIONS.get(body["model"], 1536)
+        data = []
+        for index, text in enumerate(texts):
+            vector = embed(text, dimensions)
+            as_base64 = body.get("encoding_format") == "base64"
+            value = base64.b64encode(vector.tobytes()).decode() if as_base64 else vector.tolist()
+            data.append({"object": "embedding", "index": index, "embedding": value})
+        if self.standin.alter_embeddings:
+            data = self.standin.alter_embeddings(data)
+        tokens = sum(counts)
+        self.standin.bill("embeddings", body["model"], input_tokens=tokens)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        self._json(200, {"object": "list", "data": data, "model": body["model"], "usage": usage})
+
+    def _rerank(self, body: dict[str, Any]) -> None:
+        wanted = set(words(body["query"]))
+        documents = body["documents"]
+        scores = [round(len(wanted & set(words(d))) / max(1, len(wanted)) * 0.98 + 0.01, 6) for d in documents]
+        order = sorted(range(len(documents)), key=lambda i: (-scores[i], i))[: body.get("top_n") or len(documents)]
+        parts = sum(max(1, math.ceil(count_tokens(document) / 500)) for document in documents)
+        units = math.ceil(parts / 100)
+        self.standin.bill("rerank", body["model"], search_units=units)
+        meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": units}}
+        results = [{"index": index, "relevance_score": scores[index]} for index in order]
+        self._json(200, {"id": "standin", "results": results, "meta": meta})
+
+    def _chat(self, body: dict[str, Any], fault: Fault | None) -> None:
+        model, messages = body["model"], body["messages"]
+        if REASONING.match(model) and ("max_tokens" in body or body.get("temperature", 1) != 1):
+            self._error(400, "unsupported_parameter", "This model takes neither max_tokens nor a temperature.")
+            return
+        schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
+        text = self.standin.text_for(messages)
+        if schema is not None and not _is_json(text):
+            text = json.dumps(example_of(schema), ensure_ascii=False)
+        finish_reason = self.standin._finish_reason
+        limit = body.get("max_completion_tokens") or body.get("max_tokens")
+        all_pieces = pieces(text)
+        if limit and len(all_pieces) > limit:
+            all_pieces, finish_reason = all_pieces[:limit], "length"
+        input_tokens = sum(count_tokens(str(message["content"])) for message in messages)
+        cached = min(self.standin.cached_tokens, input_tokens)
+
+        def usage(output_tokens: int) -> dict[str, Any]:
+            used = {"input_tokens": input_tokens, "cached_input_tokens": cached, "output_tokens": output_tokens}
+            self.standin.bill("chat", model, **used)
+            return {
+                "prompt_tokens": input_tokens,
+                "completion_tokens": output_tokens,
+                "total_tokens": input_tokens + output_tokens,
+                "prompt_tokens_details": {"cached_tokens": cached},
+            }
+
+        head = {"id": "chatcmpl-standin", "created": 1, "model": model}
+        if not body.get("stream"):
+            message = {"role": "assistant", "content": "".join(all_pieces)}
+            choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+            reply = {**head, "object": "chat.completion", "choices": [choice], "usage": usage(len(all_pieces))}
+            self._json(200, reply)
+            return
+        with_usage = bool((body.get("stream_options") or {}).get("include_usage")) and self.standin.sends_usage
+        self._stream(head, all_pieces, finish_reason, usage, with_usage, fault)
+
+    def _stream(
+        self,
+        head: dict[str, Any],
+        text_pieces: list[str],
+        finish_reason: str | None,
+        usage: Callable[[int], dict[str, Any]],
+        with_usage: bool,
+        fault: Fault | None,
+    ) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        head = {**head, "object": "chat.completion.chunk"}
+
+        def event(delta: dict[str, Any], reason: str | None = None) -> bytes:
+            choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
+            return _event({**head, "choices": choices, "usage": None} if with_usage else {**head, "choices": choices})
+
+        self._chunk(event({"role": "assistant", "content": ""}))
+        for sent in range(len(text_pieces) + 1):
+            if fault and fault.after == sent and not self._go_on_after(fault):
+                return
+            if sent < len(text_pieces):
+                self._chunk(event({"content": text_pieces[sent]}))
+                if self.standin.token_interval_seconds:
+                    time.sleep(self.standin.token_interval_seconds)
+        if finish_reason is not None:
+            self._chunk(event({}, finish_reason))
+        used = usage(len(text_pieces))
+        if with_usage:
+            self._chunk(_event({**head, "choices": [], "usage": used}))
+        self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _go_on_after(self, fault: Fault) -> bool:
+        """Do what the fault says in the middle of a stream; False when the stream is over with it."""
+        if fault.kind == "hang":
+            self.standin.released.wait()
+            return True
+        if fault.kind == "cut":
+            self._reset()
+        elif fault.kind == "end":
+            self._chunk(b"data: [DONE]\n\n")
+            self._chunk(b"")
+        elif fault.kind == "garbage":
+            self._chunk(b"data: {no json\n\n")
+            self._chunk(b"")
+        elif fault.kind == "error_event":
+            self._chunk(_event({"error": {"message": "The stand-in failed.", "type": fault.code, "code": fault.code}}))
+            self._chunk(b"")
+        return False
+
+    # Wire
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def _json(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
+        self._send(status, json.dumps(value).encode(), "application/json", headers)
+
+    def _error(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        error = {"message": message, "type": code, "code": code, "param": None}
+        self._json(status, {"id": "standin", "message": message, "error": error}, headers)
+
+    def _send(self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _reset(self) -> None:
+        """Close with a TCP reset, as a proxy that dies does."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.shutdown(socket.SHUT_RD)
+        self.connection.close()
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def count_tokens(text: str) -> int:
+    """What the stand-in bills: words and punctuation marks, at least 1."""
+    return max(1, len(re.findall(r"\w+|[^\w\s]", text)))
+
+
+def pieces(text: str) -> list[str]:
+    """The text as it is streamed: a word with the space before it; one is one output token."""
+    return re.findall(r"\s*\S+\s*$|\s*\S+|\s+", text)
+
+
+def embed(text: str, dimensions: int) -> np.ndarray:
+    """A deterministic vector: texts that share words, or the beginnings of words, are near."""
+    vector = np.zeros(dimensions, dtype="<f4")
+    for word in words(text) or [text]:
+        vector[zlib.crc32(word.encode()) % dimensions] += 1.0
+        vector[zlib.crc32(b"^" + word[:4].encode()) % dimensions] += 0.5
+    return vector / np.linalg.norm(vector)
+
+
+def default_reply(messages: list[dict[str, Any]]) -> str:
+    """Quotes the beginning of passage 1 with its number when the messages hold numbered passages."""
+    text = "\n".join(str(message["content"]) for message in messages)
+    passage = re.search(r"^\[1\][^\n]*\n(.+)", text, flags=re.MULTILINE)
+    if passage is None:
+        return "This is the stand-in's answer."
+    sentence = re.split(r"(?<=[.!?。])\s", passage[1].strip())[0]
+    return f"The documents say: {sentence} [1]"
+
+
+def example_of(schema: Mapping[str, Any]) -> Any:
+    """The smallest sensible value that is valid by a JSON schema."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return example_of(schema["anyOf"][0])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = kind[0]
+    if kind == "object":
+        return {name: example_of(part) for name, part in schema.get("properties", {}).items()}
+    if kind == "array":
+        return [example_of(schema.get("items", {"type": "string"}))] * max(1, schema.get("minItems", 1))
+    simple = {"integer": schema.get("minimum", 1), "number": schema.get("minimum", 1.0), "boolean": True, "null": None}
+    return simple.get(str(kind), "stand-in")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def running(**options: Any) -> Iterator[ProviderStandin]:
+    """For a fixture: `yield from running()`."""
+    with ProviderStandin(**options) as standin:
+        yield standin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=9999)
+    parser.add_argument("--token-interval-ms", type=float, default=0.0)
+    parser.add_argument("--words", type=int, default=0, help="answer every chat with so many words")
+    arguments = parser.parse_args()
+    standin = ProviderStandin(port=arguments.port, token_interval_seconds=arguments.token_interval_ms / 1000)
+    if arguments.words:
+        standin.reply(" ".join(f"word{number}" for number in range(arguments.words)))
+    standin.start()
+    print(f"OPENAI_BASE_URL={standin.openai_url} COHERE_BASE_URL={standin.cohere_url}", flush=True)  # noqa: T201
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        standin.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""The wall between tenants, and what a bad database says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rag.database import Database
+from rag.embedded import EmbeddedServer, start_server
+from rag.errors import DatabaseUnavailable, SettingsError
+from rag.migrations import MIGRATIONS, migrate
+from rag.sql import read_queries
+from rag.types import Collection
+
+
+def test_every_table_with_a_tenant_forces_row_level_security(superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        open_tables = connection.execute(
+            "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
+            "WHERE relkind = 'r' AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"
+        ).fetchall()
+    assert open_tables == []
+
+
+def test_the_application_owns_nothing_and_cannot_bypass(superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        rights = connection.execute(
+            "SELECT rolsuper, rolbypassrls, rolcreaterole, (SELECT count(*) FROM pg_class WHERE relowner = r.oid) "
+            "FROM pg_roles r WHERE rolname = 'rag_app'"
+        ).fetchone()
+    assert rights == (False, False, False, 0)
+
+
+def test_without_a_tenant_nothing_is_visible(database: Database, collection: Collection) -> None:
+    count = "SELECT (SELECT count(*) FROM collections), (SELECT count(*) FROM tenants)"
+    with database.transaction(None) as connection:
+        assert connection.execute(count).fetchone() == (0, 0)
+    with database.transaction("demo") as connection:
+        assert connection.execute(count).fetchone() == (1, 1)
+    with database.transaction("other") as connection:
+        assert connection.execute(count).fetchone() == (0, 1)
+
+
+def test_a_row_cannot_be_written_for_another_tenant(database: Database) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), database.transaction("other") as connection:
+        connection.execute("INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('demo', 'x', 'y')")
+
+
+def test_the_tenant_does_not_outlive_its_transaction(database: Database) -> None:
+    with database.transaction("demo"):
+        pass
+    with database._pool.connection() as connection:
+        assert connection.execute("SELECT rag_tenant()").fetchone() == (None,)
+
+
+def test_what_was_spent_can_be_neither_changed_nor_deleted(database: Database) -> None:
+    for statement in ("UPDATE cost_ledger SET cost = 0", "DELETE FROM cost_ledger"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), database.transaction("demo") as connection:
+            connection.execute(statement)
+
+
+def test_a_vector_search_by_rpc_finds_only_the_own_tenant(database: Database, collection: Collection) -> None:
+    vector = "[1" + ",0" * 1535 + "]"
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
+            "VALUES ('demo', %s, 't', 'f.pdf', 'x', 'completed') RETURNING id",
+            (collection.id,),
+        ).fetchone()
+        assert row is not None
+        connection.execute(
+            "INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index) "
+            "VALUES (%s, 'demo', %s, 'the passage', %s, 0)",
+            (row[0], collection.id, vector),
+        )
+    call = "SELECT content, similarity FROM match_document_chunks(%s::vector, 'demo')"
+    with database.transaction("demo") as connection:
+        assert connection.execute(call, (vector,)).fetchall() == [("the passage", 1.0)]
+    with database.transaction("other") as connection:
+        assert connection.execute(call, (vector,)).fetchall() == []
+
+
+def test_deleting_a_document_takes_its_keywords_out_of_the_counts(database: Database, collection: Collection) -> None:
+    with database.transaction("demo") as connection:
+        document = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256) "
+            "VALUES ('demo', %s, 't', 'f.pdf', 'x') RETURNING id",
+            (collection.id,),
+        ).fetchone()
+        assert document is not None
+        chunk = connection.execute(
+            "INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, chunk_index) "
+            "VALUES (%s, 'demo', %s, 'c', 0) RETURNING id",
+            (document[0], collection.id),
+        ).fetchone()
+        assert chunk is not None
+        connection.execute(
+            "INSERT INTO chunk_keywords VALUES (%s, 'demo', %s, %s, 7, 7.0, '{3:1.5,9:0.5}/1000')",
+            (chunk[0], collection.id, document[0]),
+        )
+    counts = "SELECT (SELECT sum(chunks) FROM keyword_terms), chunks, tokens FROM keyword_totals"
+    with database.transaction("demo") as connection:
+        assert connection.execute(counts).fetchone() == (2, 1, 7)
+        connection.execute("DELETE FROM documents")
+        assert connection.execute(counts).fetchone() == (0, 0, 0)
+
+
+def test_migrations_are_applied_once(owner_conninfo: str) -> None:
+    assert migrate(owner_conninfo) == []
+
+
+def test_a_changed_migration_is_refused(owner_conninfo: str, tmp_path: Path) -> None:
+    for path in MIGRATIONS.glob("*.sql"):
+        (tmp_path / path.name).write_text(path.read_text("utf-8") + "\n-- changed", "utf-8")
+    with pytest.raises(DatabaseUnavailable, match="was changed after it was applied"):
+        migrate(owner_conninfo, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("postgresql://nobody@127.0.0.1:1/none", id="nothing_listens"),
+        pytest.param("not a url at all", id="not_a_url"),
+    ],
+)
+def test_a_wrong_database_url_is_one_sentence(url: str) -> None:
+    with pytest.raises(DatabaseUnavailable, match="DATABASE_URL"):
+        migrate(url)
+
+
+def test_the_server_runs_in_a_folder_with_spaces_and_hangul(tmp_path: Path) -> None:
+    running = start_server(tmp_path / "인사 문서 folder")
+    try:
+        with psycopg.connect(running.application) as connection:
+            assert connection.execute("SELECT current_user").fetchone() == ("rag_app",)
+    finally:
+        running.stop()
+
+
+def test_the_server_refuses_whoever_has_no_password(server: EmbeddedServer) -> None:
+    socket = server.folder / "socket"
+    for role in ("postgres", "rag_app", "rag_owner"):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(host=str(socket), user=role, dbname="postgres")
+    assert socket.stat().st_mode & 0o077 == 0
+
+
+def test_a_killed_server_starts_again_with_its_data(tmp_path: Path) -> None:
+    import os
+    import signal
+
+    first = start_server(tmp_path / "data")
+    with psycopg.connect(first.owner) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    process = int((tmp_path / "data" / "postgres" / "postmaster.pid").read_text().splitlines()[0])
+    os.kill(process, signal.SIGKILL)
+    second = start_server(tmp_path / "data")
+    try:
+        with psycopg.connect(second.owner) as connection:
+            assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
+    finally:
+        second.stop()
+
+
+def test_an_unwritable_data_folder_is_one_sentence(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(SettingsError, match="Set RAG_DATA_DIR"):
+        start_server(blocked / "data")
+
+
+def test_a_statement_name_used_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("-- one --\nSELECT 1;\n")
+    (tmp_path / "b.sql").write_text("-- one --\nSELECT 2;\n")
+    with pytest.raises(ValueError, match="two statements are called one"):
+        read_queries(tmp_path)
