@@ -69,6 +69,10 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         prepare_tenant(parts)
         link = parts.accounts.first_admin_link()
         from app import app
+
+        # Streamlit sets its own levels when it is imported.
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+            logging.getLogger(name).setLevel(logging.WARNING)
     except BaseException:
         parts.close()
         raise
@@ -87,7 +91,8 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         app,
         host=settings.address,
         port=settings.port,
-        log_level="warning",
+        log_config=None,
+        access_log=False,
         timeout_graceful_shutdown=3,
         ws_max_size=settings.maximum_upload_bytes,
         server_header=False,

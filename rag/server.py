@@ -28,7 +28,9 @@ log = logging.getLogger("rag")
 async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     """Warm up before the first visitor, and stop in order whatever signal ended the server."""
     running = services()
-    running.answers.close_abandoned()
+    # Beside the embedded database there is no other process: whatever is still being answered is nobody's.
+    alone = not running.settings.database_url
+    running.answers.close_abandoned(running.settings.tenant, quiet_seconds=0 if alone else None)
     if running.settings.worker:
         running.queue.start_worker()
     _warm_up()

@@ -384,6 +384,8 @@ class ContextResponse:
     #: Nearest passages that stayed below the threshold, best first; shown when there is no answer.
     nearest: tuple[Citation, ...] = ()
     charges: tuple[Charge, ...] = ()
+    #: Sentences for the reader on what was left out because a provider failed.
+    notices: tuple[str, ...] = ()
 
 
 # Answers

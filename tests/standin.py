@@ -361,13 +361,16 @@ class _Handler(BaseHTTPRequestHandler):
             return _event({**head, "choices": choices, "usage": None} if with_usage else {**head, "choices": choices})
 
         self._chunk(event({"role": "assistant", "content": ""}))
+        due = time.monotonic()
         for sent in range(len(text_pieces) + 1):
             if fault and fault.after == sent and not self._go_on_after(fault):
                 return
             if sent < len(text_pieces):
                 self._chunk(event({"content": text_pieces[sent]}))
-                if self.standin.token_interval_seconds:
-                    time.sleep(self.standin.token_interval_seconds)
+                # By the clock, so that what writing takes does not add up.
+                due += self.standin.token_interval_seconds
+                if (wait := due - time.monotonic()) > 0:
+                    time.sleep(wait)
         if finish_reason is not None:
             self._chunk(event({}, finish_reason))
         used = usage(len(text_pieces))

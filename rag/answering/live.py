@@ -1,70 +1,309 @@
 """Answers as jobs: threads of this process write them, pages and routes only watch.
 
-SKELETON: signatures are final, bodies follow.
+So a refresh finds its answer again, a second tab follows, and a reader who leaves loses nothing. The text so far is
+stored every second, which is also the sign of life by which other processes tell a slow answer from a dead one. Where
+another process writes an answer, it is watched through the database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import logging
+import re
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from threading import Event, Lock, Semaphore, Thread
+from typing import Any
 from uuid import UUID
 
-from rag.answering.events import CitationKind, StepEvent
-from rag.types import Citation, Collection, Identity, MessageState, Outcome
+from psycopg.types.json import Jsonb
 
+from rag.answering.answer import Answerer
+from rag.answering.citations import citation_to_json
+from rag.answering.events import StepEvent
+from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.database import Database
+from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, QuestionEmpty, QuestionTooLong, RagError
+from rag.profiles import profile_by_name, with_overrides
+from rag.records.conversations import Conversations, title_from_question
+from rag.sql import queries
+from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question
 
-class Snapshot(NamedTuple):
-    text: str
-    steps: tuple[StepEvent, ...]
-    citations: tuple[Citation, ...]
-    state: MessageState
+__all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
+log = logging.getLogger(__name__)
 
-class LiveAnswer:
-    """An answer being written, or one that ended less than a minute ago. Any number of pages may watch one."""
-
-    message_id: UUID
-    conversation_id: UUID
-    question: str
-    text: str
-    steps: list[StepEvent]
-    citations: tuple[Citation, ...]
-    kind: CitationKind
-    state: MessageState
-    outcome: Outcome | None
-    notice: str
-    follow_ups: tuple[str, ...]
-
-    @property
-    def is_done(self) -> bool: ...
-
-    def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
-        """Each step as it begins, until the text begins or all is done. None about every quarter second while
-        nothing happens, so that a page can make a Streamlit call and be interrupted."""
-        ...
-
-    def tail(self, every_seconds: float = 0.09, pulse_seconds: float = 0.25) -> Iterator[str]:
-        """All text so far, then what comes, in batches; ends when the answer is done. "" while nothing comes."""
-        ...
-
-    def snapshot(self) -> Snapshot: ...
-
-    def stop(self) -> None:
-        """End it within about 0.3 s; what was written is kept. Harmless when it is done."""
-        ...
+FLUSH_SECONDS = 1.0
+#: How long an answer that ended can still be found here, with its follow-up questions.
+KEEP_SECONDS = 60.0
+#: How long `stop_all` waits for the threads to write what they have.
+SHUTDOWN_SECONDS = 3.0
+#: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
+HISTORY_MESSAGES = 8
+BUSY = "An answer is still being written in this conversation. Wait for it to end, or stop it."
+SHUT_DOWN = "The application was shut down while this answer was being written. What had been written is kept."
 
 
 class LiveAnswers:
-    def ask(self, identity: Identity, conversation_id: UUID | None, collection: Collection, text: str) -> LiveAnswer:
-        """Raises QuestionEmpty, QuestionTooLong, NotFound, InvalidInput (an answer is being written there)."""
-        ...
+    """Starts answers, finds them again, stores what they have written."""
+
+    def __init__(
+        self, answerer: Answerer, conversations: Conversations, database: Database, *, maximum_workers: int = 256
+    ) -> None:
+        self._answerer = answerer
+        self._conversations = conversations
+        self._database = database
+        self._slots = Semaphore(maximum_workers)
+        self._lock = Lock()
+        self._answers: dict[UUID, LiveAnswer] = {}
+        self._keeper: Thread | None = None
+        self._closing = Event()
+
+    def ask(
+        self,
+        identity: Identity,
+        conversation_id: UUID | None,
+        collection: Collection,
+        text: str,
+        *,
+        document_ids: tuple[UUID, ...] = (),
+    ) -> LiveAnswer:
+        """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
+
+        Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
+        person's, `InvalidInput` while an answer is being written there, `DatabaseUnavailable`.
+        """
+        text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
+        if collection.tenant_id != identity.tenant_id:
+            raise NotFound
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        history: tuple[ChatMessage, ...] = ()
+        if conversation_id is None:
+            conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id
+        else:
+            self._close_abandoned_in(identity, conversation_id)
+            history = _history(self._conversations.messages(identity, conversation_id, last=HISTORY_MESSAGES))
+        message_id, chat_log_id = self._store_question(identity, conversation_id, collection, text)
+        live = LiveAnswer(
+            message_id=message_id,
+            conversation_id=conversation_id,
+            question=text,
+            owner=(identity.tenant_id, identity.account_id),
+            on_forced_end=self._save,
+        )
+        with self._lock:
+            self._answers[message_id] = live
+            if self._keeper is None or not self._keeper.is_alive():
+                self._keeper = Thread(target=self._keep, name="answers-keeper", daemon=True)
+                self._keeper.start()
+        question = Question(
+            text=text, identity=identity, collection=collection, history=history, document_ids=document_ids
+        )
+
+        def work() -> None:
+            if not self._slots.acquire(blocking=False):
+                live.take(StepEvent("waiting"))
+                self._slots.acquire()
+            try:
+                for event in self._answerer.answer(
+                    question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take
+                ):
+                    live.take(event)
+            except Exception:
+                log.exception("an answer ended unexpectedly")
+                live.fail(str(RagError()))
+            finally:
+                self._slots.release()
+                self._save(live)
+                live.set_done()
+
+        # Daemon threads: a provider that hangs must not keep the process from ending.
+        Thread(target=work, name=f"answer-{message_id}", daemon=True).start()
+        return live
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """None when it is not this person's or ended a while ago: then `Conversations.messages` has it whole."""
-        ...
+        """An answer being written by any process, or one of this process that ended less than a minute ago.
 
-    def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None: ...
+        None when it is not this person's, or ended before: then `Conversations.messages` has all of it.
+        """
+        with self._lock:
+            live = self._answers.get(message_id)
+        if live is not None:
+            return live if live.owner == (identity.tenant_id, identity.account_id) else None
+        row = self._read(identity, message_id)
+        if row is None or row.state != MessageState.STREAMING:
+            return None
+        if self._close_abandoned_in(identity, row.conversation_id):
+            return None
+        return StoredAnswer(
+            row,
+            question=row.question,
+            owner=(identity.tenant_id, identity.account_id),
+            read=lambda: self._read(identity, message_id),
+            request_stop=lambda: self._request_stop(identity, message_id),
+        )
 
-    def close_abandoned(self, tenant_id: str, *, quiet_seconds: float = 15.0) -> int: ...
+    def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
+        """The answer being written in a conversation of this person."""
+        owner = (identity.tenant_id, identity.account_id)
+        with self._lock:
+            own = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
+        for live in own:
+            if not live.is_done:
+                return live
+        found = self._database.fetch_value(
+            identity.tenant_id,
+            "find_active_answer",
+            conversation_id=conversation_id,
+            account_id=identity.account_id,
+        )
+        return self.find(identity, found) if found else None
 
-    def stop_all(self) -> None: ...
+    def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
+        """Close the answers of one tenant that a dead process left being written; the number of them.
+
+        Those without a sign of life for 15 seconds, or for `quiet_seconds`: 0 is right at the start of the only
+        process there is. Answers of a process that dies later are closed when somebody next looks at them.
+        """
+        chat_logs = self._answerer.chat_logs
+        if quiet_seconds is None:
+            return chat_logs.close_abandoned(tenant_id)
+        return chat_logs.close_abandoned(tenant_id, quiet_seconds=quiet_seconds)
+
+    def stop_all(self) -> None:
+        """Stop every answer and store what it has; at the end of the process. Returns within a few seconds."""
+        self._closing.set()
+        with self._lock:
+            running = [live for live in self._answers.values() if not live.is_done]
+        for live in running:
+            live.notice = SHUT_DOWN
+            live.cancel.set()
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        for live in running:
+            live.stop(wait_seconds=max(0.0, deadline - time.monotonic()))
+
+    # Storing
+
+    def _store_question(
+        self, identity: Identity, conversation_id: UUID, collection: Collection, text: str
+    ) -> tuple[UUID, UUID]:
+        """Write question, log and empty answer in one transaction; the ids of the answer and of the log."""
+        with self._database.transaction(identity.tenant_id) as connection:
+            where = {"conversation_id": conversation_id, "account_id": identity.account_id}
+            if connection.execute(queries["lock_conversation"], where).fetchone() is None:
+                raise NotFound
+            busy = connection.execute(queries["has_streaming_answer"], where).fetchone()
+            if busy and busy[0]:
+                raise InvalidInput(BUSY)
+            chat_log_id = self._answerer.chat_logs.open(
+                identity, text, collection_id=collection.id, conversation_id=conversation_id, connection=connection
+            )
+            row: dict[str, Any] = {"tenant_id": identity.tenant_id, "conversation_id": conversation_id}
+            asked = {"role": "user", "content": text, "state": "complete", "chat_log_id": None}
+            answer = {"role": "assistant", "content": "", "state": "streaming", "chat_log_id": chat_log_id}
+            connection.execute(queries["add_message"], row | asked)
+            added = connection.execute(queries["add_message"], row | answer).fetchone()
+            connection.execute(queries["touch_conversation"], where)
+        assert added is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+        return added[0], chat_log_id
+
+    def _save(self, live: LiveAnswer) -> None:
+        """Store an answer as it ended. Where the database does not answer, the keeper tries again."""
+        with live.saving:
+            try:
+                self._database.execute(
+                    live.owner[0],
+                    "finish_answer",
+                    message_id=live.message_id,
+                    content=live.text,
+                    state=live.state.value,
+                    notice=live.notice,
+                    citations=Jsonb([citation_to_json(citation, live.kind) for citation in live.citations]),
+                )
+                live.is_saved = True
+            except DatabaseUnavailable:
+                log.error("an answer could not be stored; trying again")
+                live.is_saved = False
+
+    def _keep(self) -> None:
+        """Every second: store the text so far, stop what is no longer wanted, forget what ended a minute ago."""
+        while not self._closing.wait(FLUSH_SECONDS):
+            with self._lock:
+                answers = list(self._answers.values())
+                if not answers:
+                    self._keeper = None
+                    return
+            try:
+                self._flush([live for live in answers if not live.is_done])
+                for live in answers:
+                    if live.is_done and not live.is_saved:
+                        self._save(live)
+            except DatabaseUnavailable:
+                log.warning("the text so far could not be stored; trying again")
+            except Exception:
+                log.exception("the text so far could not be stored; trying again")
+            with self._lock:
+                for live in answers:
+                    if live.is_done and live.is_saved and live.seconds_since_done > KEEP_SECONDS:
+                        self._answers.pop(live.message_id, None)
+
+    def _flush(self, running: list[LiveAnswer]) -> None:
+        by_tenant: Mapping[str, list[LiveAnswer]] = defaultdict(list)
+        for live in running:
+            by_tenant[live.owner[0]].append(live)
+        for tenant_id, answers in by_tenant.items():
+            with self._database.transaction(tenant_id) as connection:
+                rows = connection.execute(
+                    queries["flush_answers"],
+                    {
+                        "ids": [live.message_id for live in answers],
+                        "texts": [live.text for live in answers],
+                        "elapsed_ms": [live.elapsed_ms for live in answers],
+                    },
+                ).fetchall()
+            wanted = {row[0] for row in rows}
+            for live in answers:
+                if live.message_id not in wanted and not live.is_done:
+                    live.cancel.set()
+
+    # Answers of other processes
+
+    def _read(self, identity: Identity, message_id: UUID) -> StoredRow | None:
+        return self._database.fetch_one(
+            identity.tenant_id,
+            "find_answer",
+            StoredRow,
+            message_id=message_id,
+            account_id=identity.account_id,
+        )
+
+    def _request_stop(self, identity: Identity, message_id: UUID) -> None:
+        self._database.execute(identity.tenant_id, "stop_answer", message_id=message_id, account_id=identity.account_id)
+
+    def _close_abandoned_in(self, identity: Identity, conversation_id: UUID) -> int:
+        return self._answerer.chat_logs.close_abandoned(identity.tenant_id, conversation_id=conversation_id)
+
+
+def clean_question(text: str, *, maximum_characters: int) -> str:
+    """The question without NUL, control and invisible direction characters; HTML stays text.
+
+    Raises `QuestionEmpty`, and `QuestionTooLong` with both numbers.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "ignore").decode()
+    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", "", text).strip()
+    if not text.strip("\u200b\u200c\u200d\u2060\u3164\u00ad \t\n"):
+        raise QuestionEmpty
+    if len(text) > maximum_characters:
+        raise QuestionTooLong(
+            f"This question has {len(text):,} characters; at most {maximum_characters:,} are possible. "
+            "Shorten it to its point."
+        )
+    return text
+
+
+def _history(messages: list[Message]) -> tuple[ChatMessage, ...]:
+    return tuple(
+        ChatMessage(role=message.role, content=message.content)
+        for message in messages
+        if message.content.strip() and message.state != MessageState.STREAMING
+    )

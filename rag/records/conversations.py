@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import re
+from dataclasses import replace
 from uuid import UUID
 
 from rag.database import Database
 from rag.errors import InvalidInput, NotFound
-from rag.types import Conversation, Identity, Message
+from rag.types import Conversation, Identity, Message, MessageState, Outcome
 
 MAXIMUM_LISTED = 500
 TITLE_CHARACTERS = 60
@@ -77,10 +79,10 @@ class Conversations:
         if not deleted:
             raise NotFound
 
-    def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> list[Message]:
+    def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
         """Its messages, oldest first; with `last` only so many of the newest. Raises `NotFound`."""
         self.get(identity, conversation_id)
-        return self._database.fetch_all(
+        rows = self._database.fetch_all(
             identity.tenant_id,
             "list_messages",
             Message,
@@ -88,6 +90,10 @@ class Conversations:
             conversation_id=conversation_id,
             last=last,
         )
+        return [
+            replace(row, state=MessageState(row.state), outcome=Outcome(row.outcome) if row.outcome else None)
+            for row in rows
+        ]
 
 
 def title_from_question(question: str) -> str:

@@ -14,14 +14,14 @@ from functools import lru_cache
 
 import Stemmer
 
-from rag.retrieval.stopwords import CHINESE_BREAKS, JAPANESE_BREAKS, STOPWORDS
+from rag.retrieval.stopwords import BREAKS, KOREAN_ENDINGS, STOPWORDS
 
 #: Snowball algorithms by ISO 639-1 code.
 STEMMERS = {
     "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish",
     "et": "estonian", "fi": "finnish", "fr": "french", "hu": "hungarian", "id": "indonesian", "it": "italian",
-    "lt": "lithuanian", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian",
-    "ru": "russian", "sv": "swedish", "tr": "turkish",
+    "lt": "lithuanian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
 }  # fmt: skip
 #: Latin words inside texts of these are treated as English, which they mostly are.
 OWN_SCRIPT = ("ar", "ja", "ko", "zh")
@@ -41,31 +41,19 @@ _WORD = re.compile(
     # A word, or words joined by hyphens.
     rf"|[^\W\d_{_UNSPACED}]+(?:-[^\W\d_{_UNSPACED}]+)*"
 )
+_UNSPACED_START = re.compile(f"[{_UNSPACED}]")
+_DIGIT = re.compile(r"\d")
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")
 _LATIN_START = re.compile("[a-z\u00c0-\u024f]+")
 _ARABIC = re.compile("[\u0600-\u06ff]")
-_BREAKS = {
-    "zh": re.compile("|".join(CHINESE_BREAKS)),
-    # Particles are hiragana; the same sign within a hiragana word would break it, so only those beside another script.
-    "ja": re.compile("|".join(JAPANESE_BREAKS)),
-}
+_BREAKS = {language: re.compile("|".join(map(re.escape, words))) for language, words in BREAKS.items()}
 _UNFOLDABLE = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
 _DOUBLE_VOWEL = re.compile(r"([aeou])\1")
 _COMBINING_MARKS = re.compile("[\u0300-\u036f]")
-
-#: Particles and endings at the end of a Korean word, longest first.
-_JOSA = sorted(
-    """에서부터 으로부터 에게서는 으로서는 에서는 에게는 으로는 까지는 부터는 에서도 에게도 으로도 까지도 이라는 이라고 라는 라고 이란 란 에게서
-    한테서 에서 에게 한테 께서 께 부터 까지 으로서 으로써 로서 로써 으로 로 에는 에도 에만 에 의 이나 나 이며 며 이고 이랑 랑 과는 와는 과의 와의
-    과 와 은 는 이 가 을 를 도 만 만큼 처럼 보다 마다 조차 밖에 대로 입니다 입니까 인가요 인가 이다 이었다 였다 이에요 예요 인지 하는 하나요 합니까
-    합니다 하고 하면 하려면 해야 했다 하다 되는 되나요 됩니까 됩니다 된다 되었다 한다 할 한 된 될 들은 들이 들을 들의 들""".split(),
-    key=len,
-    reverse=True,
-)
 _ARABIC_MARKS = re.compile("[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]")
-_ARABIC_LETTERS = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي", "گ": "ك", "ی": "ي", "ک": "ك"})  # fmt: skip
+_ARABIC_LETTERS = str.maketrans("أإآٱىةؤئگیک", "اااايهويكيك")
 _ARABIC_PREFIXES = ("وال", "بال", "كال", "فال", "ولل", "ال", "لل")
 _ARABIC_SUFFIXES = ("هما", "كما", "ات", "ون", "ين", "ان", "ها", "هم", "هن", "كم", "نا", "يه", "ه", "ي")
 
@@ -77,39 +65,49 @@ def analyse(text: str, language: str) -> list[str]:
 
     `language` is an ISO 639-1 code, with or without region; an unknown one leaves words unstemmed.
     """
+    return [term for _, terms in words_with_terms(text, language) for term in terms]
+
+
+def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The words of a text, lower case, each with its index terms; none for a stopword.
+
+    A script without spaces has no words to give: there each pair of characters stands for itself.
+    """
     language = analyser_for(language)
-    terms: list[str] = []
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", text)):
-        word = match.group().lower()
-        first = word[0]
-        if first >= "\u0e00" and _is_unspaced(first):
-            terms += _bigrams(word, language)
-        elif any(c.isdigit() for c in word):
-            terms += _identifier(word, language)
-        elif "-" in word:
-            parts = word.split("-")
-            terms += [term for part in parts for term in _word(part, language)]
-            # "co-pay" and "copay", "e-mail" and "email" are one word to whoever asks.
-            if len(parts) == 2 and min(map(len, parts)) <= 3:
-                terms += _word("".join(parts), language)
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
+        if is_unspaced(word):
+            found += [(term, (term,)) for term in _bigrams(word, language)]
         else:
-            terms += _word(word, language)
-    return terms
+            found.append((word, _terms(word, language)))
+    return found
 
 
 def analyser_for(language: str) -> str:
     """The name of the analyser a language code leads to: itself, or "" when there is none."""
     code = language.lower().replace("_", "-").split("-")[0]
-    code = "no" if code in ("nb", "nn") else code
     return code if code in STEMMERS or code in OWN_SCRIPT else ""
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text as written, lower case; for comparing spellings and marking, not for the index."""
-    return [m.group().lower() for m in _WORD.finditer(unicodedata.normalize("NFKC", text))]
+def is_unspaced(word: str) -> bool:
+    """Whether a word begins in a script that puts no spaces between words."""
+    return word[0] >= "\u0e00" and _UNSPACED_START.match(word) is not None
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=100_000)
+def _terms(word: str, language: str) -> tuple[str, ...]:
+    if _DIGIT.search(word):
+        return tuple(_identifier(word, language))
+    if "-" not in word:
+        return _word(word, language)
+    parts = word.split("-")
+    terms = [term for part in parts for term in _word(part, language)]
+    # "co-pay" and "copay", "e-mail" and "email" are one word to whoever asks.
+    if len(parts) == 2 and min(map(len, parts)) <= 3:
+        terms += _word("".join(parts), language)
+    return tuple(terms)
+
+
 def _word(word: str, language: str) -> tuple[str, ...]:
     if _HANGUL.search(word):
         return _korean(word, language)
@@ -159,10 +157,6 @@ def _identifier(word: str, language: str) -> list[str]:
     return terms
 
 
-def _is_unspaced(character: str) -> bool:
-    return re.match(f"[{_UNSPACED}]", character) is not None
-
-
 def _bigrams(run: str, language: str) -> list[str]:
     pieces = _BREAKS[language].split(run) if language in _BREAKS else [run]
     return [
@@ -186,7 +180,7 @@ def _korean(word: str, language: str) -> tuple[str, ...]:
 
 
 def _without_josa(word: str) -> str:
-    for josa in _JOSA:
+    for josa in KOREAN_ENDINGS:
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:
             return word[: -len(josa)]

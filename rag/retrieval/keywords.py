@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from uuid import UUID
 
@@ -43,6 +44,7 @@ def contextual_text(title: str, section: str, content: str) -> str:
     return "\n".join(part for part in (title.strip(), section.strip(), content) if part)
 
 
+@lru_cache(maxsize=100_000)
 def term_id(term: str) -> int:
     """The dimension of a term, 1 … 1,000,000,000: a stable hash, so that no dictionary has to be kept."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "big") % DIMENSIONS + 1
@@ -58,6 +60,11 @@ def weights_of(terms: Iterable[str], *, length: int, average_length: float) -> d
     norm = K1 * (1 - B + B * length / average_length)
     counts = Counter(term_id(term) for term in terms)
     return {term: tf * (K1 + 1) / (tf + norm) for term, tf in counts.most_common(MAXIMUM_TERMS)}
+
+
+def sparse_vector(weights: dict[int, float]) -> SparseVector:
+    """Weights by term id as pgvector takes them; Python counts its dimensions from 0, SQL from 1."""
+    return SparseVector({term - 1: weight for term, weight in weights.items()}, DIMENSIONS)
 
 
 def index_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> int:
@@ -87,9 +94,7 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
                     "chunk_id": chunk_id,
                     "length": len(terms),
                     "average_length": average_length,
-                    "weights": SparseVector(
-                        weights_of(terms, length=len(terms), average_length=average_length), DIMENSIONS
-                    ),
+                    "weights": sparse_vector(weights_of(terms, length=len(terms), average_length=average_length)),
                 }
                 for chunk_id, terms in indexed
             ],

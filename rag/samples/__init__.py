@@ -1,4 +1,4 @@
-"""The sample documents: four PDFs of an invented company, loaded into the first tenant so that there is something to ask.
+"""The sample documents: four PDFs of an invented company, so that a first start has something to ask about.
 
 `texts/` holds what they say, `build.py` sets it as PDFs; the PDFs are kept beside them.
 """

@@ -10,7 +10,6 @@ import argparse
 import re
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.lib.units import mm
 from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.platypus import (
     BaseDocTemplate,
@@ -26,12 +26,8 @@ from reportlab.platypus import (
     Flowable,
     Frame,
     HRFlowable,
-    ListFlowable,
-    ListItem,
     PageTemplate,
     Paragraph,
-    Spacer,
-    Table,
 )
 
 from rag.samples import FOLDER, SAMPLES, Sample
@@ -69,7 +65,7 @@ class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
         self.sample, self.face = sample, face
         width, height = A4
         frame = Frame(SIDE, BOTTOM, width - 2 * SIDE, height - TOP - BOTTOM, 0, 0, 0, 0)
-        self.addPageTemplates(PageTemplate(frames=[frame], onPage=self.draw_footer))
+        self.addPageTemplates(PageTemplate(frames=[frame], onPageEnd=self.draw_footer))
 
     def draw_footer(self, canvas: Any, _document: BaseDocTemplate) -> None:
         width, baseline = A4[0], 13 * mm
@@ -83,7 +79,7 @@ class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
         canvas.drawRightString(width - SIDE, baseline, PAGE_LABEL[self.sample.language].format(canvas.getPageNumber()))
         canvas.restoreState()
 
-    def afterFlowable(self, flowable: Flowable) -> None:  # noqa: N802, RUF100 (reportlab's name)
+    def afterFlowable(self, flowable: Flowable) -> None:
         level = getattr(flowable, "outline_level", None)
         if level is not None:
             key = f"heading-{self.seq.nextf('heading')}"
@@ -91,14 +87,58 @@ class SampleDocument(BaseDocTemplate):  # type: ignore[misc]
             self.canv.addOutlineEntry(flowable.getPlainText(), key, level=level, closed=level > 0)
 
 
+class RuledTable(Flowable):  # type: ignore[misc]
+    """A table of single-line cells, the first row its heading, kept on one page.
+
+    Each row is one text object, so that a reader of the text gets a row as a line; reportlab's own table ends the
+    line after every cell.
+    """
+
+    size, row_height, padding = 9, 18, 6
+    spaceBefore, spaceAfter = 2, 10
+
+    def __init__(self, rows: list[list[str]], face: Typeface, width: float) -> None:
+        super().__init__()
+        self.rows, self.face = rows, face
+        columns = zip(*rows, strict=True)
+        needed = [max(stringWidth(cell, face.bold, self.size) for cell in column) + 16 for column in columns]
+        if sum(needed) > width:
+            raise SystemExit(f"The table that begins with {rows[0]} is {sum(needed) - width:.0f} points too wide.")
+        slack = (width - sum(needed)) / len(needed)
+        self.lefts = [sum(needed[:n]) + n * slack + self.padding for n in range(len(needed))]
+        self.width, self.height = width, self.row_height * len(rows)
+
+    def wrap(self, _width: float, _height: float) -> tuple[float, float]:
+        return self.width, self.height
+
+    def draw(self) -> None:
+        canvas = self.canv
+        canvas.setFillColor(HEADER_ROW)
+        canvas.rect(0, self.height - self.row_height, self.width, self.row_height, stroke=0, fill=1)
+        for number, row in enumerate(self.rows):
+            bottom = self.height - (number + 1) * self.row_height
+            line = canvas.beginText()
+            line.setFont(self.face.regular if number else self.face.bold, self.size)
+            line.setFillColor(INK)
+            for left, cell in zip(self.lefts, row, strict=True):
+                line.setTextOrigin(left, bottom + 5.5)
+                line.textOut(cell)
+            canvas.drawText(line)
+            canvas.setStrokeColor(RULE)
+            canvas.setLineWidth(0.5)
+            canvas.line(0, bottom, self.width, bottom)
+        canvas.setStrokeColor(ACCENT)
+        canvas.line(0, self.height, self.width, self.height)
+
+
 def flowables(text: str, face: Typeface) -> list[Flowable]:
     """The text as reportlab takes it. Its marks: `#` headings, `- ` lists, `| ` tables, else paragraphs."""
     title = face.style("title", 25, bold=True, color=ACCENT, leading=31)
     byline = face.style("byline", 9.5, color=QUIET, spaceAfter=8)
-    section = face.style("section", 15, bold=True, color=ACCENT, spaceBefore=17, spaceAfter=5, keepWithNext=True)
-    topic = face.style("topic", 11, bold=True, spaceBefore=9, spaceAfter=2, keepWithNext=True)
+    section = face.style("section", 15, bold=True, color=ACCENT, spaceBefore=22, spaceAfter=3, keepWithNext=True)
+    topic = face.style("topic", 11, bold=True, spaceBefore=13, spaceAfter=2, keepWithNext=True)
     body = face.style("body", 10, spaceAfter=6)
-    item = face.style("item", 10, spaceAfter=3)
+    item = face.style("item", 10, spaceAfter=3, leftIndent=12, bulletIndent=2)
 
     made: list[Flowable] = []
     blocks = [block for block in text.split("\n\n") if block.strip()]
@@ -112,40 +152,15 @@ def flowables(text: str, face: Typeface) -> list[Flowable]:
             level = len(heading[1]) - 2
             paragraph = Paragraph(escape(heading[2]), (section, topic)[level])
             paragraph.outline_level = level
-            made += [CondPageBreak((32, 20)[level] * mm), paragraph]
+            made += [CondPageBreak(36 * mm), paragraph] if level == 0 else [paragraph]
         elif block.startswith("- "):
-            entries = [ListItem(Paragraph(escape(line[2:]), item)) for line in block.splitlines()]
-            made.append(ListFlowable(entries, bulletType="bullet", start="•", leftIndent=14, bulletFontSize=9))
+            made += [Paragraph(escape(line[2:]), item, bulletText="–") for line in block.splitlines()]
         elif block.startswith("|"):
-            made += [Spacer(1, 2), table(block, face), Spacer(1, 9)]
+            rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+            made.append(RuledTable(rows, face, A4[0] - 2 * SIDE))
         else:
             made.append(Paragraph(escape(block), body))
     return made
-
-
-def table(block: str, face: Typeface) -> Table:
-    cell, head = face.style("cell", 9), face.style("head", 9, bold=True)
-    rows = [[part.strip() for part in line.strip().strip("|").split("|")] for line in block.splitlines()]
-    cells = [
-        [Paragraph(escape(part), head if row_number == 0 else cell) for part in row]
-        for row_number, row in enumerate(rows)
-    ]
-    # A column is as wide as its longest entry asks for, within bounds.
-    wanted = [min(max(len(part) for part in column), 34) + 6 for column in zip(*rows, strict=True)]
-    available = A4[0] - 2 * SIDE
-    return Table(
-        cells,
-        colWidths=[available * share / sum(wanted) for share in wanted],
-        repeatRows=1,
-        style=[
-            ("BACKGROUND", (0, 0), (-1, 0), HEADER_ROW),
-            ("LINEBELOW", (0, 0), (-1, -1), 0.5, RULE),
-            ("LINEABOVE", (0, 0), (-1, 0), 0.8, ACCENT),
-            ("VALIGN", (0, 0), (-1, -1), "TOP"),
-            ("TOPPADDING", (0, 0), (-1, -1), 3.5),
-            ("BOTTOMPADDING", (0, 0), (-1, -1), 4.5),
-        ],
-    )
 
 
 def korean_typeface(font: Path) -> Typeface:

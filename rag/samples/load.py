@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.profiles import HR
 from rag.samples import SAMPLES
@@ -20,7 +21,8 @@ def prepare_tenant(parts: Services) -> None:
     Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
     """
     tenant = parts.settings.tenant
-    parts.database.execute(tenant, "create_tenant", id=tenant, name=tenant.replace("-", " ").title())
+    with parts.database.transaction(tenant) as connection:
+        connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
     collection = parts.documents.ensure_collection(
         tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
     )

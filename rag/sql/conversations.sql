@@ -33,10 +33,16 @@ WHERE id = %(conversation_id)s AND account_id = %(account_id)s
 
 -- list_messages --
 -- The last messages of a person's conversation, oldest first, with what the log and the person's own rating say.
+-- Passages of documents that have been deleted since are left out.
 SELECT *
 FROM (
-    SELECT m.id, m.conversation_id, m.role, m.content, m.state, m.notice, m.citations, m.chat_log_id, m.created_at,
-           l.outcome, CASE WHEN l.is_priced THEN l.cost END AS cost, l.total_ms, f.rating
+    SELECT m.id, m.conversation_id, m.role, m.content, m.state, m.notice, m.chat_log_id, m.created_at,
+           l.outcome, CASE WHEN l.is_priced THEN l.cost END AS cost, l.total_ms, f.rating,
+           coalesce((
+               SELECT jsonb_agg(shown ORDER BY position)
+               FROM jsonb_array_elements(m.citations) WITH ORDINALITY AS stored (shown, position)
+               WHERE EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
+           ), '[]') AS citations
     FROM messages m
     JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
     LEFT JOIN chat_logs l ON l.id = m.chat_log_id AND l.outcome IS NOT NULL
@@ -56,3 +62,128 @@ JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id
 WHERE m.id = %(message_id)s AND m.chat_log_id IS NOT NULL
 ON CONFLICT (chat_log_id, account_id) DO UPDATE
     SET rating = excluded.rating, comment = excluded.comment, created_at = now()
+
+-- lock_conversation --
+-- Two questions asked at once in one conversation take turns here.
+SELECT id FROM conversations
+WHERE id = %(conversation_id)s AND account_id = %(account_id)s
+FOR UPDATE
+
+-- touch_conversation --
+-- Move it to the top of the list.
+UPDATE conversations SET updated_at = clock_timestamp() WHERE id = %(conversation_id)s
+
+-- has_streaming_answer --
+-- Whether an answer is being written in a conversation, by any process.
+SELECT EXISTS (SELECT FROM messages WHERE conversation_id = %(conversation_id)s AND state = 'streaming')
+
+-- add_message --
+-- A question, or the answer to it that is about to be written.
+INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id)
+VALUES (%(tenant_id)s, %(conversation_id)s, %(role)s, %(content)s, %(state)s, %(chat_log_id)s)
+RETURNING id
+
+-- flush_answers --
+-- Write the text so far of answers being written, and how long they have run, which is also their sign of life.
+-- Returns those still wanted: one that was stopped elsewhere, or whose conversation was deleted, is not among them.
+WITH given AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(texts)s::text[], %(elapsed_ms)s::integer[]) AS g (id, content, elapsed_ms)
+), written AS (
+    UPDATE messages m SET content = given.content
+    FROM given
+    WHERE m.id = given.id AND m.state = 'streaming'
+    RETURNING m.id, m.chat_log_id, given.elapsed_ms
+), alive AS (
+    UPDATE chat_logs l SET total_ms = written.elapsed_ms
+    FROM written
+    WHERE l.id = written.chat_log_id AND l.outcome IS NULL
+)
+SELECT id FROM written
+
+-- finish_answer --
+-- The answer as it ended.
+UPDATE messages
+SET content = %(content)s, state = %(state)s, notice = %(notice)s, citations = %(citations)s
+WHERE id = %(message_id)s
+
+-- stop_answer --
+-- Ask the process that writes a person's answer to stop; it sees this when it next writes the text so far.
+UPDATE messages m SET state = 'stopped'
+FROM conversations c
+WHERE m.id = %(message_id)s AND m.state = 'streaming' AND c.id = m.conversation_id AND c.account_id = %(account_id)s
+
+-- find_answer --
+-- An answer as stored, if it is this person's.
+SELECT m.id, m.conversation_id, m.content, m.state, m.notice, m.citations, l.outcome,
+       coalesce(l.question, '') AS question
+FROM messages m
+JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
+LEFT JOIN chat_logs l ON l.id = m.chat_log_id
+WHERE m.id = %(message_id)s AND m.role = 'assistant'
+
+-- find_active_answer --
+-- The answer being written in a person's conversation.
+SELECT m.id
+FROM messages m
+JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
+WHERE m.conversation_id = %(conversation_id)s AND m.state = 'streaming'
+ORDER BY m.created_at DESC
+LIMIT 1
+
+-- open_chat_log --
+-- A question asked, before anything is done for it. A program that asks has no account.
+INSERT INTO chat_logs (tenant_id, account_id, user_group, conversation_id, collection_id, question)
+SELECT %(tenant_id)s, (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
+       %(collection_id)s, %(question)s
+RETURNING id
+
+-- close_chat_log --
+-- How a question ended. Its cost is the sum of its rows in the ledger.
+UPDATE chat_logs l
+SET outcome = %(outcome)s, answer = %(answer)s, error = %(error)s, language = %(language)s, model = %(model)s,
+    document_ids = %(document_ids)s, rag_details = %(rag_details)s, first_token_ms = %(first_token_ms)s,
+    total_ms = %(total_ms)s, cost = spent.cost, is_priced = spent.is_priced
+FROM (
+    SELECT coalesce(sum(cost), 0) AS cost, count(*) = count(cost) AS is_priced
+    FROM cost_ledger
+    WHERE chat_log_id = %(chat_log_id)s
+) AS spent
+WHERE l.id = %(chat_log_id)s
+RETURNING l.cost, l.is_priced
+
+-- close_abandoned --
+-- Close what a dead process left: answers being written that have given no sign of life for a while, and their logs.
+WITH quiet AS MATERIALIZED (
+    SELECT m.id, m.chat_log_id
+    FROM messages m
+    LEFT JOIN chat_logs l ON l.id = m.chat_log_id
+    WHERE m.state = 'streaming'
+      AND (%(conversation_id)s::uuid IS NULL OR m.conversation_id = %(conversation_id)s)
+      AND greatest(m.created_at, l.created_at + coalesce(l.total_ms, 0) * interval '1 millisecond')
+          <= clock_timestamp() - %(quiet_seconds)s * interval '1 second'
+), cut AS (
+    UPDATE messages m SET state = 'cut', notice = %(notice)s
+    FROM quiet
+    WHERE m.id = quiet.id
+    RETURNING m.id
+), closed AS (
+    UPDATE chat_logs l
+    SET outcome = CASE WHEN EXISTS (SELECT FROM messages m WHERE m.chat_log_id = l.id AND m.state = 'stopped')
+                       THEN 'stopped' ELSE 'failed' END,
+        error = %(notice)s,
+        answer = coalesce((SELECT m.content FROM messages m WHERE m.chat_log_id = l.id), ''),
+        cost = coalesce((SELECT sum(c.cost) FROM cost_ledger c WHERE c.chat_log_id = l.id), 0),
+        is_priced = NOT EXISTS (SELECT FROM cost_ledger c WHERE c.chat_log_id = l.id AND c.cost IS NULL)
+    WHERE l.outcome IS NULL
+      AND (%(conversation_id)s::uuid IS NULL OR l.conversation_id = %(conversation_id)s)
+      AND l.created_at + coalesce(l.total_ms, 0) * interval '1 millisecond'
+          <= clock_timestamp() - %(quiet_seconds)s * interval '1 second'
+    RETURNING l.id
+)
+SELECT greatest((SELECT count(*) FROM cut), (SELECT count(*) FROM closed))
+
+-- page_texts --
+-- The text of some pages of one document.
+SELECT text FROM document_pages
+WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last_page)s
+ORDER BY number

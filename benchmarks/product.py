@@ -1,0 +1,131 @@
+"""The running product as a process of its own in a folder of its own, for benchmarks and screenshots."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from queue import Empty, Queue
+from uuid import uuid4
+
+from rag.access.accounts import Accounts
+from rag.access.guard import SESSION_COOKIE
+from rag.access.sessions import Sessions
+from rag.database import Database
+from rag.embedded import start_server
+from rag.settings import Settings, environment_name
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+TENANT = "demo"
+PASSWORD = "paper-and-linen-thread-7"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Product:
+    """Starts `python -m rag serve` on a free port. `variables` are settings by their environment names."""
+
+    def __init__(self, data_dir: Path, **variables: str) -> None:
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.address}"
+        self.welcome_url = ""
+        self._data_dir = data_dir
+        # Nothing of the caller's own settings may reach the measured product.
+        ours = {environment_name(name) for name in Settings.__dataclass_fields__}
+        environment = {name: value for name, value in os.environ.items() if name not in ours}
+        self._environment = {
+            **environment, "PORT": str(self.port), "RAG_DATA_DIR": str(data_dir), "RAG_TENANT": TENANT,
+            "PYTHONUNBUFFERED": "1", **variables,
+        }  # fmt: skip
+        self._lines: Queue[str] = Queue()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def start(self, *, timeout_seconds: float = 120) -> None:
+        """Return once pages are served and every sample document is searchable."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "rag", "serve"],
+            cwd=PROJECT, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        threading.Thread(target=self._read_output, daemon=True).start()
+        deadline, seen = time.monotonic() + timeout_seconds, ""
+        while "Ctrl-C stops everything" not in seen:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise SystemExit(f"The product did not start:\n{seen}")
+            try:
+                seen += self._lines.get(timeout=0.2)
+            except Empty:
+                continue
+        if link := re.search(r"http://\S+/welcome\?token=\S+", seen):
+            self.welcome_url = link[0]
+        with self._database() as database:
+            while time.monotonic() < deadline:
+                states = self._states(database)
+                if states and all(state == "completed" for state in states):
+                    return
+                time.sleep(0.2)
+        self.stop()
+        raise SystemExit(f"The sample documents did not become searchable: {states}.")
+
+    def sign_in_people(self, count: int) -> list[str]:
+        """Cookie headers of that many people, each with an account and a session of their own."""
+        with self._database() as database:
+            sessions = Sessions(database)
+            accounts = Accounts(database, sessions, Settings(tenant=TENANT))
+            if link := accounts.first_admin_link():
+                accounts.create_first_admin(link, "admin@benchmark.example", "Admin", PASSWORD)
+            admin = accounts.sign_in("admin@benchmark.example", PASSWORD)
+            identity = sessions.find(sessions.start(admin))
+            assert identity is not None
+            cookies = []
+            for _ in range(count):
+                account, _ = accounts.invite(identity, f"{uuid4().hex}@benchmark.example", "Reader")
+                cookies.append(f"{SESSION_COOKIE}={sessions.start(account, 'benchmark')}")
+            return cookies
+
+    def stop(self) -> None:
+        """As Ctrl-C does."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+
+    def _database(self) -> _Opened:
+        return _Opened(start_server(self._data_dir).application)
+
+    def _states(self, database: Database) -> list[str]:
+        with database.transaction(TENANT) as connection:
+            return [row[0] for row in connection.execute("SELECT status FROM documents").fetchall()]
+
+    def _read_output(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+
+
+class _Opened:
+    def __init__(self, conninfo: str) -> None:
+        self._database = Database(conninfo, maximum_connections=4)
+
+    def __enter__(self) -> Database:
+        self._database.open()
+        return self._database
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()

@@ -1,0 +1,154 @@
+"""How many of the pages that answer a question are among the first five found: page recall@5, with no key.
+
+    python benchmarks/retrieval_quality.py --documents FOLDER --questions FILE
+
+FOLDER holds PDFs. FILE holds one JSON object per line with "question" and "gold_relaxed", a list of [file name, page].
+The pages of the ranked passages count in their order, each once, until there are five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from uuid import UUID
+
+from pgvector import HalfVector
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rag.database import Database
+from rag.embedded import start_server
+from rag.ingestion.chunking import chunk_document
+from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.titles import title_from_file_name, title_from_metadata
+from rag.migrations import migrate
+from rag.profiles import HR
+from rag.providers.offline import LexicalEmbedder
+from rag.retrieval.keywords import contextual_text, index_document
+from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.types import Scope, SearchResult
+
+TENANT = "quality"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--passages", type=int, default=20, help="passages fetched per question")
+    parser.add_argument("--show", action="store_true", help="print what was found for each question")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="retrieval-quality-") as folder:
+        server = start_server(Path(folder))
+        try:
+            migrate(server.owner)
+            database = Database(server.application)
+            database.open()
+            try:
+                measure(database, options)
+            finally:
+                database.close()
+        finally:
+            server.stop()
+
+
+def measure(database: Database, options: argparse.Namespace) -> None:
+    embedder = LexicalEmbedder()
+    with database.transaction(TENANT) as connection:
+        connection.execute("INSERT INTO tenants (id, name) VALUES (%s, %s)", (TENANT, "Quality"))
+        row = connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) VALUES (%s, 'PDFs', %s) RETURNING id",
+            (TENANT, embedder.id),
+        ).fetchone()
+        assert row is not None
+    collection_id: UUID = row[0]
+    chunks = sum(add(database, collection_id, path, embedder) for path in sorted(options.documents.glob("*.pdf")))
+    questions = [json.loads(line) for line in options.questions.read_text("utf-8").splitlines() if line.strip()]
+    print(f"{chunks} passages, {len(questions)} questions")
+    scope = Scope(tenant_id=TENANT, collection_ids=(collection_id,))
+    for name, search in (("keyword", keyword_search), ("vector", vector_search), ("hybrid", hybrid_search)):
+        recalls, times = [], []
+        for question in questions:
+            text = question["question"]
+            started = time.perf_counter()
+            query = SearchQuery(
+                text=text,
+                language=detect_language(text),
+                vector=embedder.embed([text], purpose="query").vectors[0],
+                embedding_model=embedder.id,
+                threshold=embedder.default_threshold,
+            )
+            found = search(database, query, scope=scope, limit=options.passages)
+            times.append(1000 * (time.perf_counter() - started))
+            gold = {(file, page) for file, page in question["gold_relaxed"]}
+            pages = first_pages(found, 5)
+            recalls.append(len(gold & set(pages)) / len(gold))
+            if options.show and name == "hybrid":
+                print(f"{recalls[-1]:.2f} {text[:90]}\n     wanted {sorted(gold)}\n     found {pages}")
+        print(
+            f"{name:8} page recall@5 {statistics.mean(recalls):.3f}   "
+            f"median {statistics.median(times):.1f} ms, slowest {max(times):.1f} ms a question"
+        )
+
+
+def first_pages(found: list[SearchResult], limit: int) -> list[tuple[str, int]]:
+    """Distinct pages of the passages, in their order."""
+    pages = [(r.file_name, page) for r in found for page in range(r.first_page, r.last_page + 1)]
+    return list(dict.fromkeys(pages))[:limit]
+
+
+def add(database: Database, collection_id: UUID, path: Path, embedder: LexicalEmbedder) -> int:
+    """Store one PDF as the product does, and return the number of its passages."""
+    extracted, title = extract(path)
+    chunks = chunk_document(
+        extracted.pages,
+        extracted.sections,
+        chunk_size=HR.chunk_size,
+        overlap=HR.chunk_overlap,
+        minimum_chunk_size=HR.minimum_chunk_size,
+    )
+    vectors = embedder.embed([contextual_text(title, c.section, c.content) for c in chunks], purpose="document").vectors
+    with database.transaction(TENANT) as connection:
+        row = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
+            "VALUES (%s, %s, %s, %s, %s, 'completed', %s) RETURNING id",
+            (
+                TENANT,
+                collection_id,
+                title,
+                path.name,
+                path.name,
+                extracted.language or detect_language(" ".join(c.content for c in chunks[:3])),
+            ),
+        ).fetchone()
+        assert row is not None
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, embedding, "
+                "embedding_model, chunk_index, first_page, last_page, section) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                [
+                    (TENANT, collection_id, row[0], c.content, HalfVector(vector), embedder.id, c.index, c.first_page,
+                     c.last_page, c.section)
+                    for c, vector in zip(chunks, vectors, strict=True)
+                ],
+            )  # fmt: skip
+        index_document(connection, tenant_id=TENANT, collection_id=collection_id, document_id=row[0])
+    return len(chunks)
+
+
+def extract(path: Path) -> tuple[ExtractedPdf, str]:
+    """The pages of a PDF, read here instead of in the sandbox, and its title as the library chooses it."""
+    extracted = extract_pages(path.read_bytes(), password=None, limits=ExtractionLimits())
+    return extracted, title_from_metadata(extracted.title) or title_from_file_name(path.name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""A person at a Streamlit page, as far as the server can tell: its websocket protocol without a browser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+
+class Person:
+    """One open tab. `address` is host:port; `cookie` the whole Cookie header, empty where nobody signs in."""
+
+    def __init__(self, address: str, cookie: str = "") -> None:
+        self._address, self._cookie = address, cookie
+        self._chat_input_id = ""
+        self._page = ""
+        self._query = ""
+        self.errors: list[str] = []
+
+    async def open(self) -> None:
+        """Connect and wait until the page with its chat input is drawn."""
+        headers = {"Cookie": self._cookie} if self._cookie else {}
+        self._socket = await websockets.connect(
+            f"ws://{self._address}/_stcore/stream",
+            subprotocols=[websockets.Subprotocol("streamlit")],
+            additional_headers=headers,
+            max_size=None,
+            open_timeout=60,
+        )
+        await self._rerun()
+        async for _ in self._until_finished():
+            pass
+        if not self._chat_input_id:
+            raise RuntimeError(f"the page has no chat input: {self.errors or 'no error was shown'}")
+
+    async def ask(self, question: str, *, timeout_seconds: float = 90) -> AsyncIterator[str]:
+        """Send the question as the chat input does; yield every text drawn until the page is finished."""
+        await self._rerun(question)
+        async with asyncio.timeout(timeout_seconds):
+            async for text in self._until_finished():
+                yield text
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+    async def _rerun(self, question: str = "") -> None:
+        message = BackMsg()
+        state = message.rerun_script
+        state.query_string = self._query
+        state.page_script_hash = self._page
+        state.context_info.timezone = "Europe/London"
+        state.context_info.locale = "en-GB"
+        state.context_info.url = f"http://{self._address}/"
+        if question:
+            widget = state.widget_states.widgets.add()
+            widget.id = self._chat_input_id
+            widget.chat_input_value.data = question
+        await self._socket.send(message.SerializeToString())
+
+    async def _until_finished(self) -> AsyncIterator[str]:
+        """Texts of markdown elements as they are drawn, until no run is under way or announced."""
+        message = ForwardMsg()
+        async for raw in self._socket:
+            message.ParseFromString(raw)  # type: ignore[arg-type]
+            kind = message.WhichOneof("type")
+            if kind == "delta":
+                element = message.delta.new_element
+                drawn = element.WhichOneof("type")
+                if drawn == "markdown":
+                    yield element.markdown.body
+                elif drawn == "chat_input":
+                    self._chat_input_id = element.chat_input.id
+                elif drawn in ("exception", "alert"):
+                    text = element.exception.message if drawn == "exception" else element.alert.body
+                    self.errors.append(text)
+            elif kind == "new_session":
+                self._page = message.new_session.page_script_hash
+            elif kind == "page_info_changed":
+                self._query = message.page_info_changed.query_string
+            elif kind == "script_finished" and message.script_finished in (
+                ForwardMsg.FINISHED_SUCCESSFULLY,
+                ForwardMsg.FINISHED_WITH_COMPILE_ERROR,
+            ):
+                return

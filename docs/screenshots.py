@@ -1,0 +1,194 @@
+"""Makes docs/images from the running product: `python -m docs.screenshots`.
+
+Starts the product in a folder of its own, signs up by the one-time link, uploads, asks, and takes every page in light
+and dark, on a desk and on a phone. The language model is a stand-in that writes the answer below from the passages it
+is given; the month of questions on the analytics page is the one of tests/question_month.py. Needs Playwright
+(tests/requirements.txt) and Chromium: its own, or one in CHROMIUM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pypdf
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from benchmarks.product import PASSWORD, TENANT, Product
+from rag.database import Database
+from rag.embedded import start_server
+from tests.question_month import write_month
+from tests.standin import ProviderStandin
+
+PROJECT = Path(__file__).resolve().parent.parent
+IMAGES = PROJECT / "docs" / "images"
+DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+QUESTION = "How many days of annual leave do I have, and can I carry some over?"
+#: Each sentence with words of the passage it stands on.
+ANSWER = (
+    (
+        "Full-time employees in Ottermere have **27 days** of annual leave a year, in addition to the eight public "
+        "holidays",
+        "27 days of annual leave",
+    ),
+    ("Up to **six days** may be carried into the next year; they are taken by 31 March", "Up to six days"),
+    ("Between 1 and 30 November you may also buy up to five further days for the coming year", "1 and 30 November"),
+)
+
+
+def write_answer(messages: list[dict[str, Any]]) -> str:
+    """The answer, each sentence with the number under which its passage was given."""
+    given = "\n".join(str(message["content"]) for message in messages)
+    passages = re.split(r"^\[(\d+)\] ", given, flags=re.MULTILINE)
+    numbered = [(number, " ".join(text.split())) for number, text in zip(passages[1::2], passages[2::2], strict=True)]
+    sentences = []
+    for sentence, words in ANSWER:
+        number = next((number for number, text in numbered if words in text), "1")
+        sentences.append(f"{sentence} [{number}].")
+    return " ".join(sentences)
+
+
+@contextmanager
+def signed_in(browser: Browser, product: Product, state: Path, *, dark: bool, phone: bool = False) -> Iterator[Page]:
+    context = browser.new_context(
+        viewport=PHONE if phone else DESK,  # type: ignore[arg-type]
+        device_scale_factor=2,
+        color_scheme="dark" if dark else "light",
+        storage_state=state if state.exists() else None,
+        locale="en-GB",
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    try:
+        yield page
+    finally:
+        context.storage_state(path=state)
+        context.close()
+
+
+def take(page: Page, name: str) -> None:
+    """Wait until nothing moves, then write docs/images/NAME.png."""
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
+    page.wait_for_timeout(700)
+    page.screenshot(path=IMAGES / f"{name}.png")
+    print(f"docs/images/{name}.png")  # noqa: T201
+
+
+def open_page(page: Page, product: Product, path: str, text: str) -> None:
+    page.goto(f"{product.url}/{path}")
+    page.get_by_text(text).first.wait_for()
+
+
+def sign_up(page: Page, product: Product) -> None:
+    page.goto(product.welcome_url)
+    page.get_by_label("Your name").fill("Administrator")
+    page.get_by_label("E-mail").fill("people@ottermere.example")
+    page.get_by_label("Password").first.fill(PASSWORD)
+    page.get_by_role("button", name="Create account").click()
+    page.get_by_test_id("stChatInputTextArea").wait_for()
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_test_id("stChatInputTextArea").fill(question)
+    page.keyboard.press("Enter")
+    page.get_by_text("Sources", exact=True).first.wait_for()
+    page.get_by_test_id("stFeedback").first.wait_for()
+
+
+def extra_document(folder: Path) -> Path:
+    """A PDF that is not yet stored: the travel page of the handbook."""
+    writer = pypdf.PdfWriter()
+    writer.add_page(pypdf.PdfReader(PROJECT / "rag" / "samples" / "employee_handbook.pdf").pages[2])
+    path = folder / "travel_and_expenses.pdf"
+    writer.write(path)
+    return path
+
+
+def chromium() -> str | None:
+    """The browser named in CHROMIUM or found on the path; else Playwright's own."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    IMAGES.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="screenshots-") as name,
+        ProviderStandin() as standin,
+        sync_playwright() as playwright,
+    ):
+        folder = Path(name)
+        standin.reply(write_answer)
+        product = Product(folder / "data", OPENAI_API_KEY="stand-in", OPENAI_BASE_URL=standin.openai_url)
+        product.start()
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        try:
+            take_all(browser, product, folder)
+        finally:
+            browser.close()
+            product.stop()
+
+
+def take_all(browser: Browser, product: Product, folder: Path) -> None:
+    state = folder / "browser.json"
+    with signed_in(browser, product, state, dark=False) as page:
+        sign_up(page, product)
+        page.get_by_test_id("stPills").wait_for()
+        take(page, "chat-empty")
+        ask(page, QUESTION)
+        take(page, "chat")
+        chat = page.url
+        page.get_by_role("button", name="Open page").first.click()
+        page.get_by_role("dialog").get_by_role("img").first.wait_for()
+        take(page, "page-view")
+    with signed_in(browser, product, state, dark=False) as page:
+        open_page(page, product, "documents", "Add documents")
+        page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(extra_document(folder))
+        page.get_by_role("button", name=re.compile("^(Confirm|Process)")).first.wait_for()
+        take(page, "documents")
+    fill_month(folder / "data")  # after the library, whose list it would lengthen
+    with signed_in(browser, product, state, dark=False) as page:
+        open_page(page, product, "analytics", "Questions")
+        take(page, "analytics")
+        open_page(page, product, "people", "people@ottermere.example")
+        take(page, "people")
+    with signed_in(browser, product, state, dark=True) as page:
+        open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")
+        take(page, "chat-dark")
+        open_page(page, product, "analytics", "Questions")
+        take(page, "analytics-dark")
+    with signed_in(browser, product, state, dark=False, phone=True) as page:
+        open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")
+        take(page, "chat-phone")
+    with signed_in(browser, product, folder / "nobody.json", dark=False) as page:
+        page.goto(product.url)
+        page.get_by_role("button", name="Sign in").wait_for()
+        page.screenshot(path=IMAGES / "sign-in.png")
+
+
+def fill_month(data_dir: Path) -> None:
+    database = Database(start_server(data_dir).application, maximum_connections=2)
+    database.open()
+    try:
+        with database.transaction(TENANT) as connection:
+            found = connection.execute("SELECT id FROM collections ORDER BY created_at LIMIT 1").fetchone()
+        if found is None:
+            raise SystemExit("There is no collection to write a month of questions for.")
+        write_month(database, TENANT, found[0], until=datetime.now(UTC).date())
+    finally:
+        database.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""What the assistant costs, how fast it answers, what it cannot answer, and everything about a single question.
+
+For managers. Every figure is counted in SQL; the period and the filters are in the address, so a view can be shared.
+Questions are personal: the page shows groups, never who asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+import pandas as pd
+import streamlit as st
+
+from rag.errors import NotFound
+from rag.records.figures import Filters, Period, QuestionFilters
+from rag.services import require, services
+from rag.types import Role
+from rag.ui.analytics_overview import draw_overview
+from rag.ui.formats import count, time_zone
+from rag.ui.key_figures import draw_key_figures
+from rag.ui.question_details import IN_PROGRESS, OUTCOMES, cost_words, draw_question
+
+PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "Custom": 0}
+ROWS_PER_PAGE = 25
+
+
+identity = require(Role.MANAGER)
+analytics = services().analytics
+tenant = identity.tenant_id
+zone = time_zone(st.context.timezone)
+today = datetime.now(UTC).date()
+
+
+# Period and filters
+
+
+def choose_period() -> Period:
+    with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
+        st.title("Analytics", anchor=False, width="content")
+        with st.container(horizontal=True, vertical_alignment="bottom", width="content"):
+            chosen = st.segmented_control(
+                "Period", list(PERIODS), default="30 days", required=True, key="analytics_period", bind="query-params"
+            )
+            if chosen != "Custom":
+                return Period.of_days(PERIODS[chosen or "30 days"], until=today)
+            default = Period.of_days(30, until=today)
+            days = st.date_input(
+                "From and to",
+                (default.first, default.last),
+                max_value=today,
+                key="analytics_days",
+                bind="query-params",
+                width=230,
+            )
+    given = days if isinstance(days, tuple) else (days,)
+    dates = [day for day in given if isinstance(day, date)]
+    # While only the first end has been chosen, that day is shown.
+    return Period(min(dates), max(dates)) if dates else default
+
+
+def choose_filters(period: Period) -> Filters:
+    titles = {str(document.id): document.title for document in analytics.documents(tenant)}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        document = st.selectbox(
+            "Document",
+            list(titles),
+            index=None,
+            format_func=lambda i: titles.get(i, ""),
+            placeholder="All documents",
+            key="analytics_document",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=280,
+        )
+        group = st.selectbox(
+            "User group",
+            analytics.user_groups(tenant, period),
+            index=None,
+            placeholder="All user groups",
+            key="analytics_group",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=220,
+        )
+        st.caption(
+            ":material/shield_person: Questions are personal. You see groups, never names or addresses.",
+            width="content",
+        )
+    return Filters(document_id=UUID(document) if document else None, user_group=group)
+
+
+# Questions
+
+
+def draw_questions(period: Period, filters: Filters) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        text = st.text_input(
+            "Search questions and answers",
+            type="search",
+            placeholder="Search questions and answers",
+            key="analytics_text",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=300,
+        )
+        outcome = st.selectbox(
+            "Outcome",
+            list(OUTCOMES),
+            index=None,
+            format_func=lambda o: OUTCOMES[o][0],
+            placeholder="Any outcome",
+            key="analytics_outcome",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=210,
+        )
+        order = st.segmented_control(
+            "Order",
+            ["Newest", "Slowest"],
+            default="Newest",
+            required=True,
+            key="analytics_order",
+            label_visibility="collapsed",
+        )
+        wanted = QuestionFilters(text=text or "", outcome=outcome)
+        st.download_button(
+            "Export CSV",
+            lambda: analytics.export_csv(tenant, period, filters, wanted),
+            file_name=f"questions_{period.first}_{period.last}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            key="analytics_export",
+            on_click="ignore",
+        )
+    total = analytics.count_questions(tenant, period, filters, wanted)
+    if not total:
+        st.caption("No question matches. Change the search, the outcome or the period.")
+        return
+    last_page = -(-total // ROWS_PER_PAGE)
+    # The page chosen for other filters may be past the end of these.
+    page = min(int(st.session_state.get("analytics_page", 1)), last_page)
+    rows = analytics.questions(
+        tenant,
+        period,
+        filters,
+        wanted,
+        slowest_first=order == "Slowest",
+        limit=ROWS_PER_PAGE,
+        offset=(page - 1) * ROWS_PER_PAGE,
+    )
+    slowest = max((row.total_ms or 0 for row in rows), default=0) or 1
+    table = pd.DataFrame(
+        {
+            "Asked": [row.created_at for row in rows],
+            "Question": [row.question for row in rows],
+            "Outcome": [[OUTCOMES.get(row.outcome or "", IN_PROGRESS)[0]] for row in rows],
+            "Group": [row.user_group or "–" for row in rows],
+            "Language": [row.language for row in rows],
+            "Time (s)": [None if row.total_ms is None else row.total_ms / 1000 for row in rows],
+            "Cost": [cost_words(row.cost, row.is_priced) for row in rows],
+            "Rated": [{1: "helpful", 0: "not helpful", None: ""}[row.rating] for row in rows],
+        }
+    )
+    outcomes = [*OUTCOMES.values(), IN_PROGRESS]
+    ids = [row.id for row in rows]
+    chosen = st.dataframe(
+        table,
+        # A selection is a row number; with other rows it would open another question.
+        key=f"analytics_questions_{hash(tuple(ids))}",
+        on_select="rerun",
+        selection_mode="single-row",
+        hide_index=True,
+        height=390,
+        column_config={
+            "Asked": st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105),
+            "Question": st.column_config.TextColumn(width=280),
+            "Outcome": st.column_config.MultiselectColumn(
+                options=[words for words, _ in outcomes], color=[color for _, color in outcomes], width=158
+            ),
+            "Group": st.column_config.TextColumn(width=95),
+            "Language": st.column_config.TextColumn("Lang", width=50),
+            "Time (s)": st.column_config.ProgressColumn(
+                min_value=0, max_value=slowest / 1000, format="%.1f", width=110
+            ),
+            "Cost": st.column_config.TextColumn(alignment="right", width=90),
+            "Rated": st.column_config.TextColumn(width=85),
+        },
+        alt="Questions asked in this period",
+    )
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption(f"{count(total, 'question')}. Select a row to see everything about it.", width="content")
+        if last_page > 1:
+            st.pagination(last_page, key="analytics_page")
+    draw_selected(ids, chosen.selection.rows)
+
+
+def draw_unanswered(period: Period, filters: Filters) -> None:
+    found = analytics.unanswered(tenant, period, filters)
+    if not found:
+        st.caption("Every question of this period was in the documents.")
+        return
+    st.caption("Asked, but not in the documents. The most frequent ones are what to write down next.")
+    ids = [question.latest_id for question in found]
+    chosen = st.dataframe(
+        pd.DataFrame(
+            {
+                "Times": [question.times for question in found],
+                "Question": [question.question for question in found],
+                "Groups": [question.user_groups for question in found],
+                "Last asked": [question.last_asked_at for question in found],
+            }
+        ),
+        key=f"analytics_unanswered_{hash(tuple(ids))}",
+        on_select="rerun",
+        selection_mode="single-row",
+        hide_index=True,
+        column_config={
+            "Times": st.column_config.ProgressColumn(
+                min_value=0, max_value=max(question.times for question in found), format="%d", width=130
+            ),
+            "Question": st.column_config.TextColumn(width="large"),
+            "Groups": st.column_config.ListColumn(width="medium"),
+            "Last asked": st.column_config.DatetimeColumn(
+                format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=150
+            ),
+        },
+        alt="Questions the documents could not answer",
+    )
+    draw_selected(ids, chosen.selection.rows)
+
+
+def draw_selected(ids: Sequence[UUID], rows: Sequence[int]) -> None:
+    if rows and rows[0] < len(ids):
+        with st.container(border=True):
+            try:
+                entry = analytics.question(tenant, ids[rows[0]])
+            except NotFound:
+                st.caption("This question is no longer there.")
+            else:
+                draw_question(entry, zone)
+
+
+def draw_nothing(filters: Filters) -> None:
+    filtered = filters != Filters()
+    with st.container(border=True, horizontal_alignment="center"):
+        st.space("small")
+        st.markdown(":material/monitoring: **Nothing was asked in this period**", width="content")
+        st.caption(
+            "Choose a longer period or take the filters away."
+            if filtered
+            else "Figures appear with the first question in the chat: what it cost, how long each stage took, what was "
+            "found for it. Choose a longer period to look further back.",
+            width="content",
+            text_alignment="center",
+        )
+        st.space("small")
+
+
+# The page
+
+period = choose_period()
+filters = choose_filters(period)
+summary = analytics.summary(tenant, period, filters)
+if summary.current.questions or summary.current.calls:
+    draw_key_figures(summary, period)
+    overview, questions, unanswered = st.tabs(
+        ["Overview", "Questions", "Not in the documents"], key="analytics_view", on_change="rerun", bind="query-params"
+    )
+    if overview.open:
+        with overview:
+            draw_overview(analytics, tenant, period, filters)
+    if questions.open:
+        with questions:
+            st.fragment(draw_questions)(period, filters)
+    if unanswered.open:
+        with unanswered:
+            st.fragment(draw_unanswered)(period, filters)
+else:
+    draw_nothing(filters)

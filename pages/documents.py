@@ -1,0 +1,374 @@
+"""The library: upload with an estimate before anything is spent, live progress, costs, and every document.
+
+Files go straight into the database and the file store; everything shown is read from there, so that progress survives a
+refresh and is the same in every administrator's browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from rag.errors import PasswordNeeded, RagError
+from rag.services import require, services
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Role
+from rag.ui.document_cards import (
+    Refused,
+    UploadOptions,
+    draw_estimate,
+    draw_finished,
+    draw_progress,
+    draw_refused,
+    draw_remarks,
+)
+from rag.ui.document_details import METHODS, STATUSES, draw_document, known_cost
+from rag.ui.document_table import draw_table
+from rag.ui.formats import count, money
+from rag.ui.text import plain
+
+METHOD_HELP = {
+    "smart": "Cuts at paragraphs and sentences, about 1,000 characters a piece. Right for most documents.",
+    "fixed": "Cuts every 1,000 characters wherever that falls. For tables and logs without sentences.",
+    "semantic": "Cuts where the topic changes. Best for long mixed texts; reads the text once more to find the places.",
+}
+ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
+TROUBLED = (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)
+
+
+identity = require(Role.ADMIN)
+library = services().documents
+state = st.session_state
+state.setdefault("documents_upload_number", 0)
+state.setdefault("documents_handled", set())
+state.setdefault("documents_refused", [])
+state.setdefault("documents_finished", [])
+state.setdefault("documents_notice", "")
+
+
+# What the buttons do
+
+
+def attempt(action: Callable[..., object], *arguments: Any) -> None:
+    """Run a change; what goes wrong is said on the page instead of ending it."""
+    state.documents_notice = ""
+    try:
+        action(*arguments)
+    except RagError as error:
+        state.documents_notice = error.message
+
+
+def confirm(documents: Sequence[Document]) -> None:
+    for document in documents:
+        library.confirm(identity, document.id)
+
+
+def discard(document: Document) -> None:
+    # Another administrator may have said yes in the meantime; then it is no longer ours to throw away.
+    if library.get(identity.tenant_id, document.id).status is DocumentStatus.ESTIMATED:
+        library.discard(identity, document.id)
+
+
+def confirm_one(document: Document) -> None:
+    attempt(confirm, [document])
+
+
+def discard_one(document: Document) -> None:
+    attempt(discard, document)
+
+
+def delete(document: Document) -> None:
+    if st.query_params.get("document") == str(document.id):
+        open_document(None)
+    library.delete(identity, document.id)
+
+
+def open_document(document_id: str | None) -> None:
+    """Keep the opened document in the address: it survives a refresh and can be shared."""
+    if document_id is not None:
+        st.query_params["document"] = document_id
+    elif "document" in st.query_params:
+        del st.query_params["document"]
+
+
+def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None) -> None:
+    """Hand one file to the library; a file that cannot be used is remembered with its sentence."""
+    state.documents_refused = [refused for refused in state.documents_refused if refused.key != key]
+    try:
+        library.upload(
+            identity,
+            options.collection,
+            name,
+            content,
+            password=password,
+            chunking_method=options.chunking_method,
+            generate_metadata=options.generate_metadata,
+        )
+    except PasswordNeeded as error:
+        state.documents_refused.append(Refused(key, name, len(content), error.message, content, options))
+    except RagError as error:
+        state.documents_refused.append(Refused(key, name, len(content), error.message, None, options))
+
+
+def unlock(refused: Refused) -> None:
+    password = state.get(f"documents_password_{refused.key}", "")
+    if refused.content is not None and password:
+        take(refused.name, refused.content, refused.options, refused.key, password)
+
+
+def forget(key: str) -> None:
+    state.documents_refused = [refused for refused in state.documents_refused if refused.key != key]
+    state.documents_finished = [finished for finished in state.documents_finished if str(finished) != key]
+
+
+# Cards
+
+
+def draw_figures(documents: Sequence[Document]) -> None:
+    ready = [d for d in documents if d.status is DocumentStatus.COMPLETED]
+    totals = [known_cost(d.costs, "total") for d in documents]
+    unpriced = sum(total is None for total in totals)
+    cost = money(sum((t for t in totals if t is not None), Decimal(0)))
+    with st.grid(4, min_column_width=150):
+        st.metric("Ready documents", f"{len(ready):,}", icon=":material/task:", border=True)
+        st.metric("Pages", f"{sum(d.page_count for d in ready):,}", icon=":material/auto_stories:", border=True)
+        st.metric("Chunks", f"{sum(d.chunk_count for d in ready):,}", icon=":material/grid_view:", border=True)
+        st.metric(
+            "Processing cost",
+            plain(cost) + (" \\+" if unpriced else ""),
+            icon=":material/payments:",
+            border=True,
+            help=f"Of the documents below. {count(unpriced, 'document')} with unpriced calls come on top."
+            if unpriced
+            else "Of the documents below.",
+        )
+
+
+def draw_upload(collections: Sequence[Collection]) -> None:
+    with st.container(border=True):
+        st.subheader("Add documents", anchor=False)
+        if not collections:
+            st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
+            return
+        collection = collections[0]
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            if len(collections) > 1:
+                collection = st.selectbox(
+                    "Collection", collections, format_func=lambda c: c.name, key="documents_collection", width=240
+                )
+            method = cast(
+                ChunkingMethod,
+                st.segmented_control(
+                    "Chunking",
+                    list(METHODS),
+                    default="smart",
+                    required=True,
+                    format_func=METHODS.__getitem__,
+                    key="documents_method",
+                )
+                or "smart",
+            )
+            wants_metadata = st.toggle(
+                "Generate metadata",
+                value=True,
+                key="documents_metadata",
+                help="Summary, topics and sample questions per document, written by the language model. "
+                "Its cost is part of the estimate.",
+            )
+        st.caption(METHOD_HELP[method])
+        files = st.file_uploader(
+            "Choose or drop as many PDFs as you like",
+            type="pdf",
+            accept_multiple_files=True,
+            max_upload_size=services().settings.maximum_upload_mb,
+            key=f"documents_upload_{state.documents_upload_number}",
+            help="Each is checked and read at once. Nothing is spent before you confirm its estimate.",
+        )
+        if files:
+            store(files, UploadOptions(collection, method, wants_metadata))
+
+
+def store(files: Sequence[UploadedFile], options: UploadOptions) -> None:
+    """Hand over every file, then give the uploader a new key: that frees the memory its files took."""
+    bar = st.progress(0.0)
+    for position, file in enumerate(files):
+        # A run can be cut short by the next click and begin again: no file is handed over twice.
+        if file.file_id in state.documents_handled:
+            continue
+        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1} of {len(files)})")
+        state.documents_handled.add(file.file_id)
+        take(file.name, file.getvalue(), options, file.file_id, None)
+    state.documents_upload_number += 1
+    st.rerun()
+
+
+def draw_queue() -> None:
+    """What is being read, waits for a yes, is processed or has just finished; redrawn while work goes on."""
+    documents = library.list(identity.tenant_id)
+    statuses = {d.id: d.status for d in documents}
+    drawn_whole = state.pop("documents_drawn_whole", False)
+    finished = [i for i, was in state.get("documents_statuses", {}).items() if was in ACTIVE]
+    finished = [i for i in finished if statuses.get(i) is DocumentStatus.COMPLETED]
+    state.documents_finished = list(dict.fromkeys([*state.documents_finished, *finished]))
+    changed = state.get("documents_statuses") != statuses
+    state.documents_statuses = statuses
+    if changed and not drawn_whole:
+        st.rerun()  # figures and table above and below change too, and polling starts or ends
+
+    if state.documents_notice:
+        st.error(plain(state.documents_notice), icon=":material/error:")
+    estimated = [d for d in documents if d.status is DocumentStatus.ESTIMATED]
+    if estimated:
+        draw_estimates(estimated)
+    active = [d for d in documents if d.status in ACTIVE]
+    if active:
+        st.subheader("In progress", anchor=False)
+        for document in reversed(active):
+            draw_progress(document)
+    for document in (d for d in documents if d.id in state.documents_finished):
+        draw_finished(document, on_dismiss=forget)
+
+
+def draw_estimates(estimated: Sequence[Document]) -> None:
+    totals = [known_cost(d.estimate, "total") for d in estimated]
+    total = money(sum((t for t in totals if t is not None), Decimal(0)))
+    words = total if None not in totals else f"{total} + unpriced"
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader("Confirm before anything is spent", anchor=False, width="content")
+        if len(estimated) > 1:
+            st.button(
+                f"Confirm all {len(estimated)} ({plain(words)})",
+                key="documents_confirm_all",
+                icon=":material/done_all:",
+                type="primary",
+                on_click=attempt,
+                args=(confirm, list(estimated)),
+            )
+    for document in reversed(estimated):
+        draw_estimate(document, is_only=len(estimated) == 1, on_confirm=confirm_one, on_discard=discard_one)
+
+
+def draw_troubled(troubled: Sequence[Document]) -> None:
+    if troubled:
+        st.subheader("Needs attention", anchor=False)
+    for document in troubled:
+        words, color = STATUSES[document.status]
+        with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
+            st.markdown(f"**{plain(document.title)}** :{color}-badge[{words}]")
+            st.markdown(plain(document.message or "It could not be processed."))
+            with st.container(horizontal=True):
+                st.button(
+                    "Try again",
+                    key=f"documents_retry_{document.id}",
+                    icon=":material/refresh:",
+                    on_click=attempt,
+                    args=(library.retry, identity, document.id),
+                )
+                if st.button(
+                    "Delete", key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary"
+                ):
+                    ask_to_delete(document)
+
+
+@st.dialog("Delete this document?", icon=":material/delete:")
+def ask_to_delete(document: Document) -> None:
+    st.markdown(f"**{plain(document.title)}**  \n:gray[{plain(document.file_name)}]")
+    st.markdown(
+        f"Its {count(document.page_count, 'page')} and {count(document.chunk_count, 'chunk')} are removed at once, and "
+        "no question will find it any more. What it cost stays in the analytics. This cannot be undone."
+    )
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button("Keep it", key="documents_keep"):
+            st.rerun()
+        if st.button(
+            "Delete",
+            key="documents_delete_confirmed",
+            type="primary",
+            icon=":material/delete:",
+            on_click=attempt,
+            args=(delete, document),
+        ):
+            st.rerun()
+
+
+# The library
+
+
+def draw_library(documents: Sequence[Document]) -> None:
+    st.subheader("Library", anchor=False)
+    if not documents:
+        with st.container(border=True, horizontal_alignment="center"):
+            st.space("small")
+            st.markdown(":material/library_books: **No documents yet**", width="content")
+            st.caption("Add PDFs above. They are answered from as soon as they are ready.", width="content")
+            st.space("small")
+        return
+    present = [status for status in DocumentStatus if any(d.status is status for d in documents)]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        text = st.text_input(
+            "Search by name",
+            type="search",
+            live=True,
+            placeholder="Search by title or file name",
+            key="documents_text",
+            label_visibility="collapsed",
+            width=320,
+        )
+        wanted = st.pills(
+            "Status",
+            present,
+            selection_mode="multi",
+            format_func=lambda status: f"{STATUSES[status][0]} {sum(d.status is status for d in documents)}",
+            key="documents_wanted",
+            label_visibility="collapsed",
+        )
+    words = (text or "").casefold().strip()
+    shown = [
+        d
+        for d in documents
+        if (not wanted or d.status in wanted) and (words in d.title.casefold() or words in d.file_name.casefold())
+    ]
+    if not shown:
+        st.caption("No document matches.")
+        return
+    draw_table(shown, st.query_params.get("document"), on_open=open_document)
+    opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None)
+    if opened is not None:
+        draw_opened(opened)
+    else:
+        st.caption("Select a row to open its pages, chunks and costs.")
+
+
+def draw_opened(document: Document) -> None:
+    words, color = STATUSES[document.status]
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.subheader(f"{plain(document.title)} :{color}-badge[{words}]", anchor=False, width="content")
+            with st.container(horizontal=True, width="content"):
+                st.link_button(
+                    "Open PDF",
+                    f"/api/documents/{document.id}/file",
+                    icon=":material/open_in_new:",
+                    key="documents_open_file",
+                )
+                if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
+                    ask_to_delete(document)
+        draw_remarks(document)
+        draw_document(document, library)
+
+
+# The page
+
+documents = library.list(identity.tenant_id)
+st.title("Documents", anchor=False)
+draw_figures(documents)
+draw_upload(library.collections(identity.tenant_id))
+for refused in list(state.documents_refused):
+    draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
+state.documents_drawn_whole = True
+st.fragment(draw_queue, run_every="1s" if any(d.status in ACTIVE for d in documents) else None)()
+draw_troubled([d for d in documents if d.status in TROUBLED])
+draw_library(documents)

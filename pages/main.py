@@ -1,0 +1,89 @@
+"""The frame around every page: who is here, the mark, the pages of their role, their account.
+
+The guard has checked the session before this runs; it is checked again here at each run, so that a session ended
+elsewhere ends here too.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rag.errors import AccessError
+from rag.services import current_identity
+from rag.types import Identity, Role
+from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, sign_out_form
+from rag.ui.text import plain
+from rag.ui.theme import MARK, PRODUCT, WORDMARK
+
+
+def pages_for(identity: Identity) -> list[st.Page]:
+    """The pages this role may open. Each page checks again for itself."""
+    pages = [
+        st.Page(
+            "chat.py",
+            title="Chat",
+            icon=":material/forum:",
+            default=True,
+            help="Ask about your company's documents and open the page an answer comes from.",
+        )
+    ]
+    if identity.may(Role.ADMIN):
+        pages.append(
+            st.Page(
+                "documents.py",
+                title="Documents",
+                icon=":material/folder_open:",
+                help="Add PDFs, see what processing costs, follow progress, and manage what is searched.",
+            )
+        )
+    if identity.may(Role.MANAGER):
+        pages.append(
+            st.Page(
+                "analytics.py",
+                title="Analytics",
+                icon=":material/monitoring:",
+                help="Questions, cost, speed and quality over time, down to the details of one question.",
+            )
+        )
+    if identity.may(Role.ADMIN):
+        pages.append(
+            st.Page(
+                "people.py",
+                title="People",
+                icon=":material/group:",
+                help="Add people, change their role, and end access.",
+            )
+        )
+    return pages
+
+
+def draw_account(identity: Identity) -> None:
+    with st.popover(plain(identity.name or identity.email), icon=":material/account_circle:", width="stretch"):
+        st.text(identity.email)
+        st.caption(f"{identity.role.value.capitalize()} · {plain(identity.tenant_id)}")
+        st.markdown("[Change password](/account/password)")
+        st.html(sign_out_form(st.context.cookies.get("hr_csrf", "")))
+
+
+st.set_page_config(page_title=PRODUCT, page_icon=MARK)
+st.logo(WORDMARK, size="large")
+
+try:
+    identity = current_identity()
+except AccessError as exc:
+    st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
+    st.info(exc.message, icon=":material/lock:")
+    st.markdown("[Sign in](/login)")
+    st.stop()
+
+page = st.navigation(pages_for(identity))
+st.set_page_config(page_title=f"{page.title} · {PRODUCT}", layout="centered" if page.title == "Chat" else "wide")
+
+with st.sidebar:
+    page_slot = st.container(key="frame_page", gap="small")
+    st.space("stretch")
+    draw_account(identity)
+    st.html(KEEP_SIGNED_IN, unsafe_allow_javascript=True)
+
+st.session_state.frame_sidebar = page_slot
+page.run()

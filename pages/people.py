@@ -1,0 +1,247 @@
+"""People: who may sign in, with which role and group. For administrators.
+
+A new person or a lost password gets a link to hand over; it is shown once and works once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import pandas as pd
+import streamlit as st
+
+from rag.errors import RagError
+from rag.services import require, services
+from rag.types import Account, Role
+from rag.ui.formats import count, date_time, time_zone
+from rag.ui.text import plain
+
+ROLES = {Role.EMPLOYEE: "Employee", Role.MANAGER: "Manager", Role.ADMIN: "Administrator"}
+ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
+GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
+NOT_ONESELF = "Nobody can do this to their own account. Ask another administrator."
+
+identity = require(Role.ADMIN)
+accounts = services().accounts
+state = st.session_state
+state.setdefault("people_error", "")
+state.setdefault("people_done", "")
+state.setdefault("people_add_error", "")
+zone = time_zone(st.context.timezone)
+
+
+# What the buttons do
+
+
+def attempt(done: str, action: Callable[..., object], *arguments: Any, **changes: Any) -> None:
+    """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
+    state.people_error = state.people_done = ""
+    try:
+        action(*arguments, **changes)
+    except RagError as error:
+        state.people_error = error.message
+    else:
+        state.people_done = done
+
+
+def save(person: Account) -> None:
+    changes = {field: state[f"people_{field}_{person.id}"] for field in ("name", "role", "user_group")}
+    if person.id == identity.account_id:
+        del changes["role"]
+    attempt("Changes saved.", accounts.change, identity, person.id, **changes)
+
+
+def make_link(person: Account) -> None:
+    def make() -> None:
+        state.people_link = (person, accounts.password_link(identity, person.id))
+
+    attempt("", make)
+
+
+def add() -> None:
+    state.people_add_error = ""
+    values = (state[f"people_new_{field}"] for field in ("email", "name", "role", "group"))
+    try:
+        state.people_link = accounts.invite(identity, *values)
+    except RagError as error:
+        state.people_add_error = error.message
+
+
+def address_of(path: str) -> str:
+    """The whole address of a path, as the person who gets it has to type it."""
+    settings = services().settings
+    seen = urlsplit(st.context.url or f"http://{settings.address}:{settings.port}")
+    return (settings.public_url.rstrip("/") or f"{seen.scheme}://{seen.netloc}") + path
+
+
+# Dialogs
+
+
+@st.dialog("Add a person", icon=":material/person_add:")
+def ask_to_add() -> None:
+    with st.form("people_add", border=False):
+        st.text_input("E-mail", key="people_new_email", max_chars=254, autocomplete="off")
+        st.text_input("Name", key="people_new_name", max_chars=120, autocomplete="off")
+        st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key="people_new_role", help=ROLE_HELP)
+        st.text_input("Group (optional)", key="people_new_group", max_chars=120, help=GROUP_HELP)
+        st.form_submit_button("Add and get a link", type="primary", icon=":material/link:", on_click=add)
+    if state.people_add_error:
+        st.error(plain(state.people_add_error), icon=":material/error:")
+    if "people_link" in state:
+        st.rerun()
+
+
+@st.dialog("Link to choose a password", icon=":material/link:")
+def show_link(person: Account, path: str) -> None:
+    st.markdown(f"Send this to **{plain(person.name)}** at {plain(person.email)}, by a way only they can read.")
+    st.code(address_of(path), language=None, wrap_lines=True)
+    st.caption(
+        "It works once, within three days, and is not shown again. Whoever opens it can set the password; "
+        "sessions open until then end when it is used."
+    )
+    if st.button("Done", key="people_link_done", type="primary"):
+        st.rerun()
+
+
+@st.dialog("Disable this account?", icon=":material/person_off:")
+def ask_to_disable(person: Account) -> None:
+    st.markdown(f"**{plain(person.name)}**  \n:gray[{plain(person.email)}]")
+    st.markdown(
+        "They are signed out everywhere at once and cannot sign in any more. Their conversations stay, and you can "
+        "enable the account again."
+    )
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button("Keep it", key="people_keep"):
+            st.rerun()
+        if st.button(
+            "Disable",
+            key="people_disable_confirmed",
+            type="primary",
+            icon=":material/person_off:",
+            on_click=attempt,
+            args=("Account disabled.", accounts.change, identity, person.id),
+            kwargs={"is_active": False},
+        ):
+            st.rerun()
+
+
+# The list and one person of it
+
+
+def draw_list(people: Sequence[Account]) -> Account | None:
+    """The people found, as a table; the one chosen in it."""
+    text = st.text_input(
+        "Search people",
+        key="people_search",
+        placeholder="Search by name, e-mail or group",
+        icon=":material/search:",
+        label_visibility="collapsed",
+        width=360,
+    )
+    wanted = (text or "").casefold().strip()
+    found = [p for p in people if wanted in f"{p.name}\n{p.email}\n{p.user_group}".casefold()]
+    if not found:
+        st.caption("Nobody is called that.")
+        return None
+    table = pd.DataFrame(
+        {
+            "Name": [p.name + (" (you)" if p.id == identity.account_id else "") for p in found],
+            "E-mail": [p.email for p in found],
+            "Role": [ROLES[p.role] for p in found],
+            "Group": [p.user_group for p in found],
+            "Status": ["Active" if p.is_active else "Disabled" for p in found],
+            "Last sign-in": [date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else "Never" for p in found],
+        }
+    )
+    chosen = st.dataframe(
+        table,
+        hide_index=True,
+        width="stretch",
+        on_select="rerun",
+        selection_mode="single-row",
+        # A list that changed begins without a choice: its rows may stand elsewhere now.
+        key=f"people_table_{hash(tuple(p.id for p in found)) & 0xFFFFFFFF}",
+        alt="People with their role, group, status and last sign-in",
+    )
+    rows = chosen.selection.rows
+    return found[rows[0]] if rows and rows[0] < len(found) else None
+
+
+def draw_person(person: Account) -> None:
+    is_oneself = person.id == identity.account_id
+    with st.container(border=True, key=f"people_person_{person.id}"):
+        badge = ":green-badge[Active]" if person.is_active else ":gray-badge[Disabled]"
+        st.markdown(f"**{plain(person.name)}** {badge}  \n:gray[{plain(person.email)}]")
+        last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else "never"
+        st.caption(f"Added {plain(date_time(person.created_at, zone))} · Last sign-in {plain(last)}")
+        with st.form(f"people_change_{person.id}", border=False):
+            with st.grid(3, min_column_width=180):
+                st.text_input("Name", person.name, key=f"people_name_{person.id}", max_chars=120)
+                st.selectbox(
+                    "Role",
+                    list(ROLES),
+                    index=list(ROLES).index(person.role),
+                    format_func=ROLES.__getitem__,
+                    key=f"people_role_{person.id}",
+                    disabled=is_oneself,
+                    help=NOT_ONESELF if is_oneself else ROLE_HELP,
+                )
+                st.text_input(
+                    "Group", person.user_group, key=f"people_user_group_{person.id}", max_chars=120, help=GROUP_HELP
+                )
+            st.form_submit_button("Save changes", icon=":material/check:", on_click=save, args=(person,))
+        with st.container(horizontal=True):
+            if person.is_active:
+                st.button(
+                    "New password link",
+                    key=f"people_link_{person.id}",
+                    icon=":material/link:",
+                    on_click=make_link,
+                    args=(person,),
+                    help="For somebody who lost their password. The present one works until the link is used.",
+                )
+                if st.button(
+                    "Disable",
+                    key=f"people_disable_{person.id}",
+                    icon=":material/person_off:",
+                    disabled=is_oneself,
+                    help=NOT_ONESELF if is_oneself else None,
+                ):
+                    ask_to_disable(person)
+            else:
+                st.button(
+                    "Enable",
+                    key=f"people_enable_{person.id}",
+                    icon=":material/person_check:",
+                    on_click=attempt,
+                    args=("Account enabled.", accounts.change, identity, person.id),
+                    kwargs={"is_active": True},
+                )
+
+
+people = accounts.list(identity)
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.subheader("People", anchor=False, width="content")
+    if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:"):
+        state.people_add_error = ""
+        ask_to_add()
+active = [person for person in people if person.is_active]
+admins = sum(person.role is Role.ADMIN for person in active)
+disabled = f" · {len(people) - len(active):,} disabled" if len(active) < len(people) else ""
+st.caption(f"{count(len(active), 'active account')} · {count(admins, 'administrator')}{disabled}")
+if error := state.people_error:
+    state.people_error = ""
+    st.error(plain(error), icon=":material/error:")
+if done := state.people_done:
+    state.people_done = ""
+    st.toast(done, icon=":material/check:")
+
+person = draw_list(people)
+if person is not None:
+    draw_person(person)
+elif len(people) > 1:
+    st.caption("Choose a row to change somebody, give them a new password link, or disable their account.")
+if link := state.pop("people_link", None):
+    show_link(*link)

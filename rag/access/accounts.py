@@ -1,0 +1,297 @@
+"""Accounts: who may come in, with which role, and how they prove it.
+
+An attempt counts as wrong before its password is looked at, so guesses made at once are slowed like those made in turn.
+Whatever takes a right away ends the account's sessions in the same transaction.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from argon2 import PasswordHasher
+from psycopg import Connection
+from psycopg.rows import kwargs_row
+
+from rag.access.account_fields import is_email, normal_email, normal_group, normal_name, role_from
+from rag.access.attempts import Strangers, next_attempt
+from rag.access.links import add_link, open_link, use_link
+from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
+from rag.access.sessions import Sessions
+from rag.database import Database, queries
+from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, WrongPassword
+from rag.settings import Settings
+from rag.types import Account, Identity, Role
+
+#: Stands for the account of an address that has none, so that both take the same steps.
+NOBODY = UUID(int=0)
+
+
+class Accounts:
+    """The accounts of all tenants; the one of the settings gets its first administrator by link."""
+
+    def __init__(
+        self,
+        database: Database,
+        sessions: Sessions,
+        settings: Settings | None = None,
+        *,
+        hasher: PasswordHasher | None = None,
+        strangers: Strangers | None = None,
+    ) -> None:
+        self._database = database
+        self._sessions = sessions
+        self._tenant_id = (settings or Settings()).tenant
+        self._passwords = Passwords(hasher)
+        self._strangers = strangers or Strangers()
+
+    # Passwords
+
+    def sign_in(self, email: str, password: str) -> Account:
+        """The active account of this address and password.
+
+        Raises `WrongPassword` alike for a wrong password and an unknown address, `TooManyAttempts` with the seconds to
+        wait (a right password is refused as well until then), `AccessError` when the account is disabled.
+        """
+        address = email.strip().lower()
+        account_id, tenant_id = self._find_by_email(address)
+        stored = self._count_attempt(tenant_id, account_id)
+        if stored is None:
+            self._strangers.count(address[:254])
+        if not self._passwords.matches(password, stored) or stored is None:
+            raise WrongPassword
+        fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else stored
+        with self._database.transaction(tenant_id) as connection:
+            account = _account(
+                connection, "record_sign_in", account_id=account_id, checked_hash=stored, fresh_hash=fresh
+            )
+        if account is None:
+            raise WrongPassword
+        if not account.is_active:
+            raise AccessError("This account is disabled. Ask an administrator to enable it.")
+        return account
+
+    def change_password(self, identity: Identity, old: str, new: str) -> None:
+        """Change one's own password; every other session of the account ends.
+
+        Raises `WrongPassword` or `TooManyAttempts` for the old one, `WeakPassword` for the new one.
+        """
+        require_good_password(new, email=identity.email)
+        stored = self._count_attempt(identity.tenant_id, identity.account_id)
+        if not self._passwords.matches(old, stored):
+            raise WrongPassword("Your current password is not right.")
+        hashed = self._passwords.hash(new)
+        with self._database.transaction(identity.tenant_id) as connection:
+            _, ended = _set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
+        self._sessions.forget(ended)
+
+    # Links that work once
+
+    def first_admin_link(self) -> str | None:
+        """A fresh token for the tenant's first administrator, good for 24 hours; None once there is one."""
+        with self._database.transaction(self._tenant_id) as connection:
+            connection.execute(queries["ensure_tenant"], {"tenant_id": self._tenant_id})
+            return None if _value(connection, "has_admin") else add_link(connection, "first_admin")
+
+    def require_first_admin_link(self, token: str) -> None:
+        """Raise `LinkExpired` unless this token may still make the first administrator. Uses nothing up."""
+        open_link(self._database, token, "first_admin")
+
+    def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
+        """Make the first administrator. Of two attempts at once one wins, the other raises `LinkExpired`."""
+        tenant_id, _ = open_link(self._database, token, "first_admin")
+        address = normal_email(email)
+        values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
+        require_good_password(password, email=address)
+        hashed = self._passwords.hash(password)
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["lock_accounts"])
+            use_link(connection, token, "first_admin")
+            if _value(connection, "has_admin"):
+                raise LinkExpired
+            return _add_account(connection, **values, password_hash=hashed)
+
+    def account_of_link(self, token: str) -> Account:
+        """Whose password this link sets. Uses nothing up. Raises `LinkExpired`."""
+        tenant_id, account_id = open_link(self._database, token, "set_password")
+        with self._database.transaction(tenant_id) as connection:
+            account = _account(connection, "account", account_id=account_id)
+        if account is None or not account.is_active:
+            raise LinkExpired
+        return account
+
+    def set_password_by_link(self, token: str, password: str) -> Account:
+        """Set the password of the link's account; all its sessions end. Raises `LinkExpired`, `WeakPassword`."""
+        account = self.account_of_link(token)
+        require_good_password(password, email=account.email)
+        hashed = self._passwords.hash(password)
+        with self._database.transaction(account.tenant_id) as connection:
+            use_link(connection, token, "set_password")
+            account, ended = _set_password(connection, account.id, hashed)
+        self._sessions.forget(ended)
+        return account
+
+    # What administrators do
+
+    def list(self, identity: Identity) -> list[Account]:
+        """All accounts of the tenant by name. For administrators."""
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        with (
+            self._database.transaction(identity.tenant_id) as connection,
+            connection.cursor(row_factory=kwargs_row(_account_from)) as cursor,
+        ):
+            return cursor.execute(queries["list_accounts"]).fetchall()
+
+    def invite(
+        self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""
+    ) -> tuple[Account, str]:
+        """Add an account; it comes with the path of a link that sets its password once, good for three days.
+
+        Raises `InvalidInput` when the address is not one or has an account already.
+        """
+        address = normal_email(email)
+        values = {
+            "email": address,
+            "name": normal_name(name or address.partition("@")[0]),
+            "role": role_from(role),
+            "user_group": normal_group(user_group),
+        }
+        with self._administration(identity) as connection:
+            account = _add_account(connection, **values, password_hash=NOT_CHOSEN)
+            return account, _set_password_path(connection, account.id)
+
+    def password_link(self, identity: Identity, account_id: UUID) -> str:
+        """The path of a new link to set an account's password; earlier links stop working, the password does not."""
+        with self._administration(identity) as connection:
+            account = _account(connection, "account", account_id=account_id)
+            if account is None:
+                raise NotFound
+            if not account.is_active:
+                raise InvalidInput("This account is disabled. Enable it first.")
+            return _set_password_path(connection, account_id)
+
+    def change(
+        self,
+        identity: Identity,
+        account_id: UUID,
+        *,
+        role: Role | str | None = None,
+        name: str | None = None,
+        user_group: str | None = None,
+        is_active: bool | None = None,
+    ) -> Account:
+        """Change what is given. A changed role takes effect at once; disabling ends every session.
+
+        Raises `NotAllowed` for disabling or demoting oneself, so an active administrator always remains.
+        """
+        values = {
+            "role": None if role is None else role_from(role),
+            "name": None if name is None else normal_name(name),
+            "user_group": None if user_group is None else normal_group(user_group),
+            "is_active": is_active,
+        }
+        with self._administration(identity) as connection:
+            before = _account(connection, "account", account_id=account_id)
+            if before is None:
+                raise NotFound
+            if account_id == identity.account_id and (is_active is False or values["role"] not in (None, before.role)):
+                raise NotAllowed(_why_not_oneself(connection))
+            after = _account(connection, "change_account", account_id=account_id, **values)
+            if after is None:
+                raise NotFound
+            if before.is_active and not after.is_active:
+                touched = _end_sessions(connection, account_id)
+            else:
+                rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id})
+                touched = [row[0] for row in rows]
+        if before.is_active != after.is_active or before.role != after.role:
+            self._sessions.forget(touched)
+        else:
+            self._sessions.refresh(touched)
+        return after
+
+    # Inside
+
+    @contextmanager
+    def _administration(self, identity: Identity) -> Iterator[Connection]:
+        """A transaction of an administrator, one at a time per tenant; the role is read again, not believed."""
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        with self._database.transaction(identity.tenant_id) as connection:
+            connection.execute(queries["lock_accounts"])
+            actor = _account(connection, "account", account_id=identity.account_id)
+            if actor is None or not actor.is_active or not actor.role.includes(Role.ADMIN):
+                raise NotAllowed
+            yield connection
+
+    def _find_by_email(self, address: str) -> tuple[UUID, str]:
+        if is_email(address):
+            with self._database.transaction(None, email=address) as connection:
+                if found := connection.execute(queries["account_by_email"], {"email": address}).fetchone():
+                    return found[0], found[1]
+        return NOBODY, self._tenant_id
+
+    def _count_attempt(self, tenant_id: str, account_id: UUID) -> str | None:
+        """Count an attempt as wrong; the stored hash, or None when there is no such account."""
+        with self._database.transaction(tenant_id) as connection:
+            found = connection.execute(queries["attempts_of_account"], {"account_id": account_id}).fetchone()
+            if found is None:
+                return None
+            failed_attempts, seconds_since, stored = found
+            counted = next_attempt(failed_attempts, seconds_since)
+            connection.execute(queries["count_attempt"], {"account_id": account_id, "failed_attempts": counted})
+            return str(stored)
+
+
+def _why_not_oneself(connection: Connection) -> str:
+    if _value(connection, "count_active_admins") == 1:
+        return "You are the only active administrator. Make somebody else an administrator first."
+    return "You cannot disable your own account or change its role. Ask another administrator to do it."
+
+
+def _set_password(
+    connection: Connection, account_id: UUID, password_hash: str, *, keep_session_id: str = ""
+) -> tuple[Account, builtins.list[str]]:
+    """Store a password, end the account's other sessions and void links made before; the account and who ended."""
+    account = _account(connection, "set_password", account_id=account_id, password_hash=password_hash)
+    if account is None:
+        raise LinkExpired
+    connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account_id})
+    return account, _end_sessions(connection, account_id, keep_session_id)
+
+
+def _set_password_path(connection: Connection, account_id: UUID) -> str:
+    return f"/set-password?token={add_link(connection, 'set_password', account_id)}"
+
+
+def _end_sessions(connection: Connection, account_id: UUID, except_session_id: str = "") -> builtins.list[str]:
+    parameters = {"account_id": account_id, "except_session_id": except_session_id}
+    return [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
+
+
+def _add_account(connection: Connection, **values: Any) -> Account:
+    try:
+        account = _account(connection, "add_account", **values)
+    except (psycopg.errors.UniqueViolation, psycopg.errors.CheckViolation) as exc:
+        raise InvalidInput("This e-mail address cannot be used: there is an account with it already.") from exc
+    assert account is not None  # noqa: S101 - INSERT … RETURNING returns its row
+    return account
+
+
+def _account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
+    with connection.cursor(row_factory=kwargs_row(_account_from)) as cursor:
+        return cursor.execute(queries[statement], parameters).fetchone()
+
+
+def _account_from(*, role: str, **values: Any) -> Account:
+    return Account(role=Role(role), **values)
+
+
+def _value(connection: Connection, name: str) -> Any:
+    found = connection.execute(queries[name]).fetchone()
+    return found[0] if found else None

@@ -1,0 +1,231 @@
+"""The guard before everything the server answers: pages, websocket, uploads, media files, documents, API.
+
+Pure ASGI, because Starlette's middleware classes do not see websockets. Without a session there is the sign-in page and
+nothing else. What is open for a session closes when the session ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote, urlsplit
+
+from anyio import CapacityLimiter, to_thread
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag.access.identity import AccessServices
+from rag.access.sessions import TOKEN, Sessions, token_hash
+from rag.access.sockets import Sockets
+from rag.errors import DatabaseUnavailable, NotAllowed
+from rag.settings import Settings
+from rag.types import Identity, Role
+
+SESSION_COOKIE = "hr_session"
+PUBLIC_PATHS = frozenset({"/login", "/welcome", "/set-password", "/_stcore/health"})
+UPLOAD_PATH = "/_stcore/upload_file"
+FORM_TYPE = "application/x-www-form-urlencoded"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
+RECHECK_SECONDS = 30.0
+#: Tried with everything the pages draw. It also keeps a document's text from loading pictures from elsewhere.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
+    "script-src 'self' 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'; connect-src 'self' ws: wss:; "
+    "worker-src 'self' blob:; font-src 'self' data:; frame-ancestors 'none'; form-action 'self'; base-uri 'self'; "
+    "object-src 'none'"
+)
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+
+
+class AuthGuard:
+    """Lets a request pass with `scope["identity"]` set and `x-hr-*` headers of its own, or answers it itself."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        services: Callable[[], AccessServices],
+        *,
+        public_paths: frozenset[str] = PUBLIC_PATHS,
+        recheck_seconds: float = RECHECK_SECONDS,
+    ) -> None:
+        self._app = app
+        self._services = services
+        self._public_paths = public_paths
+        self._recheck_seconds = recheck_seconds
+        self._sockets = Sockets()
+        self._watched: Sessions | None = None
+        # Threads of its own: slow routes must not keep anybody from being recognised.
+        self._limiter: CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        # Only this guard says who somebody is.
+        scope = {**scope, "headers": [(k, v) for k, v in scope["headers"] if not k.lower().startswith(b"x-hr-")]}
+        scope.pop("identity", None)
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await self._websocket(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = route_path(scope)
+        if path == "/_stcore/health":
+            await self._app(scope, receive, _with_security_headers(send, is_https=False))
+            return
+        services = self._services()
+        send = _with_security_headers(send, is_https=is_https(scope, services.settings))
+        if scope["method"] not in SAFE_METHODS and not is_same_origin(scope, services.settings):
+            message = "This request came from another site. Is it your own address? Then set RAG_PUBLIC_URL to it."
+            answer: Response = JSONResponse({"error": message, "code": "other_site"}, 403)
+            await answer(scope, receive, send)
+            return
+        if path in self._public_paths:
+            await self._app(scope, receive, send)
+            return
+        try:
+            identity = await self._identify(scope, services.sessions)
+        except DatabaseUnavailable as exc:
+            answer = PlainTextResponse(exc.message, exc.status) if _wants_page(scope) else _refusal(exc)
+            await answer(scope, receive, send)
+            return
+        if identity is None:
+            await _sign_in_first(scope, path)(scope, receive, send)
+            return
+        is_upload = path == UPLOAD_PATH or path.startswith(UPLOAD_PATH + "/")
+        if is_upload and scope["method"] not in SAFE_METHODS and not identity.may(Role.ADMIN):
+            await _refusal(NotAllowed())(scope, receive, send)
+            return
+        await self._app(_as(scope, identity), receive, send)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services = self._services()
+        self._watch(services.sessions)
+        identity = None
+        if is_same_origin(scope, services.settings):
+            try:
+                identity = await self._identify(scope, services.sessions)
+            except DatabaseUnavailable:
+                await _close(receive, send, 1013, "try again later")
+                return
+        if identity is None:
+            await _close(receive, send, 4401, "sign in first")
+            return
+        session_id = identity.session_id
+
+        async def is_alive() -> bool:
+            try:
+                return await self._look_up(session_id, services.sessions) is not None
+            except DatabaseUnavailable:
+                return True  # Not the session's fault; whoever asks the database next is told.
+
+        await self._sockets.serve(
+            self._app, _as(scope, identity), receive, send, session_id, is_alive, self._recheck_seconds
+        )
+
+    async def _identify(self, scope: Scope, sessions: Sessions) -> Identity | None:
+        token = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
+        return await self._look_up(token_hash(token), sessions) if TOKEN.fullmatch(token) else None
+
+    async def _look_up(self, session_id: str, sessions: Sessions) -> Identity | None:
+        if identity := sessions.kept(session_id):
+            return identity
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(8)
+        return await to_thread.run_sync(sessions.find_by_id, session_id, limiter=self._limiter)
+
+    def _watch(self, sessions: Sessions) -> None:
+        if sessions is not self._watched:
+            sessions.on_end(self._sockets.close_session)
+            self._watched = sessions
+
+
+def route_path(scope: Scope) -> str:
+    """The path as routes compare it: without the prefix a proxy may have announced."""
+    path, prefix = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
+    return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
+
+
+def is_https(scope: Scope, settings: Settings) -> bool:
+    """Whether the browser speaks https to us, directly or by what the settings say of the proxy before us."""
+    return settings.public_url.lower().startswith("https://") or scope.get("scheme") in ("https", "wss")
+
+
+def is_same_origin(scope: Scope, settings: Settings) -> bool:
+    """False when a browser says that another site sent this. Callers other than browsers name no origin."""
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    if origin is None:
+        return headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
+    try:
+        host = urlsplit(origin).netloc.lower()
+    except ValueError:
+        return False
+    ours = {headers.get("host", "").lower(), urlsplit(settings.public_url).netloc.lower()} - {""}
+    return host in ours
+
+
+def _as(scope: Scope, identity: Identity) -> Scope:
+    """The scope with the identity, for our routes as a value and for Streamlit's `trustedUserHeaders` as headers."""
+    headers = {
+        b"x-hr-sid": identity.session_id,
+        b"x-hr-user": identity.email,
+        b"x-hr-role": identity.role.value,
+        b"x-hr-name": identity.name,
+        b"x-hr-tenant": identity.tenant_id,
+    }
+    # Percent-encoded, because a header holds latin-1 and a name any script.
+    ours = [(name, quote(value, safe="@ +").encode("ascii")) for name, value in headers.items()]
+    return {**scope, "identity": identity, "headers": [*scope["headers"], *ours]}
+
+
+def _sign_in_first(scope: Scope, path: str) -> Response:
+    if _is_form(scope):
+        return RedirectResponse("/login", 303, {"Cache-Control": "no-store"})
+    if not _wants_page(scope):
+        return JSONResponse({"error": "Sign in first.", "code": "signed_out"}, 401, {"Cache-Control": "no-store"})
+    query = scope.get("query_string", b"").decode("latin-1")
+    target = quote(path + (f"?{query}" if query else ""), safe="/")
+    where = "/login" if target == "/" else f"/login?next={target}"
+    return RedirectResponse(where, 303, {"Cache-Control": "no-store"})
+
+
+def _wants_page(scope: Scope) -> bool:
+    return scope["method"] in ("GET", "HEAD") and "text/html" in Headers(scope=scope).get("accept", "")
+
+
+def _is_form(scope: Scope) -> bool:
+    """A form of ours sent after its session had ended, such as sign-out from a second tab."""
+    headers = Headers(scope=scope)
+    kind = headers.get("content-type", "")
+    return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)
+
+
+def _refusal(exc: NotAllowed | DatabaseUnavailable) -> Response:
+    return JSONResponse({"error": exc.message, "code": exc.code}, exc.status, {"Cache-Control": "no-store"})
+
+
+async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:
+    await receive()
+    await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+def _with_security_headers(send: Send, *, is_https: bool) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers[name] = value
+            if is_https:
+                headers["Strict-Transport-Security"] = "max-age=31536000"
+        await send(message)
+
+    return guarded

@@ -1,0 +1,50 @@
+"""Where an identity comes from: one small interface, so that another way to sign in is another class.
+
+Every way ends in an `Account` of ours and then in the same server-side session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from rag.access.accounts import Accounts
+from rag.access.sessions import Sessions
+from rag.settings import Settings
+from rag.types import Account
+
+
+class IdentityProvider(Protocol):
+    """Decides who somebody is."""
+
+    def begin(self, return_to: str) -> str | None:
+        """Where to send the browser to sign in; None when our own form asks for e-mail and password."""
+        ...
+
+    def sign_in(self, answers: Mapping[str, str]) -> Account:
+        """The account behind the form's fields, or behind what a provider sent back. Raises `AccessError`."""
+        ...
+
+
+class BuiltInAccounts:
+    """E-mail address and password, checked against our own table."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    def begin(self, return_to: str) -> str | None:
+        return None
+
+    def sign_in(self, answers: Mapping[str, str]) -> Account:
+        return self._accounts.sign_in(answers.get("email", ""), answers.get("password", ""))
+
+
+class AccessServices(Protocol):
+    """What the guard and the sign-in pages need of the running application."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def accounts(self) -> Accounts: ...
+    @property
+    def sessions(self) -> Sessions: ...

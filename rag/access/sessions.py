@@ -1,0 +1,166 @@
+"""Sessions: an opaque token in the browser, its hash in a table; ending one on the server ends it everywhere.
+
+Found sessions are kept for three seconds, because a page asks many times while it loads. Whatever ends a session in
+this process drops it from there at once and tells those who hold something open for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import kwargs_row
+
+from rag.database import Database, queries
+from rag.settings import Settings
+from rag.types import Account, Identity, Role
+
+KEPT_SECONDS = 3.0
+MAXIMUM_KEPT = 10_000
+#: What `secrets.token_urlsafe(32)` makes; anything else is not worth a question to the database.
+TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSession:
+    """A place where a person is signed in."""
+
+    session_id: str
+    user_agent: str
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+
+
+def token_hash(token: str) -> str:
+    """The SHA-256 of a token as hex: what is stored, and what names a session without being able to act as it."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Sessions:
+    """Starts, finds and ends sessions. Thread-safe."""
+
+    def __init__(
+        self, database: Database, settings: Settings | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._database = database
+        self._session_days = (settings or Settings()).session_days
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
+        self._listeners: list[Callable[[str], None]] = []
+        #: Counts what was forgotten, so that an answer read before is not kept after.
+        self._generation = 0
+
+    def start(self, account: Account, user_agent: str = "") -> str:
+        """Start a session and return its token, which is stored nowhere here."""
+        token = secrets.token_urlsafe(32)
+        with self._database.transaction(account.tenant_id) as connection:
+            connection.execute(queries["drop_expired_sessions"], {"account_id": account.id})
+            connection.execute(
+                queries["add_session"],
+                {
+                    "session_id": token_hash(token),
+                    "account_id": account.id,
+                    "user_agent": user_agent.replace("\x00", "")[:300],
+                    "days": self._session_days,
+                },
+            )
+        return token
+
+    def find(self, token: str) -> Identity | None:
+        """Who presents this token; None when it is unknown, ended or expired, or the account disabled."""
+        return self.find_by_id(token_hash(token)) if TOKEN.fullmatch(token) else None
+
+    def kept(self, session_id: str) -> Identity | None:
+        """The session if it was found within the last three seconds. Never blocks on the database."""
+        with self._lock:
+            identity, until = self._kept.get(session_id, (None, 0.0))
+            return identity if self._clock() < until else None
+
+    def find_by_id(self, session_id: str) -> Identity | None:
+        """Who acts in the session of this id, as `find`; for callers that were told the id by the guard."""
+        if identity := self.kept(session_id):
+            return identity
+        if not re.fullmatch("[0-9a-f]{64}", session_id):
+            return None
+        generation = self._generation
+        identity = self._read(session_id)
+        with self._lock:
+            self._kept.pop(session_id, None)
+            if identity and generation == self._generation:
+                self._kept[session_id] = (identity, self._clock() + KEPT_SECONDS)
+                while len(self._kept) > MAXIMUM_KEPT:
+                    self._kept.popitem(last=False)
+        return identity
+
+    def end(self, token: str) -> None:
+        """End the session of this token; nothing happens when there is none."""
+        session_id = token_hash(token)
+        if tenant_id := self._tenant_of(session_id):
+            self._database.execute(tenant_id, "end_session", session_id=session_id)
+        self.forget([session_id])
+
+    def end_all(self, tenant_id: str, account_id: UUID, *, except_session_id: str = "") -> int:
+        """End an account's sessions, all or all but one; how many there were."""
+        parameters = {"account_id": account_id, "except_session_id": except_session_id}
+        with self._database.transaction(tenant_id) as connection:
+            ended = [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
+        self.forget(ended)
+        return len(ended)
+
+    def list(self, identity: Identity) -> list[OpenSession]:
+        """Where this person is signed in, latest first."""
+        return self._database.fetch_all(
+            identity.tenant_id, "sessions_of_account", OpenSession, account_id=identity.account_id
+        )
+
+    def refresh(self, session_ids: Iterable[str]) -> None:
+        """Have sessions read again whose account changed. Call it after the commit."""
+        with self._lock:
+            self._generation += 1
+            for session_id in session_ids:
+                self._kept.pop(session_id, None)
+
+    def forget(self, session_ids: Iterable[str]) -> None:
+        """As `refresh`, for sessions that ended or whose rights changed: what is open for them has to close."""
+        session_ids = tuple(session_ids)
+        self.refresh(session_ids)
+        with self._lock:
+            listeners = tuple(self._listeners)
+        for session_id in session_ids:
+            for listener in listeners:
+                listener(session_id)
+
+    def on_end(self, listener: Callable[[str], None]) -> None:
+        """Have `listener` called with the id of every session that ends here, from whatever thread ends it."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def _read(self, session_id: str) -> Identity | None:
+        tenant_id = self._tenant_of(session_id)
+        if tenant_id is None:
+            return None
+        with (
+            self._database.transaction(tenant_id) as connection,
+            connection.cursor(row_factory=kwargs_row(_identity)) as cursor,
+        ):
+            return cursor.execute(queries["identity_of_session"], {"session_id": session_id}).fetchone()
+
+    def _tenant_of(self, session_id: str) -> str | None:
+        with self._database.transaction(None, token_hash=session_id) as connection:
+            found = connection.execute(queries["tenant_of_session"], {"session_id": session_id}).fetchone()
+            return found[0] if found else None
+
+
+def _identity(*, role: str, **values: Any) -> Identity:
+    return Identity(role=Role(role), **values)

@@ -1,0 +1,130 @@
+"""Open websockets by session, so that ending a session closes them, whichever thread ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CLOSE_CODE = 4401
+#: Seconds the page's own side gets to finish after its websocket was closed.
+GRACE_SECONDS = 5.0
+
+
+class Sockets:
+    """Serves websockets and closes those of a session that ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[str, set[_Socket]] = defaultdict(set)
+
+    def close_session(self, session_id: str) -> None:
+        """Close what is open for this session. Returns at once; safe from any thread."""
+        with self._lock:
+            sockets = tuple(self._open.get(session_id, ()))
+        for socket in sockets:
+            socket.end_soon()
+
+    async def serve(
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        session_id: str,
+        is_alive: Callable[[], Awaitable[bool]],
+        recheck_seconds: float,
+    ) -> None:
+        """Run `app` on this websocket until it returns, or until the session ends or is no longer alive."""
+        socket = _Socket(receive, send)
+        with self._lock:
+            self._open[session_id].add(socket)
+        serving = asyncio.ensure_future(_run(app, scope, socket))
+        try:
+            await socket.wait(serving, is_alive, recheck_seconds)
+            if socket.ended.is_set() and not serving.done():
+                await socket.close()
+                await asyncio.wait({serving}, timeout=GRACE_SECONDS)
+        finally:
+            with self._lock:
+                self._open[session_id].discard(socket)
+                if not self._open[session_id]:
+                    del self._open[session_id]
+            if not serving.done():
+                serving.cancel()
+                await asyncio.wait({serving})
+        # After the end the app has lost its websocket in mid-work; what it says of that is no news.
+        if not serving.cancelled() and not socket.ended.is_set():
+            serving.result()
+
+
+async def _run(app: ASGIApp, scope: Scope, socket: _Socket) -> None:
+    await app(scope, socket.receive, socket.send)
+
+
+class _Socket:
+    """One websocket, with a door in it that can be shut from outside."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self.ended = asyncio.Event()
+        self._is_closed = False
+
+    def end_soon(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.ended.set)
+
+    async def wait(
+        self, serving: asyncio.Future[None], is_alive: Callable[[], Awaitable[bool]], recheck_seconds: float
+    ) -> None:
+        """Return when the app is done or the session has ended."""
+        ended = asyncio.ensure_future(self.ended.wait())
+        both: set[asyncio.Future[Any]] = {serving, ended}
+        try:
+            # The session may have ended between being looked up and being listed.
+            if not await is_alive():
+                self.ended.set()
+            while not serving.done() and not self.ended.is_set():
+                done, _ = await asyncio.wait(both, timeout=recheck_seconds, return_when=asyncio.FIRST_COMPLETED)
+                if not done and not await is_alive():
+                    self.ended.set()
+        finally:
+            ended.cancel()
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            await self._send({"type": "websocket.close", "code": CLOSE_CODE, "reason": "signed out"})
+
+    async def receive(self) -> Message:
+        """What the browser sends; a disconnect once the session has ended, whether or not the browser agrees."""
+        disconnect: Message = {"type": "websocket.disconnect", "code": CLOSE_CODE, "reason": "signed out"}
+        if self.ended.is_set():
+            return disconnect
+        incoming = asyncio.ensure_future(_next(self._receive))
+        ended = asyncio.ensure_future(self.ended.wait())
+        both: set[asyncio.Future[Any]] = {incoming, ended}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            return incoming.result() if incoming.done() and not self.ended.is_set() else disconnect
+        finally:
+            ended.cancel()
+            incoming.cancel()
+
+    async def send(self, message: Message) -> None:
+        """What the app sends; nothing gets out after the end."""
+        if self._is_closed or self.ended.is_set():
+            return
+        if message["type"] == "websocket.close":
+            self._is_closed = True
+        await self._send(message)
+
+
+async def _next(receive: Receive) -> Message:
+    return await receive()

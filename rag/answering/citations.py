@@ -1,0 +1,167 @@
+"""From numbers in a text to passages, and back: which passage a number means, and whether the passage says so.
+
+A model is given passages numbered by their place in the context. While its answer streams, each number that was in the
+context is replaced by the order in which the answer first names it, and every other number is dropped. So a reader
+sees 1, 2, 3 …, and no number ever points to a passage that the model was not given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+from uuid import UUID
+
+from rag.answering.events import CitationKind
+from rag.answering.figures import figures, missing_figures
+from rag.retrieval.keywords import tokenize
+from rag.types import Citation
+
+#: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it.
+MARKER = re.compile(
+    r"(?P<space>[ \t]*)[\[【]\s{0,2}(?P<numbers>\^?\d{1,4}(?:\s{0,2}[,;–-]\s{0,2}\^?\d{1,4}){0,9})\s{0,2}"
+    r"(?:†[^\]】\n]{0,40})?[\]】](?:\((?:https?:|mailto:|www\.|[#/])[^)\s]{0,300}\))?"
+)
+#: The end of a piece of text that may become a marker, or go on as one's link target, with the next piece.
+UNDECIDED = re.compile(r"[ \t]*(?:[\[【][^\]】\n]{0,120}|[\[【][^\]】\n]{1,120}[\]】](?:\([^)\s]{0,300})?)$|[ \t]+$")
+SHOWN_MARKER = re.compile(r"\[(\d+)\]")
+SHOWN_GROUP = re.compile(r"(?:\[\d+\]\s?)+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+LIST_NUMBER = re.compile(r"^\s*\d{1,3}[.)]\s")
+WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+#: Scripts written without spaces between words, and Hangul, whose words carry their endings.
+UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+MAXIMUM_MATCHED_TERMS = 40
+
+
+class CitationFilter:
+    """Renumbers the citations of a text while it streams.
+
+    `shown` maps the numbers of the context to those in the text, in the order in which the text first names them.
+    """
+
+    def __init__(self, context_numbers: Sequence[int]) -> None:
+        self._known = frozenset(context_numbers)
+        self._held = ""
+        self.shown: dict[int, int] = {}
+
+    def feed(self, delta: str) -> str:
+        """What may be shown once this piece has come; the rest is held until the next."""
+        # Nearly every piece is plain words.
+        if not self._held and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
+            return delta
+        text = self._held + delta
+        undecided = UNDECIDED.search(text)
+        end = undecided.start() if undecided else len(text)
+        self._held = text[end:]
+        return MARKER.sub(self._renumber, text[:end])
+
+    def finish(self) -> str:
+        """What was held when the text ended."""
+        held, self._held = self._held, ""
+        # An opened bracket with nothing but a number is a marker the text broke off in.
+        return re.sub(r"[ \t]*[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
+
+    def _renumber(self, match: re.Match[str]) -> str:
+        wanted = [number for number in _numbers(match["numbers"]) if number in self._known]
+        if not wanted:
+            return ""
+        shown = [self.shown.setdefault(number, len(self.shown) + 1) for number in dict.fromkeys(wanted)]
+        return match["space"] + "".join(f"[{number}]" for number in shown)
+
+
+def cited(citations: Sequence[Citation], shown: Mapping[int, int]) -> tuple[Citation, ...]:
+    """The citations of the context that a text names, numbered and ordered as in the text."""
+    by_number = {citation.number: citation for citation in citations}
+    ordered = sorted(shown.items(), key=lambda pair: pair[1])
+    return tuple(replace(by_number[number], number=as_shown) for number, as_shown in ordered)
+
+
+def verified(
+    text: str, citations: Sequence[Citation], *, question: str, page_text: Callable[[Citation], str]
+) -> tuple[Citation, ...]:
+    """The citations with `is_supported`: every figure of a sentence stands in a passage it cites, or on its page.
+
+    A sentence that cites several passages may take its figures from any of them; a figure of the question counts as
+    given. `page_text` is asked only where a passage alone does not hold a figure.
+    """
+    by_number = {citation.number: citation for citation in citations}
+    given = figures(question)
+    unsupported: set[int] = set()
+    for claim, numbers in claims(text):
+        sources = [by_number[number] for number in numbers if number in by_number]
+        around = " ".join(f"{s.title} {s.file_name} {s.section} {s.passage}" for s in sources)
+        missing = missing_figures(claim, given | figures(around))
+        if missing and missing_figures(claim, given | figures(" ".join([around, *map(page_text, sources)]))):
+            unsupported.update(source.number for source in sources)
+    return tuple(replace(citation, is_supported=citation.number not in unsupported) for citation in citations)
+
+
+def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
+    """Each sentence, or part of one, that ends in citations, with the numbers it cites."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    start = 0
+    for group in SHOWN_GROUP.finditer(text):
+        sentences = [part for part in SENTENCE_END.split(text[start : group.start()]) if part and part.strip()]
+        claim = LIST_NUMBER.sub("", sentences[-1]).strip() if sentences else ""
+        numbers = tuple(int(number) for number in SHOWN_MARKER.findall(group[0]))
+        # "… 25 days. [1]\n[2]": a group of its own belongs to the sentence before it.
+        found.append((claim or (found[-1][0] if found else ""), numbers))
+        start = group.end()
+    return found
+
+
+def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
+    """The citation with the words of its passage, as written there, that share a term with the texts."""
+    wanted = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
+    found = dict.fromkeys(citation.matched_terms)
+    for word in dict.fromkeys(WORD.findall(citation.passage)):
+        terms = tokenize(word, language)
+        if UNSPACED.search(word):
+            # A run of characters is no word: mark the terms themselves, longest first.
+            found.update(dict.fromkeys(sorted((t for t in terms if t in wanted and t in word), key=len, reverse=True)))
+        elif wanted.intersection(terms):
+            found[word] = None
+    return replace(citation, matched_terms=tuple(found)[:MAXIMUM_MATCHED_TERMS])
+
+
+def without_markers(text: str) -> str:
+    """The text without its citations, as it goes into the history: there their numbers mean nothing any more."""
+    return MARKER.sub("", text)
+
+
+def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[str, Any]:
+    """The citation as it is stored with a message: its fields by name, ids as text, and its `kind`."""
+    stored = {field.name: getattr(citation, field.name) for field in fields(citation)}
+    return stored | {
+        "kind": kind,
+        "chunk_id": str(citation.chunk_id),
+        "document_id": str(citation.document_id),
+        "matched_terms": list(citation.matched_terms),
+    }
+
+
+def citation_from_json(stored: Mapping[str, Any]) -> Citation:
+    """The citation that `citation_to_json` stored; `stored["kind"]` says whether the answer cites it."""
+    known = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
+    return Citation(
+        **known
+        | {
+            "chunk_id": UUID(stored["chunk_id"]),
+            "document_id": UUID(stored["document_id"]),
+            "matched_terms": tuple(stored.get("matched_terms", ())),
+        }
+    )
+
+
+def _numbers(written: str) -> list[int]:
+    """1, 3, 4, 5 from "1, 3-5"."""
+    numbers: list[int] = []
+    for part in re.split(r"\s*[,;]\s*", written.replace("^", "")):
+        first, *last = (int(number) for number in re.split(r"\s*[–-]\s*", part))
+        if last and 0 < last[-1] - first <= 10:
+            numbers.extend(range(first, last[-1] + 1))
+        else:
+            numbers.extend([first, *last])
+    return numbers

@@ -1,0 +1,141 @@
+"""Builds what a chat model is given. The wording is in the files of `prompts/`; here is only the order of things."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from rag.answering.citations import without_markers
+from rag.prices import estimate_tokens
+from rag.types import ChatMessage
+
+FOLDER = Path(__file__).parent / "prompts"
+#: A model that finds no answer in the passages begins its reply so; the reader never sees it.
+NOT_FOUND = "NOT_FOUND"
+HISTORY_TOKENS = 1500
+#: A long answer of an earlier turn says its subject at its beginning.
+TURN_CHARACTERS = 2000
+LANGUAGES = {
+    "en": "English",
+    "nl": "Dutch",
+    "de": "German",
+    "fr": "French",
+    "es": "Spanish",
+    "it": "Italian",
+    "pt": "Portuguese",
+    "pl": "Polish",
+    "ko": "Korean",
+    "ja": "Japanese",
+    "zh": "Chinese",
+    "ar": "Arabic",
+}
+
+
+def language_name(language: str) -> str:
+    """How the language of an ISO 639-1 code is called in a prompt."""
+    return LANGUAGES.get(language.split("-")[0], "the same language as the question")
+
+
+def system_prompt(name: str, *, language: str) -> str:
+    """The rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none."""
+    path = FOLDER / f"{name}.md"
+    return _read(path if path.is_file() else FOLDER / "hr.md").replace("{language}", language_name(language))
+
+
+def answer_messages(
+    *, system: str, history: Sequence[ChatMessage], context_text: str, question: str
+) -> list[ChatMessage]:
+    """The rules, the last turns, then the passages and the question.
+
+    The passages are fenced; whatever looks like the fence inside them is defused.
+    """
+    passages = re.sub(r"<\s*(/?)\s*(passages|question)\s*>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
+    return [
+        ChatMessage(role="system", content=system),
+        *history,
+        ChatMessage(
+            role="user",
+            content=f"<passages>\n{passages}\n</passages>\n\nThe employee's question:\n{question}",
+        ),
+    ]
+
+
+def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[ChatMessage]:
+    """Asks for the question in a form that stands alone."""
+    return [
+        ChatMessage(role="system", content=_read(FOLDER / "rewrite.md")),
+        ChatMessage(role="user", content=f"{_conversation(history)}\n\nThe last message:\n{question}"),
+    ]
+
+
+def follow_up_messages(
+    *, question: str, answer: str, context_text: str, language: str, count: int
+) -> list[ChatMessage]:
+    """Asks for questions to ask next."""
+    system = _read(FOLDER / "follow_ups.md").replace("{language}", language_name(language))
+    turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
+    return [
+        ChatMessage(role="system", content=system.replace("{count}", str(count))),
+        ChatMessage(role="user", content=f"<passages>\n{context_text}\n</passages>\n\n{_conversation(turns)}"),
+    ]
+
+
+def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
+    """The last turns that fit, oldest first, without citations; begins with a question of the employee."""
+    kept: list[ChatMessage] = []
+    left = maximum_tokens
+    for turn in reversed(history):
+        content = without_markers(turn.content).strip()
+        if len(content) > TURN_CHARACTERS:
+            content = content[:TURN_CHARACTERS] + " …"
+        left -= estimate_tokens(content)
+        if left < 0:
+            break
+        if content:
+            kept.insert(0, ChatMessage(role=turn.role, content=content))
+    while kept and kept[0].role != "user":
+        kept.pop(0)
+    return kept
+
+
+class NotFoundMark:
+    """Takes `NOT_FOUND` off the beginning of a reply while it streams. `is_set` says whether it was there."""
+
+    def __init__(self) -> None:
+        self._held: str | None = ""
+        self.is_set = False
+
+    def feed(self, delta: str) -> str:
+        """What may be shown; nothing until the beginning is known not to be the mark."""
+        if self._held is None:
+            return delta
+        self._held += delta
+        start = self._held.lstrip(" \t\r\n*_`\"'[(")
+        if len(start) < len(NOT_FOUND) and NOT_FOUND.startswith(start.upper()):
+            return ""
+        if not start.upper().startswith(NOT_FOUND):
+            return self._release(self._held.lstrip())
+        self.is_set = True
+        rest = start[len(NOT_FOUND) :].lstrip(" \t\r\n*_`\"'])}:.,;–—-")
+        return self._release(rest) if rest else ""
+
+    def finish(self) -> str:
+        """What was held when the reply ended: the beginning of the mark is text unless it was all of it."""
+        held, self._held = self._held, None
+        return "" if self.is_set or held is None else held.strip()
+
+    def _release(self, text: str) -> str:
+        self._held = None
+        return text
+
+
+def _conversation(turns: Sequence[ChatMessage]) -> str:
+    speakers = {"user": "Employee", "assistant": "Assistant", "system": "System"}
+    return "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns)
+
+
+@cache
+def _read(path: Path) -> str:
+    return path.read_text("utf-8").strip()

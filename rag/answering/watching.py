@@ -1,0 +1,265 @@
+"""An answer as its watchers see it: any number of pages may follow one, none can slow it down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Condition, Event, Lock
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from rag.answering.citations import citation_from_json
+from rag.answering.events import AnswerEvent, CitationKind, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.types import Citation, MessageState, Outcome
+
+#: How long `stop` waits for the writer to end in good order before it ends the answer for its readers.
+STOP_SECONDS = 0.25
+#: How often an answer of another process is looked up.
+LOOK_UP_SECONDS = 0.5
+
+
+class Snapshot(NamedTuple):
+    """An answer at one moment."""
+
+    text: str
+    steps: tuple[StepEvent, ...]
+    citations: tuple[Citation, ...]
+    state: MessageState
+
+
+class LiveAnswer:
+    """An answer being written by a thread of this process, or one that ended less than a minute ago."""
+
+    def __init__(
+        self,
+        *,
+        message_id: UUID,
+        conversation_id: UUID,
+        question: str,
+        owner: tuple[str, UUID],
+        on_forced_end: Callable[[LiveAnswer], None],
+    ) -> None:
+        self.message_id = message_id
+        self.conversation_id = conversation_id
+        self.question = question
+        #: Tenant and account; nobody else is given this answer.
+        self.owner = owner
+        self.text = ""
+        self.steps: list[StepEvent] = []
+        self.citations: tuple[Citation, ...] = ()
+        self.kind: CitationKind = "cited"
+        self.state = MessageState.STREAMING
+        self.outcome: Outcome | None = None
+        self.notice = ""
+        self.follow_ups: tuple[str, ...] = ()
+        #: Set to make the writer stop; `stop` is what a page calls.
+        self.cancel = Event()
+        self.saving = Lock()
+        self.is_saved = False
+        self._on_forced_end = on_forced_end
+        self._changed = Condition()
+        self._done = Event()
+        self._is_frozen = False
+        self._is_whole = False
+        self._started = time.monotonic()
+        self._ended = 0.0
+
+    # For pages
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended and is stored."""
+        return self._done.is_set()
+
+    def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
+        """Each step so far, then each as it begins, until the text begins or the answer ends.
+
+        None comes about every `pulse_seconds` while nothing happens, so that a page can draw and be interrupted.
+        """
+        seen = 0
+        while True:
+            self._look_up()
+            with self._changed:
+                self._changed.wait_for(
+                    lambda seen=seen: len(self.steps) > seen or bool(self.text) or self.is_done,  # type: ignore[misc]
+                    timeout=pulse_seconds,
+                )
+                new = self.steps[seen:]
+            yield from new
+            seen += len(new)
+            if not new:
+                if self.text or self.is_done:
+                    return
+                yield None
+
+    def tail(self, every_seconds: float = 0.09, pulse_seconds: float = 0.25) -> Iterator[str]:
+        """All text so far, then what comes, in batches `every_seconds` apart; ends when the answer has ended.
+
+        "" comes about every `pulse_seconds` while there is nothing new.
+        """
+        shown = 0
+        while True:
+            self._look_up()
+            with self._changed:
+                # Woken for the first text and the end only: between batches `_done` is slept on, so that a token
+                # wakes nobody. 100 readers at 50 tokens a second would otherwise be 5,000 wake-ups.
+                self._changed.wait_for(
+                    lambda shown=shown: len(self.text) > shown or self.is_done,  # type: ignore[misc]
+                    timeout=pulse_seconds,
+                )
+                is_done = self.is_done
+                new = self.text[shown:]
+            shown += len(new)
+            if new or not is_done:
+                yield new
+            if is_done and shown >= len(self.text):
+                return
+            if new:
+                self._done.wait(every_seconds)
+
+    def snapshot(self) -> Snapshot:
+        """Text, steps, citations and state at this moment."""
+        self._look_up()
+        with self._changed:
+            return Snapshot(self.text, tuple(self.steps), self.citations, self.state)
+
+    def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
+        """End it within about 0.3 seconds; what was written is kept. Harmless when it has ended.
+
+        A writer that hangs in a call is left behind: the answer ends for its readers, and the log when the call does.
+        """
+        self.cancel.set()
+        if self._done.wait(wait_seconds):
+            return
+        with self._changed:
+            self._is_frozen = True
+            if self.state is MessageState.STREAMING:
+                self.state = self._stopped_state()
+        self._on_forced_end(self)
+        self.set_done()
+
+    # For the writer
+
+    def take(self, event: AnswerEvent) -> None:
+        """Add what the writer says; text that comes after a forced end is dropped."""
+        with self._changed:
+            if isinstance(event, TextEvent):
+                if not self._is_frozen:
+                    self.text += event.text
+            elif isinstance(event, StepEvent):
+                self.steps.append(event)
+            elif isinstance(event, CitationsEvent):
+                self.citations, self.kind, self._is_whole = event.citations, event.kind, True
+            elif isinstance(event, DoneEvent):
+                self._end(event)
+            self._changed.notify_all()
+
+    def fail(self, notice: str) -> None:
+        """The writer is gone without a `DoneEvent`."""
+        with self._changed:
+            self.state = MessageState.CUT if self.text else MessageState.FAILED
+            self.notice = notice
+
+    def set_done(self) -> None:
+        """Tell the watchers that it has ended; after it was stored, so that they find it there."""
+        with self._changed:
+            if not self._done.is_set():
+                self._ended = time.monotonic()
+                self._done.set()
+            self._changed.notify_all()
+
+    @property
+    def elapsed_ms(self) -> int:
+        return round((time.monotonic() - self._started) * 1000)
+
+    @property
+    def seconds_since_done(self) -> float:
+        return time.monotonic() - self._ended if self.is_done else 0.0
+
+    def _end(self, event: DoneEvent) -> None:
+        self.outcome = event.outcome
+        self.citations, self.kind = event.citations, event.kind
+        if self._is_frozen:
+            return
+        self.follow_ups = event.follow_ups
+        # A shutdown has already said why.
+        is_cut_short = event.state is MessageState.STOPPED and bool(self.notice)
+        self.state = MessageState.CUT if is_cut_short else event.state
+        self.notice = self.notice if is_cut_short else event.notice
+
+    def _stopped_state(self) -> MessageState:
+        """Once the text is whole, only follow-up questions are stopped."""
+        if self._is_whole:
+            self.notice = ""
+            return MessageState.COMPLETE
+        return MessageState.CUT if self.notice else MessageState.STOPPED
+
+    def _look_up(self) -> None:
+        """Where another process writes: see how far it is."""
+
+
+@dataclass(frozen=True)
+class StoredRow:
+    """An answer as the database has it."""
+
+    id: UUID
+    conversation_id: UUID
+    content: str
+    state: str
+    notice: str
+    citations: list[dict[str, Any]]
+    outcome: str | None
+    question: str
+
+
+class StoredAnswer(LiveAnswer):
+    """An answer written by another process, watched through the database: about a second behind, without steps."""
+
+    def __init__(
+        self,
+        row: StoredRow,
+        *,
+        question: str,
+        owner: tuple[str, UUID],
+        read: Callable[[], StoredRow | None],
+        request_stop: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            message_id=row.id,
+            conversation_id=row.conversation_id,
+            question=question,
+            owner=owner,
+            on_forced_end=lambda _: None,
+        )
+        self._read = read
+        self._request_stop = request_stop
+        self._looked_up = time.monotonic()
+        self._take_row(row)
+
+    def stop(self, *, wait_seconds: float = STOP_SECONDS) -> None:
+        """Ask the other process to stop; it does within about a second, and its readers see it at once."""
+        if not self.is_done:
+            self._request_stop()
+            self._take_row(self._read())
+
+    def _look_up(self) -> None:
+        if self.is_done or time.monotonic() - self._looked_up < LOOK_UP_SECONDS:
+            return
+        self._take_row(self._read())
+
+    def _take_row(self, row: StoredRow | None) -> None:
+        self._looked_up = time.monotonic()
+        if row is None:  # deleted with its conversation
+            self.state = MessageState.STOPPED
+            self.set_done()
+            return
+        # The other process may store fewer characters than before only when it filtered its end.
+        self.text = row.content if len(row.content) >= len(self.text) else self.text
+        self.state = MessageState(row.state)
+        self.notice = row.notice
+        self.outcome = Outcome(row.outcome) if row.outcome else None
+        self.citations = tuple(citation_from_json(stored) for stored in row.citations)
+        self.kind = "nearest" if any(stored.get("kind") == "nearest" for stored in row.citations) else "cited"
+        if self.state is not MessageState.STREAMING:
+            self.set_done()

@@ -1,0 +1,98 @@
+"""PDFs and pictures of their pages over HTTP, for those who are signed in to the tenant that has them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from urllib.parse import quote
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rag.errors import NotAllowed, NotFound
+from rag.ingestion.library import DocumentLibrary
+from rag.types import Identity
+
+#: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
+SCALE = 2.0
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    # The reader's browser may keep it, but asks each time whether it may still show it: deleted means gone.
+    "Cache-Control": "private, no-cache",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def routes(library: Callable[[], DocumentLibrary]) -> list[Route]:
+    """The routes on a library, which is asked for at the first request."""
+
+    def file(request: Request) -> Response:
+        """GET /api/documents/{id}/file: the PDF, shown in the browser; `#page=3` opens it there."""
+        identity = _identity(request)
+        document = library().get(identity.tenant_id, _document_id(request))
+        headers = {
+            **HEADERS,
+            "ETag": f'"{document.sha256}"',
+            "Content-Disposition": content_disposition(document.file_name),
+        }
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        content = library().original(identity.tenant_id, document.id)
+        return Response(content, media_type="application/pdf", headers=headers)
+
+    def page_image(request: Request) -> Response:
+        """GET /api/documents/{id}/pages/{n}.png?highlight=chunk_id: a page, with the passage of a chunk marked."""
+        identity = _identity(request)
+        document = library().get(identity.tenant_id, _document_id(request))
+        highlight = ""
+        if chunk := request.query_params.get("highlight", ""):
+            found = library().chunks(identity.tenant_id, document.id, chunk_id=_uuid(chunk))
+            highlight = found[0].content if found else ""
+        page: int = request.path_params["page"]
+        tag = hashlib.sha256(f"{document.sha256} {page} {highlight}".encode()).hexdigest()[:32]
+        headers = {**HEADERS, "ETag": f'"{tag}"'}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        picture = library().page_image(identity.tenant_id, document.id, page, highlight=highlight, scale=SCALE)
+        return Response(picture, media_type="image/png", headers=headers)
+
+    return [
+        Route("/api/documents/{document_id}/file", file, methods=["GET"]),
+        Route("/api/documents/{document_id}/pages/{page:int}.png", page_image, methods=["GET"]),
+    ]
+
+
+def content_disposition(file_name: str) -> str:
+    """Shown inline under its own name, in any script (RFC 6266, RFC 5987)."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
+    return f"inline; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
+
+
+def _identity(request: Request) -> Identity:
+    # Set by the guard; without one nothing is shown, whatever stands before these routes.
+    identity = request.scope.get("identity")
+    if not isinstance(identity, Identity):
+        raise NotAllowed
+    return identity
+
+
+def _document_id(request: Request) -> UUID:
+    return _uuid(str(request.path_params["document_id"]))
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as exc:
+        raise NotFound from exc
+
+
+def _library() -> DocumentLibrary:
+    from rag.services import services  # it imports every part of the product; a route needs it only when asked
+
+    return services().documents
+
+
+ROUTES = routes(_library)

@@ -1,0 +1,54 @@
+"""The originals on disk, named by their content: no name given by a person ever becomes a path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from rag.errors import InvalidInput, NotFound
+
+TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}")
+
+
+class FileStore:
+    """Files of all tenants under one folder, each tenant in its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, tenant_id: str, content: bytes) -> str:
+        """Store the content and return its key. The same content has the same key and is stored once."""
+        digest = hashlib.sha256(content).hexdigest()
+        key = f"{digest[:2]}/{digest}"
+        path = self.path(tenant_id, key)
+        if path.exists():
+            return key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Written beside and renamed, so that a killed process never leaves half a file under a valid key.
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(file.name).replace(path)
+        return key
+
+    def get(self, tenant_id: str, key: str) -> bytes:
+        """The content of a key. Raises `NotFound`."""
+        try:
+            return self.path(tenant_id, key).read_bytes()
+        except FileNotFoundError as exc:
+            raise NotFound("The original of this document is no longer stored.") from exc
+
+    def delete(self, tenant_id: str, key: str) -> None:
+        """Remove a file; does nothing when it is gone already."""
+        self.path(tenant_id, key).unlink(missing_ok=True)
+
+    def path(self, tenant_id: str, key: str) -> Path:
+        """Where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
+        if not TENANT.fullmatch(tenant_id) or not KEY.fullmatch(key):
+            raise InvalidInput("This is not a stored file.")
+        return self.folder / tenant_id / key

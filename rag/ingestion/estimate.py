@@ -1,0 +1,66 @@
+"""What processing a document would cost, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from rag.ingestion.tagging import MAXIMUM_OUTPUT_TOKENS, SYSTEM, TAGGED_CHARACTERS
+from rag.prices import charge, estimate_tokens
+from rag.providers import ChatModel, Embedder
+from rag.retrieval.keywords import contextual_text
+from rag.types import Chunk, ChunkingMethod, CostEstimate, ProcessingCosts, Usage
+
+#: A tagged document's answer, measured on the samples with gpt-4o-mini's tokeniser: a summary, topics, three questions.
+TAG_OUTPUT_TOKENS = 180
+
+
+def estimate_costs(
+    title: str,
+    text: str,
+    pages: int,
+    chunks: Sequence[Chunk],
+    *,
+    method: ChunkingMethod,
+    embedder: Embedder,
+    tagger: ChatModel | None,
+    prices: Mapping[str, Any],
+) -> CostEstimate:
+    """The cost of each step. Tokens are estimated; the ledger will hold what the provider counted.
+
+    A semantic cut embeds every sentence once more. A model without a known price gives None, never 0.
+    """
+    tokens = sum(estimate_tokens(contextual_text(title, chunk.section, chunk.content)) for chunk in chunks)
+    if method == "semantic":
+        tokens += estimate_tokens(text)
+    embedding: Decimal | None = Decimal(0)
+    if embedder.is_paid:
+        usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
+        embedding = charge("embedding", usage, prices).cost
+    metadata: Decimal | None = Decimal(0)
+    if tagger is not None:
+        usage = Usage(
+            provider=tagger.provider,
+            model=tagger.model,
+            input_tokens=estimate_tokens(SYSTEM + text[:TAGGED_CHARACTERS]),
+            output_tokens=min(TAG_OUTPUT_TOKENS, MAXIMUM_OUTPUT_TOKENS),
+        )
+        metadata = charge("tagging", usage, prices).cost
+    return CostEstimate(
+        pages=pages,
+        characters=len(text),
+        tokens=tokens,
+        chunks=len(chunks),
+        parsing=Decimal(0),
+        chunking=Decimal(0),
+        embedding=embedding,
+        metadata=metadata,
+        total=None if embedding is None or metadata is None else embedding + metadata,
+    )
+
+
+def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
+    """Amounts as JSON: dollars as strings, exact; null where no price is known."""
+    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

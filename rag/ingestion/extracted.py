@@ -1,0 +1,101 @@
+"""What is read from a file, as values and as the JSON in which it leaves the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag.settings import Settings
+from rag.types import Page, Section
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractionLimits:
+    """What a single file may take."""
+
+    maximum_bytes: int = 50 * 1024 * 1024
+    maximum_pages: int = 5000
+    timeout_seconds: float = 120.0
+    memory_mb: int = 1024
+
+    @classmethod
+    def of(cls, settings: Settings) -> ExtractionLimits:
+        return cls(
+            maximum_bytes=settings.maximum_upload_bytes,
+            maximum_pages=settings.maximum_pages,
+            timeout_seconds=settings.extraction_timeout_seconds,
+            memory_mb=settings.extraction_memory_mb,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedPdf:
+    """A file that can be opened. `decrypted` is the same PDF without its protection, if it had one."""
+
+    page_count: int
+    decrypted: bytes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtractedPdf:
+    """Everything read from a PDF. `language` is what the file says of itself, often wrong or empty."""
+
+    pages: tuple[Page, ...]
+    sections: tuple[Section, ...] = ()
+    title: str = ""
+    author: str = ""
+    language: str = ""
+    decrypted: bytes | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pages": [asdict(page) for page in self.pages],
+            "sections": [asdict(section) for section in self.sections],
+            "title": self.title,
+            "author": self.author,
+            "language": self.language,
+        }
+
+
+def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedPdf:
+    """The value again, with every text free of what a database cannot hold."""
+    return ExtractedPdf(
+        pages=tuple(
+            Page(
+                number=int(page["number"]),
+                text=storable(page["text"]),
+                method="text" if page["method"] == "text" else "none",
+                label=storable(page["label"]),
+                warnings=tuple(storable(warning) for warning in page["warnings"]),
+            )
+            for page in values["pages"]
+        ),
+        sections=sections_from_json(values["sections"]),
+        title=storable(values["title"]),
+        author=storable(values["author"]),
+        language=storable(values["language"]),
+        decrypted=decrypted,
+    )
+
+
+def sections_from_json(values: Any) -> tuple[Section, ...]:
+    """Sections as they were stored."""
+    return tuple(
+        Section(
+            title=storable(section["title"]),
+            level=int(section["level"]),
+            page=int(section["page"]),
+            start=int(section["start"]),
+        )
+        for section in values or ()
+    )
+
+
+def storable(text: Any) -> str:
+    """Text without NUL and lone surrogates, which Postgres refuses. The length stays the same."""
+    cleaned = str(text).replace("\0", "\ufffd")
+    return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned

@@ -1,0 +1,235 @@
+"""The queue of documents, in the same Postgres: a job is written in the transaction that asks for it.
+
+procrastinate hands jobs to workers on any machine. Work runs in daemon threads, so that a call that hangs never keeps
+the application from stopping; what a dead process left is taken up as soon as its lock on the document is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.jobs import Job
+from psycopg import Connection
+
+from rag.database import Database, queries
+from rag.errors import DatabaseUnavailable, ProviderError, RagError
+from rag.ingestion.processor import TEMPORARY, Processor, WorkedOnElsewhere, WorkInterrupted
+
+log = logging.getLogger("rag.jobs")
+QUEUE = "documents"
+TASK = "process_document"
+#: Waits before each further try when a provider is down or its quota used up; then the document has failed.
+RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
+#: How often jobs are looked for without a notification, as behind a pooler that passes none on.
+POLLING_SECONDS = 2.0
+#: How often what dead processes left is looked for, and how long it has to have been quiet.
+RESCUE_SECONDS = 5.0
+ABANDONED_SECONDS = 3.0
+FORGOTTEN_SECONDS = 60.0
+#: Longest wait for work to end by itself when the application stops.
+STOP_SECONDS = 1.5
+
+
+class Queue:
+    """Work on documents: left by any process, done by those that started a worker."""
+
+    def __init__(
+        self,
+        database: Database,
+        processor: Processor,
+        *,
+        concurrency: int = 2,
+        retry_seconds: tuple[float, ...] = RETRY_SECONDS,
+        rescue_seconds: float = RESCUE_SECONDS,
+        abandoned_seconds: float = ABANDONED_SECONDS,
+    ) -> None:
+        self._database = database
+        self._processor = processor
+        self._concurrency = concurrency
+        self.retry_seconds = retry_seconds
+        self._rescue_seconds = rescue_seconds
+        self._abandoned_seconds = abandoned_seconds
+        self._failures: Counter[str] = Counter()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = threading.Event()
+        self._wake: asyncio.Event | None = None
+
+    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
+        """Have a document worked on; with `connection`, once the caller's transaction is committed."""
+        parameters = {"tenant_id": tenant_id, "document_id": str(document_id)}
+        if connection is not None:
+            connection.execute(queries["enqueue"], parameters)
+            return
+        with self._database.transaction(tenant_id) as own:
+            own.execute(queries["enqueue"], parameters)
+
+    def start_worker(self) -> None:
+        """Work on documents in the background of this process. Does nothing when that is so already."""
+        if self.is_running:
+            return
+        self._stop.clear()
+        self._processor.resume()
+        self._thread = threading.Thread(target=self._work, name="documents", daemon=True)
+        self._thread.start()
+
+    def stop_worker(self) -> None:
+        """Stop within about two seconds, also in the middle of work: it goes on at the next start."""
+        self._stop.set()
+        loop, wake = self._loop, self._wake
+        if loop is not None and wake is not None:
+            with suppress(RuntimeError):  # ended by itself in the meantime
+                loop.call_soon_threadsafe(wake.set)
+        self._processor.interrupt()
+        if self._thread is not None:
+            self._thread.join(timeout=STOP_SECONDS + 1.5)
+            self._thread = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
+        """Wait until no job is left; False when there still is one after the time given."""
+        deadline = time.monotonic() + timeout_seconds
+        while time.monotonic() < deadline:
+            if self._database.fetch_value(None, "waiting_jobs") == 0:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def take_up_abandoned(self) -> None:
+        """Put back what dead processes left: their jobs, and documents in the middle of work without a job."""
+        with self._database.transaction(None) as connection:
+            connection.execute(queries["take_up_abandoned"], {"quiet_seconds": self._abandoned_seconds})
+            tenants = {row[0] for row in connection.execute(queries["known_tenants"]).fetchall()}
+        for tenant_id in {*tenants, self._processor.settings.tenant}:
+            with self._database.transaction(tenant_id) as connection:
+                parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
+                for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
+                    self.enqueue(tenant_id, document_id, connection=connection)
+
+    # In the worker's thread
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            try:
+                asyncio.run(self._serve())
+            except Exception:
+                log.exception("The queue's worker ended; it starts again")
+            self._stop.wait(POLLING_SECONDS)
+
+    async def _serve(self) -> None:
+        self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
+        if self._stop.is_set():
+            return
+        connector = PsycopgConnector(
+            conninfo=self._database.conninfo, min_size=1, max_size=4, kwargs={"prepare_threshold": None}
+        )
+        app = App(connector=connector)
+        app.task(name=TASK, queue=QUEUE, retry=LaterAgain(self), pass_context=True)(self._process)
+        async with app.open_async():
+            worker = asyncio.create_task(
+                app.run_worker_async(
+                    queues=[QUEUE],
+                    concurrency=self._concurrency,
+                    install_signal_handlers=False,
+                    listen_notify=True,
+                    fetch_job_polling_interval=POLLING_SECONDS,
+                    shutdown_graceful_timeout=STOP_SECONDS,
+                    delete_jobs="successful",
+                )
+            )
+            rescue = asyncio.create_task(self._rescue())
+            stopped = asyncio.create_task(self._wake.wait())
+            await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (worker, rescue, stopped):
+                task.cancel()
+            await asyncio.gather(worker, rescue, stopped, return_exceptions=True)
+
+    async def _process(self, context: JobContext, tenant_id: str, document_id: str) -> None:
+        try:
+            await in_daemon_thread(lambda: self._processor.run(tenant_id, UUID(document_id)))
+        except ProviderError as exc:
+            self._failures[document_id] += 1
+            note = partial(self._note_failure, tenant_id, document_id, exc)
+            await in_daemon_thread(note)
+            if self._failures[document_id] <= len(self.retry_seconds):
+                raise
+        self._failures.pop(document_id, None)
+
+    def _note_failure(self, tenant_id: str, document_id: str, error: RagError) -> None:
+        failures = self._failures[document_id]
+        if failures > len(self.retry_seconds):
+            self._processor.mark_failed(tenant_id, UUID(document_id), error.message)
+            return
+        wait = self.retry_seconds[failures - 1]
+        sentence = f"{error.message} It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
+        self._processor.note_message(tenant_id, UUID(document_id), sentence)
+
+    async def _rescue(self) -> None:
+        while True:
+            try:
+                await in_daemon_thread(self.take_up_abandoned)
+            except DatabaseUnavailable:
+                log.warning("The database does not answer; looking for abandoned work later")
+            await asyncio.sleep(self._rescue_seconds)
+
+    def wait_after(self, error: BaseException, document_id: str) -> float | None:
+        """Seconds until a job is tried again; None when it is not."""
+        if isinstance(error, (WorkInterrupted, asyncio.CancelledError)):
+            return 0.0
+        if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
+            return 5.0
+        if isinstance(error, TEMPORARY):
+            return self.retry_seconds[min(self._failures[document_id], len(self.retry_seconds)) - 1]
+        return None
+
+
+class LaterAgain(BaseRetryStrategy):
+    """Which jobs are tried again, and when: the queue knows how often each has failed."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        wait = self._queue.wait_after(exception, str(job.task_kwargs.get("document_id")))
+        if wait is None:
+            return None
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
+
+
+async def in_daemon_thread(function: Callable[[], None]) -> None:
+    """Run a blocking function in a thread that does not keep the process alive, and wait for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        error: BaseException | None = None
+        try:
+            function()
+        except BaseException as exc:
+            error = exc
+        with suppress(RuntimeError):  # the loop is closed: the application has stopped
+            loop.call_soon_threadsafe(settle, error)
+
+    threading.Thread(target=work, name="document", daemon=True).start()
+    await done

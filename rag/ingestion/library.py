@@ -1,0 +1,346 @@
+"""The documents of a tenant, as the pages and the API use them: upload, confirm, look at, retry, delete.
+
+Nothing here does long work: what takes time is queued in the same transaction that asks for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import replace
+from typing import Protocol
+from uuid import UUID
+
+from psycopg import Connection
+
+from rag.database import Database, queries
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
+from rag.files import FileStore
+from rag.ingestion.page_images import PageImages
+from rag.ingestion.sandbox import Sandbox, sandbox_for
+from rag.ingestion.titles import title_from_file_name
+from rag.profiles import profile_by_name
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import (
+    ChunkingMethod,
+    Collection,
+    Document,
+    DocumentChunk,
+    DocumentPage,
+    DocumentStatus,
+    Identity,
+    Role,
+    Step,
+)
+
+# The library has a method called list; within the class that name means the method.
+Documents = list[Document]
+Pages = list[DocumentPage]
+Chunks = list[DocumentChunk]
+Collections = list[Collection]
+Questions = list[str]
+
+#: Longest name kept, in characters; file systems allow 255 bytes.
+LONGEST_NAME = 200
+#: Invisible, but part of words in Persian and Indic scripts.
+JOINERS = "\u200c\u200d"
+
+
+class JobQueue(Protocol):
+    """Where work on documents is left."""
+
+    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
+
+
+class DocumentLibrary:
+    """Documents and collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
+
+    def __init__(
+        self,
+        database: Database,
+        files: FileStore,
+        providers: Providers,
+        ledger: Ledger,
+        settings: Settings,
+        queue: JobQueue,
+        *,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._providers = providers
+        self._ledger = ledger
+        self._settings = settings
+        self._queue = queue
+        self._sandbox = sandbox or sandbox_for(settings)
+        self._images = PageImages(self._sandbox)
+
+    # Adding
+
+    def upload(
+        self,
+        identity: Identity,
+        collection: Collection,
+        file_name: str,
+        content: bytes,
+        *,
+        password: str | None = None,
+        chunking_method: ChunkingMethod = "smart",
+        generate_metadata: bool = True,
+    ) -> Document:
+        """Store a PDF and queue its reading. The password unlocks it here and is kept nowhere.
+
+        Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
+        `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
+        """
+        _require_admin(identity)
+        if collection.tenant_id != identity.tenant_id:
+            raise NotFound
+        document_id = add_document(
+            self._database,
+            self._files,
+            self._sandbox,
+            collection,
+            file_name,
+            content,
+            password=password,
+            chunking_method=chunking_method,
+            generate_metadata=generate_metadata,
+            added_by=identity.account_id,
+            queue=self._queue,
+        )
+        return self.get(identity.tenant_id, document_id)
+
+    def confirm(self, identity: Identity, document_id: UUID) -> Document:
+        """Say yes to the estimate: the document is processed. Does nothing when it was confirmed already."""
+        _require_admin(identity)
+        with self._database.transaction(identity.tenant_id) as connection:
+            parameters = {"document_id": document_id}
+            if connection.execute(queries["confirm_document"], parameters).rowcount:
+                self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
+        return self.get(identity.tenant_id, document_id)
+
+    def discard(self, identity: Identity, document_id: UUID) -> None:
+        """Say no to the estimate: the document and its file are removed."""
+        self.delete(identity, document_id)
+
+    def retry(self, identity: Identity, document_id: UUID) -> Document:
+        """Queue a failed document again; what was done and paid is kept. Raises `InvalidInput` for any other."""
+        _require_admin(identity)
+        with self._database.transaction(identity.tenant_id) as connection:
+            parameters = {"document_id": document_id}
+            if not connection.execute(queries["retry_document"], parameters).rowcount:
+                raise InvalidInput("Only a document that failed or needs text recognition can be tried again.")
+            self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
+        return self.get(identity.tenant_id, document_id)
+
+    def delete(self, identity: Identity, document_id: UUID) -> None:
+        """Remove a document: pages, chunks, vectors and keywords in one transaction, then its file.
+
+        Raises `NotFound`. When this returns, nothing of it can be found or opened.
+        """
+        _require_admin(identity)
+        tenant_id = identity.tenant_id
+        with self._database.transaction(tenant_id) as connection:
+            parameters = {"document_id": document_id}
+            removed = connection.execute(queries["delete_document"], parameters).fetchone()
+            if removed is None:
+                raise NotFound
+        self._images.forget(document_id)
+        file_path = removed[0]
+        with self._database.transaction(tenant_id) as connection:
+            parameters = {"file_path": file_path}
+            connection.execute(queries["lock_stored_file"], parameters)
+            used = connection.execute(queries["file_is_used"], parameters).fetchone()
+            if file_path and not (used and used[0]):
+                self._files.delete(tenant_id, file_path)
+
+    # Looking
+
+    def list(self, tenant_id: str, *, collection_id: UUID | None = None) -> Documents:
+        """The tenant's documents, newest first."""
+        return find_documents(self._database, tenant_id, collection_id=collection_id)
+
+    def get(self, tenant_id: str, document_id: UUID) -> Document:
+        """One document. Raises `NotFound`, also for another tenant's."""
+        found = find_documents(self._database, tenant_id, document_id=document_id)
+        if not found:
+            raise NotFound("This document does not exist, or no longer.")
+        return found[0]
+
+    def pages(self, tenant_id: str, document_id: UUID) -> Pages:
+        """The pages with their text, in their order."""
+        return self._database.fetch_all(tenant_id, "find_pages", DocumentPage, document_id=document_id)
+
+    def chunks(self, tenant_id: str, document_id: UUID, *, chunk_id: UUID | None = None) -> Chunks:
+        """The chunks in their order, without their vectors."""
+        return self._database.fetch_all(
+            tenant_id, "find_chunks", DocumentChunk, document_id=document_id, chunk_id=chunk_id
+        )
+
+    def original(self, tenant_id: str, document_id: UUID) -> bytes:
+        """The PDF as it can be opened: a protected one was unlocked when it was uploaded. Raises `NotFound`."""
+        return self._files.get(tenant_id, self.get(tenant_id, document_id).file_path)
+
+    def page_image(
+        self, tenant_id: str, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0
+    ) -> bytes:
+        """A page as PNG, `scale` times 72 dpi, with the passage marked where it stands.
+
+        Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
+        """
+        document = self.get(tenant_id, document_id)
+        if not 1 <= page <= max(document.page_count, 1):
+            raise NotFound(f"This document has no page {page}.")
+        return self._images.draw(
+            document_id,
+            page,
+            lambda: self._files.get(tenant_id, document.file_path),
+            highlight=highlight,
+            scale=min(max(scale, 0.2), 4.0),
+        )
+
+    def suggested_questions(self, tenant_id: str, collection_id: UUID, *, limit: int = 4) -> Questions:
+        """Questions the collection's documents answer, from as many different documents as possible."""
+        with self._database.transaction(tenant_id) as connection:
+            parameters = {"collection_id": collection_id}
+            rows = connection.execute(queries["suggestions"], parameters).fetchall()
+        by_document = [[q for q in (row[0] or []) if isinstance(q, str) and q.strip()] for row in rows]
+        turns = max((len(questions) for questions in by_document), default=0)
+        found = (questions[turn] for turn in range(turns) for questions in by_document if turn < len(questions))
+        return list(dict.fromkeys(found))[:limit]
+
+    # Collections
+
+    def collections(self, tenant_id: str) -> Collections:
+        """The tenant's collections, oldest first."""
+        return self._collections(tenant_id)
+
+    def collection(self, tenant_id: str, collection_id: UUID) -> Collection:
+        """One collection. Raises `NotFound`, also for another tenant's."""
+        found = self._collections(tenant_id, collection_id=collection_id)
+        if not found:
+            raise NotFound("This collection does not exist, or no longer.")
+        return found[0]
+
+    def ensure_collection(
+        self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
+    ) -> Collection:
+        """The collection of that name, made now if there is none; an existing one keeps its settings."""
+        profile_by_name(profile)
+        self._database.execute(
+            tenant_id,
+            "add_collection",
+            collection_name=name,
+            profile=profile,
+            embedding_model=embedding_model,
+            language=language,
+        )
+        return self._collections(tenant_id, name=name)[0]
+
+    def _collections(
+        self, tenant_id: str, *, collection_id: UUID | None = None, name: str | None = None
+    ) -> Collections:
+        return self._database.fetch_all(
+            tenant_id, "find_collections", Collection, collection_id=collection_id, collection_name=name
+        )
+
+
+def find_documents(
+    database: Database,
+    tenant_id: str,
+    *,
+    document_id: UUID | None = None,
+    collection_id: UUID | None = None,
+    sha256: str | None = None,
+) -> list[Document]:
+    """Documents of a tenant that meet all conditions given, newest first."""
+    rows = database.fetch_all(
+        tenant_id,
+        "find_documents",
+        Document,
+        document_id=document_id,
+        collection_id=collection_id,
+        sha256=sha256,
+    )
+    return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+
+def add_document(
+    database: Database,
+    files: FileStore,
+    sandbox: Sandbox,
+    collection: Collection,
+    file_name: str,
+    content: bytes,
+    *,
+    password: str | None,
+    chunking_method: ChunkingMethod,
+    generate_metadata: bool,
+    added_by: UUID | None,
+    queue: JobQueue | None,
+) -> UUID:
+    """Check a file, store it, and make its document; queued for reading when there is a queue."""
+    tenant_id = collection.tenant_id
+    sha256 = hashlib.sha256(content).hexdigest()
+    _require_new(database, collection, sha256)
+    checked = sandbox.check_pdf(content, password=password)
+    stored = checked.decrypted or content
+    name = display_name(file_name)
+    key = hashlib.sha256(stored).hexdigest()
+    file_path = f"{key[:2]}/{key}"
+    with database.transaction(tenant_id) as connection:
+        connection.execute(queries["lock_stored_file"], {"file_path": file_path})
+        files.put(tenant_id, stored)
+        parameters = {
+            "collection_id": collection.id,
+            "title": title_from_file_name(name),
+            "file_name": name,
+            "file_path": file_path,
+            "file_size": len(content),
+            "sha256": sha256,
+            "page_count": checked.page_count,
+            "chunking_method": chunking_method,
+            "generate_metadata": generate_metadata,
+            "added_by": added_by,
+        }
+        added = connection.execute(queries["add_document"], parameters).fetchone()
+        if added is not None and queue is not None:
+            queue.enqueue(tenant_id, added[0], connection=connection)
+    if added is None:
+        _require_new(database, collection, sha256)
+        raise DocumentAlreadyStored
+    document_id: UUID = added[0]
+    return document_id
+
+
+def display_name(file_name: str) -> str:
+    """A name to show: without folders, control and direction-changing characters; in any script; never a path."""
+    name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
+    name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
+    # The slash of a closing HTML tag is no folder.
+    name = " ".join(re.split(r"(?<!<)[/\\]", name)[-1].split())
+    if not name.strip(". "):
+        return "document.pdf"
+    if len(name) > LONGEST_NAME:
+        ending = ".pdf" if name.lower().endswith(".pdf") else ""
+        name = name[: LONGEST_NAME - len(ending) - 1] + "…" + ending
+    return name
+
+
+def _require_new(database: Database, collection: Collection, sha256: str) -> None:
+    found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
+    if found:
+        raise DocumentAlreadyStored(
+            f"This file has the same content as “{found[0].title}”, which is already stored.",
+            document_id=found[0].id,
+            title=found[0].title,
+        )
+
+
+def _require_admin(identity: Identity) -> None:
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed

@@ -1,0 +1,167 @@
+"""From the text an engine gives to text worth reading: characters, repeated lines, hyphens, blank space. All pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+#: Latin ligatures as their letters. Only these: NFKC as a whole would change CJK text and figures.
+CHARACTERS = str.maketrans(
+    {
+        "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ſt", "ﬆ": "st",
+        "\ufffe": "", "\u200b": "", "\u2060": "", "\ufeff": "",
+        "\u00a0": " ", "\u2007": " ", "\u202f": " ", "\t": " ",
+        "\f": "\n", "\v": "\n", "\x85": "\n", "\u2028": "\n", "\u2029": "\n\n", "\r": "\n",
+    }
+)  # fmt: skip
+CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+SPACES = re.compile(r" {2,}")
+BLANK_LINES = re.compile(r"\n{3,}")
+BROKEN_WORD = re.compile(r"([^\W\d_]{2,})[-\u2010]\n([^\W\d_]+)")
+NUMBERS = re.compile(r"\d+")
+#: A line that holds a page number and nothing else: "7", "- 7 -", "Page 7 of 12", "7 / 12", "Pagina 7", "7쪽".
+PAGE_NUMBER = re.compile(
+    r"[-–—|\s]*(?:p(?:age|agina|ágina)?\.?|seite|side|strana|sayfa|쪽|페이지|第)?\s*\d{1,4}\s*"
+    r"(?:(?:/|of|von|van|de|sur|di)\s*\d{1,4}|쪽|페이지|页|頁|ページ)?[-–—|\s]*",
+    re.IGNORECASE,
+)
+#: Lines at the top and the foot of a page that may be running heads.
+EDGE_LINES = 3
+#: Fewer pages than this show no repetition to rely on.
+FEWEST_PAGES = 3
+
+#: Past ASCII and the common Latin letters: only such text is looked at more closely.
+UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
+LATIN_SYMBOLS = re.compile(r"[\u00a1-\u00bf\u00d7\u00f7]")
+#: Scripts that share words: Japanese writes in three, and Latin letters stand in any text.
+CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"})
+
+
+def normalise_characters(text: str) -> str:
+    """Ligatures as letters, odd spaces and line ends as plain ones, no control characters, no lone surrogates."""
+    text = CONTROLS.sub("", text.replace("\r\n", "\n").translate(CHARACTERS))
+    text = text.replace("\u00ad\n", "-\n").replace("\u00ad", "")
+    return "\n".join(SPACES.sub(" ", line).strip() for line in text.split("\n"))
+
+
+def unreadable_reason(text: str) -> str:
+    """Why a text is not what its page shows, or nothing when it seems right.
+
+    Looks for what wrong encodings leave: characters without meaning, Latin symbols in place of letters, words mixed of
+    scripts that never share one, accents with nothing under them.
+    """
+    unusual = UNUSUAL.findall(text)
+    if not unusual:
+        return ""
+    visible = sum(not c.isspace() for c in text) or 1
+    categories = Counter(unicodedata.category(c) for c in unusual)
+    undefined = categories["Co"] + categories["Cn"] + categories["Cs"] + text.count("\ufffd")
+    if undefined / visible > 0.05:
+        return "holds characters without a meaning"
+    if len(LATIN_SYMBOLS.findall(text)) / visible > 0.12:
+        return "is in an encoding the file does not name"
+    if categories["Mn"] and _stray_accents(text) / visible > 0.05:
+        return "has accents without letters"
+    if len(unusual) / visible > 0.1 and _mixed_words(text) > 0.15:
+        return "mixes scripts within its words"
+    return ""
+
+
+def _stray_accents(text: str) -> int:
+    """Combining accents of Latin, Greek and Cyrillic that follow a space or another script."""
+    stray = 0
+    previous = " "
+    for character in text:
+        if "\u0300" <= character <= "\u036f":
+            stray += not previous.isalpha()
+        else:
+            previous = character
+    return stray
+
+
+def _mixed_words(text: str) -> float:
+    """The share of words, among those with unusual letters, that are written in several scripts."""
+    looked_at = mixed = 0
+    for word in text.split()[:2000]:
+        if not UNUSUAL.search(word):
+            continue
+        scripts = {unicodedata.name(c, "?").split(" ")[0] for c in word if c.isalpha()}
+        if not scripts:
+            continue
+        looked_at += 1
+        scripts -= {"LATIN", "FULLWIDTH", "MODIFIER", "FEMININE", "MASCULINE", "MICRO", "HALFWIDTH"}
+        mixed += len(scripts - CJK) + bool(scripts & CJK) > 1
+    return mixed / looked_at if looked_at else 0.0
+
+
+def without_repeated_lines(pages: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The lines of each page without running heads, feet and page numbers.
+
+    A line goes when it stands at the edge of at least half of the pages, the same or with one figure that counts with
+    the pages. A page of nothing else keeps its lines.
+    """
+    if len(pages) < FEWEST_PAGES:
+        return [list(lines) for lines in pages]
+    written = [[index for index, line in enumerate(lines) if line] for lines in pages]
+    edges = [
+        dict.fromkeys((*positions[:EDGE_LINES], *positions[len(positions) - EDGE_LINES :]))
+        if len(positions) > EDGE_LINES
+        else dict.fromkeys(positions)
+        for positions in written
+    ]
+    seen: Counter[str] = Counter()
+    for number, (lines, positions) in enumerate(zip(pages, edges, strict=True), start=1):
+        seen.update({shape for position in positions for shape in _shapes(lines[position], number)})
+    filled = sum(bool(positions) for positions in written)
+    cleaned = []
+    for number, (lines, positions) in enumerate(zip(pages, edges, strict=True), start=1):
+        dropped = set()
+        for position in positions:
+            line = lines[position]
+            # A page number may be missing on title pages and begin anew in an appendix.
+            needed = max(2, filled / 4) if _is_number(line) else max(FEWEST_PAGES, filled / 2)
+            if max(seen[shape] for shape in _shapes(line, number)) >= needed:
+                dropped.add(position)
+        kept = [line for position, line in enumerate(lines) if position not in dropped]
+        cleaned.append(kept if any(kept) else list(lines))
+    return cleaned
+
+
+def _shapes(line: str, page: int) -> list[str]:
+    """The line as it is, and with each of its figures in turn as the distance to the page's number.
+
+    One figure only: in a line where two move with the page, such as an office and its allowance, they are the content.
+    """
+    folded = line.casefold()
+    shapes = [] if _is_number(line) else [folded]
+    for match in list(NUMBERS.finditer(folded))[:4]:
+        if len(match[0]) < 6:
+            shapes.append(f"{folded[: match.start()]}<{int(match[0]) - page}>{folded[match.end() :]}")
+    return shapes or [folded]
+
+
+def _is_number(line: str) -> bool:
+    return len(line) <= 30 and PAGE_NUMBER.fullmatch(line) is not None
+
+
+def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
+    """The text of a page: words broken at line ends whole again, blank space reduced to paragraph breaks.
+
+    `compounds` are words that the document writes with their hyphen elsewhere; they keep it.
+    """
+
+    def join(match: re.Match[str]) -> str:
+        first, second = match[1], match[2]
+        if second[0].isupper() or f"{first}-{second}".casefold() in compounds:
+            return f"{first}-{second}"
+        return first + second
+
+    text = BLANK_LINES.sub("\n\n", "\n".join(lines)).strip("\n ")
+    return BROKEN_WORD.sub(join, text) if "-\n" in text or "\u2010\n" in text else text
+
+
+def compounds_in(texts: Sequence[str]) -> frozenset[str]:
+    """Words with a hyphen inside a line: those are meant to have it."""
+    return frozenset(word.casefold() for text in texts for word in re.findall(r"[^\W\d_]{2,}-[^\W\d_]+", text))

@@ -1,0 +1,339 @@
+"""PDFs, digital: the text of each page with its provenance. Runs in the sandbox process.
+
+pypdf reads; where it gives up, finds nothing although there are fonts, or its text cannot be what the page shows,
+pdfium takes over that page, and the page says so.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pypdf
+from pypdf.generic import IndirectObject
+
+from rag.errors import (
+    FileEmpty,
+    FileTooLarge,
+    NotAPdf,
+    PasswordNeeded,
+    PasswordWrong,
+    PdfDamaged,
+    PdfHasNoPages,
+    TooManyPages,
+)
+from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
+from rag.ingestion.loaders.headings import BOLD, Style, StyledPage, sections_by_outline, sections_by_style
+from rag.ingestion.loaders.page_text import (
+    compounds_in,
+    joined_lines,
+    normalise_characters,
+    unreadable_reason,
+    without_repeated_lines,
+)
+from rag.types import Page, Section
+
+#: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
+MAGIC_WITHIN = 1024
+SECOND_ENGINE = "Read by the second engine (pdfium): the text of the first one {reason}."
+UNREADABLE = "The text of this page cannot be used: it {reason}."
+CUT_OFF = "The file ends without its end mark: its last part may be missing."
+
+
+@dataclass
+class RawPage:
+    """A page as an engine gave it."""
+
+    text: str
+    styles: dict[str, Style] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedPdf:
+    """Whether the file can be read: its kind, size, protection and number of pages. Raises `DocumentError`s."""
+    with OpenPdf(content, password=password, limits=limits) as opened:
+        return CheckedPdf(page_count=opened.page_count, decrypted=opened.decrypted())
+
+
+def extract_pages(
+    content: bytes,
+    *,
+    password: str | None,
+    limits: ExtractionLimits,
+    on_page: Callable[[int, int], None] | None = None,
+) -> ExtractedPdf:
+    """The text of every page with sections and what the file says of itself. `on_page(done, total)` after each page.
+
+    Raises a `DocumentError` when the file as a whole cannot be read; a page that cannot is left empty and says why.
+    """
+    with OpenPdf(content, password=password, limits=limits) as opened:
+        raw = []
+        for number in range(1, opened.page_count + 1):
+            raw.append(opened.read_page(number))
+            if on_page is not None:
+                on_page(number, opened.page_count)
+        if opened.reader is None and not any(page.text.strip() for page in raw):
+            raise PdfDamaged
+        if b"%%EOF" not in content[-2048:]:
+            raw[0].warnings.append(CUT_OFF)
+        lines = without_repeated_lines([page.text.split("\n") for page in raw])
+        compounds = compounds_in(["\n".join(page) for page in lines])
+        texts = [joined_lines(page, compounds) for page in lines]
+        labels = opened.labels()
+        pages = tuple(
+            Page(
+                number=number,
+                text=text,
+                method="text" if text.strip() else "none",
+                label=labels[number - 1] if labels and labels[number - 1] != str(number) else "",
+                warnings=tuple(page.warnings),
+            )
+            for number, (page, text) in enumerate(zip(raw, texts, strict=True), start=1)
+        )
+        outline = list(opened.outline())
+        styled = [StyledPage(page.number, page.text, raw[page.number - 1].styles) for page in pages]
+        sections: tuple[Section, ...] = sections_by_outline(outline, texts) or sections_by_style(styled)
+        title, author = opened.title_and_author()
+        return ExtractedPdf(
+            pages=pages,
+            sections=sections,
+            title=title,
+            author=author,
+            language=opened.language(),
+            decrypted=opened.decrypted(),
+        )
+
+
+class OpenPdf:
+    """A PDF open in both engines; pdfium is opened when first needed."""
+
+    def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
+        require_pdf(content, limits)
+        self._content = content
+        self._password: str | None = None
+        self._pdfium: Any = None
+        self._is_encrypted = False
+        self.reader: pypdf.PdfReader | None = None
+        count = self._open_pypdf(password)
+        if count is None:
+            self.reader = None
+            document = self._open_pdfium()
+            if document is None:
+                raise PdfDamaged
+            count = len(document)
+        self.page_count: int = count
+        if self.page_count == 0:
+            raise PdfHasNoPages
+        if self.page_count > limits.maximum_pages:
+            raise TooManyPages(
+                f"This PDF has {self.page_count:,} pages; the limit is {limits.maximum_pages:,}. "
+                "Split it and upload the parts."
+            )
+
+    def __enter__(self) -> OpenPdf:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        if self._pdfium is not None:
+            self._pdfium.close()
+
+    def _open_pypdf(self, password: str | None) -> int | None:
+        """Open with pypdf and unlock; the number of pages, or None when pypdf cannot read the file."""
+        try:
+            self.reader = pypdf.PdfReader(io.BytesIO(self._content), strict=False)
+            self._is_encrypted = self.reader.is_encrypted
+            if self._is_encrypted:
+                self._unlock(self.reader, password)
+            return len(self.reader.pages)
+        except PasswordNeeded:
+            raise
+        except (Exception, RecursionError):
+            return None
+
+    def _unlock(self, reader: pypdf.PdfReader, password: str | None) -> None:
+        # An empty password is one that nobody has to be asked for; many files are protected against changes only.
+        if reader.decrypt(""):
+            self._password = ""
+            return
+        if not password:
+            raise PasswordNeeded
+        if not reader.decrypt(password):
+            raise PasswordWrong
+        self._password = password
+
+    def _open_pdfium(self) -> Any:
+        if self._pdfium is None:
+            import pypdfium2
+
+            try:
+                self._pdfium = pypdfium2.PdfDocument(self._content, password=self._password or None)
+            except pypdfium2.PdfiumError as exc:
+                if "password" in str(exc).lower() and self.reader is None:
+                    raise PasswordNeeded from exc
+                return None
+        return self._pdfium
+
+    def read_page(self, number: int) -> RawPage:
+        """The text of a page, counted from 1, by the engine that reads it."""
+        first, failure = RawPage(""), "could not be had"
+        if self.reader is not None:
+            try:
+                page = self.reader.pages[number - 1]
+                first = page_by_pypdf(page)
+                failure = unreadable_reason(first.text)
+                if not first.text.strip() and has_fonts(page):
+                    failure = "was empty although the page has fonts"
+            except (Exception, RecursionError):
+                failure = "could not be had"
+        if not failure:
+            return first
+        second = self._text_by_pdfium(number)
+        if second.strip() and not unreadable_reason(second):
+            warnings = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
+            return RawPage(second, warnings=warnings)
+        if first.text.strip():
+            return RawPage("", warnings=[UNREADABLE.format(reason=failure)])
+        return first
+
+    def _text_by_pdfium(self, number: int) -> str:
+        document = self._open_pdfium()
+        if document is None:
+            return ""
+        import pypdfium2
+
+        try:
+            page = document[number - 1]
+            text_page = page.get_textpage()
+            text = text_page.get_text_range()
+            text_page.close()
+            page.close()
+        except (pypdfium2.PdfiumError, ValueError, IndexError):
+            return ""
+        return normalise_characters(text)
+
+    def labels(self) -> list[str]:
+        """What is printed on the pages as their numbers; empty when the file does not say."""
+        try:
+            labels = [str(label) for label in self.reader.page_labels] if self.reader is not None else []
+        except (Exception, RecursionError):
+            return []
+        return labels if len(labels) == self.page_count else []
+
+    def outline(self) -> Iterator[tuple[str, int, int]]:
+        """(title, level, page) of each entry of the outline, as far as it can be read."""
+        if self.reader is None:
+            return
+        try:
+            entries = self.reader.outline
+            numbers = {
+                page.indirect_reference.idnum: number
+                for number, page in enumerate(self.reader.pages, start=1)
+                if page.indirect_reference is not None
+            }
+        except (Exception, RecursionError):
+            return
+        waiting: list[tuple[Any, int]] = [(entry, 1) for entry in reversed(entries)]
+        while waiting:
+            entry, level = waiting.pop()
+            if isinstance(entry, list):
+                waiting.extend((child, level + 1) for child in reversed(entry))
+                continue
+            try:
+                page = entry.raw_get("/Page") if "/Page" in entry else None
+                title = " ".join(normalise_characters(str(entry.title)).split())
+            except Exception:  # noqa: S112 - a broken entry is no reason to lose the others
+                continue
+            if isinstance(page, IndirectObject) and page.idnum in numbers:
+                yield title[:200], level, numbers[page.idnum]
+
+    def title_and_author(self) -> tuple[str, str]:
+        try:
+            metadata = self.reader.metadata if self.reader is not None else None
+            return (str(metadata.title or ""), str(metadata.author or "")) if metadata else ("", "")
+        except (Exception, RecursionError):
+            return "", ""
+
+    def language(self) -> str:
+        """The language the file claims, as two letters."""
+        try:
+            claimed = str(self.reader.root_object.get("/Lang", "")) if self.reader is not None else ""
+        except (Exception, RecursionError):
+            return ""
+        match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
+        return match[0].lower() if match else ""
+
+    def decrypted(self) -> bytes | None:
+        """The same PDF without protection; None when it has none, or cannot be written again."""
+        if not self._is_encrypted:
+            return None
+        buffer = io.BytesIO()
+        document = self._open_pdfium()
+        if document is not None:
+            document.save(buffer, flags=3)  # FPDF_REMOVE_SECURITY
+            return buffer.getvalue()
+        # Some files open in pypdf only, such as those with an empty owner password.
+        pypdf.PdfWriter(clone_from=self.reader).write(buffer)
+        return buffer.getvalue()
+
+
+def require_pdf(content: bytes, limits: ExtractionLimits) -> None:
+    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` by what the bytes are, whatever the name says."""
+    if not content:
+        raise FileEmpty
+    if len(content) > limits.maximum_bytes:
+        raise FileTooLarge(
+            f"This file has {len(content) / 2**20:,.0f} MB; the limit is {limits.maximum_bytes / 2**20:,.0f} MB. "
+            "Split it, or ask your administrator to raise the limit."
+        )
+    if b"%PDF-" not in content[:MAGIC_WITHIN]:
+        raise NotAPdf
+
+
+def page_by_pypdf(page: pypdf.PageObject) -> RawPage:
+    """The text of a page with the style of each short line, in one pass."""
+    pieces: list[tuple[str, float, bool]] = []
+
+    def visit(text: str, cm: Any, tm: Any, font: Any, size: float) -> None:
+        if text:
+            scale = abs(tm[3] or tm[1]) * abs(cm[3] or cm[1])
+            name = font.get("/BaseFont", "") if font else ""
+            pieces.append((text, float(size or 0) * scale, BOLD.search(str(name)) is not None))
+
+    text = normalise_characters(page.extract_text(visitor_text=visit) or "")
+    return RawPage(text, styles=line_styles(pieces))
+
+
+def line_styles(pieces: list[tuple[str, float, bool]]) -> dict[str, Style]:
+    """Styles by line, for lines short enough to be headings and, for the body's size, the others cut short."""
+    styles: dict[str, Style] = {}
+    line, size, longest, is_bold = "", 0.0, 0, True
+    for text, piece_size, piece_bold in pieces:
+        for index, part in enumerate(text.split("\n")):
+            if index:
+                content = normalise_characters(line)
+                if content:
+                    styles.setdefault(content, Style(size, is_bold))
+                line, size, longest, is_bold = "", 0.0, 0, True
+            visible = len(part.strip())
+            if visible:
+                line += part
+                is_bold = is_bold and piece_bold
+                if visible > longest:
+                    size, longest = piece_size, visible
+            else:
+                line += part
+    content = normalise_characters(line)
+    if content:
+        styles.setdefault(content, Style(size, is_bold))
+    return styles
+
+
+def has_fonts(page: pypdf.PageObject) -> bool:
+    try:
+        resources = page.get("/Resources")
+        return bool(resources and resources.get_object().get("/Font"))
+    except (Exception, RecursionError):
+        return True

@@ -1,0 +1,249 @@
+"""Work on untrusted files in processes of their own, so that no file can take the application down.
+
+A few processes are kept warm; each has limits on memory, processor time and writing, knows no secrets, is killed when
+it takes too long, and is replaced after a crash. They answer in JSON: nothing a file makes them say is executed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rag.errors import (
+    DocumentError,
+    FileEmpty,
+    FileTooLarge,
+    NotAPdf,
+    NoTextInPdf,
+    PasswordNeeded,
+    PasswordWrong,
+    PdfDamaged,
+    PdfHasNoPages,
+    ReadingTookTooLong,
+    TooManyPages,
+)
+from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json
+from rag.settings import Settings
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+#: Errors a process may answer with; anything else counts as a damaged file.
+ERRORS: Mapping[str, type[DocumentError]] = {
+    error.__name__: error
+    for error in (
+        FileEmpty, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded, PasswordWrong, PdfDamaged, PdfHasNoPages,
+        ReadingTookTooLong, TooManyPages,
+    )
+}  # fmt: skip
+#: A process is replaced after so many tasks, before leaks of its libraries matter.
+TASKS_PER_PROCESS = 200
+HEADER = struct.Struct(">II")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a process sends: `kind` is progress, result or error."""
+
+    kind: str
+    values: dict[str, Any]
+    blob: bytes
+
+
+def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
+    """One message: the lengths of both parts, JSON, bytes."""
+    body = json.dumps({"kind": kind, **values}).encode()
+    stream.write(HEADER.pack(len(body), len(blob)))
+    stream.write(body)
+    stream.write(blob)
+    stream.flush()
+
+
+def read_message(stream: BinaryIO) -> Reply | None:
+    """The next message, or None when the other side is gone."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    body_length, blob_length = HEADER.unpack(header)
+    body = stream.read(body_length)
+    blob = stream.read(blob_length)
+    if len(body) < body_length or len(blob) < blob_length:
+        return None
+    values = json.loads(body)
+    return Reply(values.pop("kind"), values, blob)
+
+
+class Sandbox:
+    """A small pool of processes for reading and drawing PDFs. Thread-safe."""
+
+    def __init__(self, limits: ExtractionLimits, *, processes: int = 3) -> None:
+        self._limits = limits
+        self._slots = threading.BoundedSemaphore(processes)
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+        self._all: set[_Process] = set()
+        atexit.register(self.close)
+
+    def warm_up(self) -> None:
+        """Have one process ready, so that the first file does not wait for it."""
+        with self._slots:
+            self._put_back(self._take())
+
+    def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedPdf:
+        """Look whether a file can be read at all. Raises the `DocumentError` that says why not."""
+        reply = self._run("check", {"password": password}, content)
+        return CheckedPdf(page_count=int(reply.values["page_count"]), decrypted=reply.blob or None)
+
+    def extract_pages(
+        self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
+    ) -> ExtractedPdf:
+        """The text of every page; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
+        reply = self._run("extract", {"password": password}, content, on_page)
+        return extracted_from_json(reply.values, reply.blob or None)
+
+    def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float) -> bytes:
+        """A page as PNG with the passage marked. Raises `DocumentError`s."""
+        return self._run("draw", {"page": page, "highlight": highlight, "scale": scale}, content).blob
+
+    def interrupt(self) -> None:
+        """End all work under way: whoever waits for it gets `ReadingTookTooLong`. New work may follow."""
+        with self._lock:
+            running = list(self._all)
+        for process in running:
+            process.kill()
+
+    def close(self) -> None:
+        """End all processes; the sandbox can be used again."""
+        self.interrupt()
+        with self._lock:
+            ended, self._all, self._idle = self._all, set(), []
+        for process in ended:
+            process.end()
+
+    def _run(
+        self,
+        task: str,
+        values: Mapping[str, Any],
+        content: bytes,
+        on_page: Callable[[int, int], None] | None = None,
+    ) -> Reply:
+        with self._slots:
+            process = self._take()
+            is_healthy = False
+            try:
+                reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page)
+                is_healthy = not reply.values.get("is_last", False)
+            finally:
+                if is_healthy and process.tasks < TASKS_PER_PROCESS:
+                    self._put_back(process)
+                else:
+                    self._forget(process)
+        if reply.kind == "error":
+            error = ERRORS.get(str(reply.values["error"]), PdfDamaged)
+            raise error(reply.values.get("message"))
+        return reply
+
+    def _take(self) -> _Process:
+        with self._lock:
+            while self._idle:
+                process = self._idle.pop()
+                if process.is_alive:
+                    return process
+                self._all.discard(process)
+                process.end()
+            process = _Process(self._limits)
+            self._all.add(process)
+            return process
+
+    def _put_back(self, process: _Process) -> None:
+        with self._lock:
+            if process in self._all:
+                self._idle.append(process)
+
+    def _forget(self, process: _Process) -> None:
+        with self._lock:
+            self._all.discard(process)
+        process.end()
+
+
+class _Process:
+    """One child, started afresh rather than forked: the application has threads."""
+
+    def __init__(self, limits: ExtractionLimits) -> None:
+        self._limits = limits
+        self.tasks = 0
+        self._process = subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
+            [sys.executable, "-m", "rag.ingestion.sandbox_worker", str(limits.memory_mb)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=PROJECT,
+            env={"PATH": os.defpath, "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0"},  # no keys, no addresses
+            start_new_session=True,  # Ctrl-C is for the application, which ends this process itself
+        )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def run(
+        self,
+        task: str,
+        values: Mapping[str, Any],
+        content: bytes,
+        on_page: Callable[[int, int], None] | None,
+    ) -> Reply:
+        self.tasks += 1
+        process = self._process
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        timer = threading.Timer(self._limits.timeout_seconds, process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
+            while (reply := read_message(process.stdout)) is not None:  # type: ignore[arg-type]
+                if reply.kind != "progress":
+                    return reply
+                if on_page is not None:
+                    on_page(int(reply.values["done"]), int(reply.values["total"]))
+        except (BrokenPipeError, ValueError) as exc:
+            raise self._reason() from exc
+        finally:
+            timer.cancel()
+        raise self._reason()
+
+    def _reason(self) -> DocumentError:
+        """Why the process is gone: killed for its time or by a limit, or crashed on what it read."""
+        code = self._process.wait()
+        return PdfDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(OSError):  # what was still in the buffer has nobody to go to
+                    stream.close()
+
+
+@functools.cache
+def _shared(limits: ExtractionLimits) -> Sandbox:
+    return Sandbox(limits)
+
+
+def sandbox_for(settings: Settings) -> Sandbox:
+    """The process-wide sandbox of these settings; its processes start when first needed."""
+    return _shared(ExtractionLimits.of(settings))

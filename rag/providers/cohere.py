@@ -1,0 +1,99 @@
+"""Cohere's reranker through its own SDK. The one place that knows its errors and those of its transport."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import cohere
+import httpx
+from cohere.core.api_error import ApiError
+from cohere.core.request_options import RequestOptions
+
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
+from rag.providers import Ranking
+from rag.types import Usage
+
+#: Cohere advises against more documents in one request.
+MAXIMUM_DOCUMENTS = 1000
+
+
+class CohereReranker:
+    """Orders documents by their relevance to a query, in any of Cohere's languages."""
+
+    provider = "cohere"
+
+    def __init__(self, client: cohere.ClientV2, *, model: str, timeout_seconds: float) -> None:
+        self.model = model
+        self._client = client
+        self._timeout_seconds = timeout_seconds
+
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+        """The best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are looked at.
+
+        Raises `ProviderError`s. Retries are left to the caller, whose order found is a good answer too.
+        """
+        documents = documents[:MAXIMUM_DOCUMENTS]
+        if not documents or limit < 1:
+            return Ranking(results=(), usage=Usage(provider=self.provider, model=self.model))
+        # Typed as an int by the SDK, which hands it to httpx as it is.
+        options = cast(RequestOptions, {"max_retries": 0, "timeout_in_seconds": self._timeout_seconds})
+        with cohere_errors():
+            answer = self._client.v2.rerank(
+                model=self.model,
+                query=query,
+                documents=list(documents),
+                top_n=min(limit, len(documents)),
+                request_options=options,
+            )
+            results = tuple((int(item.index), float(item.relevance_score)) for item in answer.results)
+            billed = answer.meta.billed_units if answer.meta else None
+            # Cohere counts in floats; without a count one unit is what up to 100 documents cost.
+            units = math.ceil(billed.search_units) if billed and billed.search_units is not None else None
+        self._check(results, len(documents))
+        if units is None:
+            units = math.ceil(len(documents) / 100)
+        return Ranking(results=results, usage=Usage(provider=self.provider, model=self.model, search_units=units))
+
+    def _check(self, results: tuple[tuple[int, float], ...], count: int) -> None:
+        indexes = [index for index, _ in results]
+        if len(set(indexes)) != len(indexes) or not all(0 <= index < count for index in indexes):
+            raise ProviderAnswerInvalid("The reranker named a document that it was not given.")
+        if not results or not all(math.isfinite(score) for _, score in results):
+            raise ProviderAnswerInvalid("The reranker sent no relevance that can be used.")
+
+
+@contextmanager
+def cohere_errors() -> Iterator[None]:
+    """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s."""
+    try:
+        yield
+    except (ApiError, httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.StreamError, OSError) as exc:
+        raise error_from(exc) from exc
+    except (ValueError, TypeError, AttributeError, LookupError) as exc:
+        # The SDK reads JSON without checking it: an answer of another shape shows when it is used.
+        raise ProviderAnswerInvalid from exc
+
+
+def error_from(exc: Exception) -> ProviderError:
+    """What an error of the SDK or its transport means for us."""
+    if not isinstance(exc, ApiError):
+        return ProviderUnavailable()
+    status: Any = exc.status_code
+    if status in (401, 403, 498):  # 498: Cohere's "invalid token"
+        return ProviderKeyRejected()
+    if status in (402, 429):
+        return ProviderQuotaExhausted()
+    if status is None or status in (408, 409, 499) or status >= 500:
+        return ProviderUnavailable()
+    if status < 400:  # a 200 whose body is not JSON
+        return ProviderAnswerInvalid()
+    return ProviderError(f"The provider did not accept this request (HTTP {status}). Check the name of the model.")

@@ -1,0 +1,297 @@
+"""OpenAI, and what speaks its language: Gemini, OpenRouter, Ollama. Through the `openai` SDK."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from threading import Event
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import openai
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from rag.errors import (
+    InvalidInput,
+    ProviderAnswerInvalid,
+    ProviderRefused,
+    ProviderStreamCut,
+)
+from rag.providers import Completed, Completion, TextDelta
+from rag.providers.cancellable import Source, cancellable
+from rag.providers.openai_errors import openai_errors, retry_soon
+from rag.providers.vectors import unit_rows
+from rag.tokens import estimate_tokens
+from rag.types import ChatMessage, Embeddings, FloatMatrix, Usage
+
+log = logging.getLogger(__name__)
+Value = TypeVar("Value")
+
+# Embedding requests, by OpenAI's reference: 2048 texts, 8192 tokens each, 300,000 tokens together. Tokens are
+# estimated here, hence the margin.
+MAXIMUM_TEXTS = 2048
+MAXIMUM_TEXT_TOKENS = 7000
+MAXIMUM_REQUEST_TOKENS = 220_000
+#: Text of no more bytes than this has no more tokens either: no token is shorter than one byte.
+SAFE_BYTES = 8192
+#: Texts per request where the provider takes fewer than OpenAI.
+PROVIDER_TEXTS = {"gemini": 100}
+#: Models that shorten their vectors when asked.
+SHORTENABLE = ("text-embedding-3-", "gemini-embedding-")
+#: Least cosine similarity by model. Not measured here: read off the vendors' and users' published examples, and low,
+#: for a passage too many is put in order by the next steps, one too few is lost.
+THRESHOLDS = {"text-embedding-3-": 0.25, "gemini-embedding-": 0.5, "bge-m3": 0.35}
+#: These models reject `max_tokens` and any temperature but their own.
+REASONING_MODEL = re.compile(r"^(gpt-[5-9]|o[1-9](-|$))")
+#: Added to the limit of reasoning models, which count their hidden thoughts as output.
+REASONING_TOKENS = 4096
+
+
+class OpenAIEmbedder:
+    """Embeds texts over `/embeddings`. Requests are kept within the provider's limits."""
+
+    is_paid = True
+
+    def __init__(
+        self, client: openai.OpenAI, *, provider: str, model: str, dimensions: int, batch_size: int = MAXIMUM_TEXTS
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        self.dimensions = dimensions
+        self.id = f"{provider}/{model}@{dimensions}"
+        self.default_threshold = next((t for name, t in THRESHOLDS.items() if model.startswith(name)), 0.2)
+        self._client = client
+        self._batch_size = min(batch_size, PROVIDER_TEXTS.get(provider, MAXIMUM_TEXTS))
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts in their order: (texts, dimensions) float32, rows of length 1, one usage per request.
+
+        Raises `InvalidInput` for a text of only spaces, `ProviderError`s for the rest. Documents are retried twice,
+        a query, for which somebody waits, once and soon.
+        """
+        if not all(text.strip() for text in texts):
+            raise InvalidInput("A text of only spaces cannot be embedded.")
+        vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        usages = []
+        taken = [self._shortened(text) for text in texts]
+        if shortened := sum(len(short) < len(text) for short, text in zip(taken, texts, strict=True)):
+            log.warning("%d texts were embedded by their beginning: %s takes no more", shortened, self.id)
+        for start, batch in self._batches(taken):
+            if purpose == "query":
+                rows, usage = retry_soon(lambda batch=batch: self._request(batch, maximum_retries=0))  # type: ignore[misc]
+            else:
+                rows, usage = self._request(batch, maximum_retries=2)
+            vectors[start : start + len(batch)] = rows
+            usages.append(usage)
+        return Embeddings(vectors=vectors, usages=tuple(usages))
+
+    def _request(self, texts: list[str], *, maximum_retries: int) -> tuple[FloatMatrix, Usage]:
+        with openai_errors():
+            raw = self._client.with_options(max_retries=maximum_retries).embeddings.with_raw_response.create(
+                model=self.model,
+                input=texts,
+                dimensions=self.dimensions if self.model.startswith(SHORTENABLE) else openai.omit,
+                # Gemini refuses the SDK's default, base64.
+                encoding_format="float" if self.provider == "gemini" else openai.omit,
+            )
+            if raw.retries_taken:
+                log.warning("%s answered after %d retries", self.id, raw.retries_taken)
+            answer = raw.parse()
+            by_index = sorted(answer.data, key=lambda item: item.index)
+            if [item.index for item in by_index] != list(range(len(texts))):
+                raise ProviderAnswerInvalid(
+                    f"The provider sent {len(by_index)} embeddings for {len(texts)} texts. Try again in a moment."
+                )
+            rows = unit_rows([item.embedding for item in by_index], count=len(texts), dimensions=self.dimensions)
+            counted = answer.usage.prompt_tokens if answer.usage else None
+        if counted is None:  # Gemini is not known to send a count; an estimate is nearer to the bill than nothing
+            counted = sum(estimate_tokens(text, model=self.model) for text in texts)
+        return rows, Usage(provider=self.provider, model=self.model, input_tokens=counted)
+
+    def _batches(self, texts: list[str]) -> Iterator[tuple[int, list[str]]]:
+        start, tokens = 0, 0
+        for position, text in enumerate(texts):
+            size = estimate_tokens(text, model=self.model)
+            if position - start == self._batch_size or (position > start and tokens + size > MAXIMUM_REQUEST_TOKENS):
+                yield start, texts[start:position]
+                start, tokens = position, 0
+            tokens += size
+        if start < len(texts):
+            yield start, texts[start:]
+
+    def _shortened(self, text: str) -> str:
+        """The text, or as much of its beginning as the model takes."""
+        if len(text.encode("utf-8", "replace")) <= SAFE_BYTES:
+            return text
+        tokens = estimate_tokens(text, model=self.model)
+        if tokens <= MAXIMUM_TEXT_TOKENS:
+            return text
+        return text[: len(text) * MAXIMUM_TEXT_TOKENS // tokens]
+
+
+class OpenAIChatModel:
+    """Writes text over `/chat/completions`."""
+
+    def __init__(self, client: openai.OpenAI, *, provider: str, model: str) -> None:
+        self.provider = provider
+        self.model = model
+        # A retry after what `Retry-After` says may take two minutes; nobody who asked a question waits so long.
+        self._client = client.with_options(max_retries=0)
+
+    def stream(
+        self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
+    ) -> Iterator[TextDelta | Completed]:
+        """Yield the answer as it arrives, then `Completed`. Returns within 0.2 s once `cancel` is set.
+
+        Raises `ProviderStreamCut` when it ends early, `ProviderRefused` when the provider's filter ends it; the usage,
+        where it was sent, is in the error's `details["usage"]`. Other `ProviderError`s before any text.
+        """
+
+        request = self._request(messages, temperature, maximum_output_tokens)
+
+        def open_stream() -> openai.Stream[ChatCompletionChunk]:
+            def attempt() -> openai.Stream[ChatCompletionChunk]:
+                with openai_errors():
+                    opened: openai.Stream[ChatCompletionChunk] = self._client.chat.completions.create(
+                        **request, stream=True, stream_options={"include_usage": True}
+                    )
+                    return opened
+
+            return retry_soon(attempt, give_up=cancel)
+
+        received = _Received()
+        with openai_errors(has_text=lambda: received.has_text):
+            for chunk in cancellable(open_stream, interrupt=interrupt, cancel=cancel):
+                text = received.take(chunk)
+                if text:
+                    yield TextDelta(text)
+        if cancel.is_set():
+            return
+        usage = self._usage(received.usage) if received.usage else None
+        if received.finish_reason == "content_filter" or (received.is_refusal and not received.has_text):
+            raise ProviderRefused(usage=usage)
+        if received.finish_reason is None:
+            raise ProviderStreamCut(usage=usage)
+        if not received.has_text:
+            raise ProviderAnswerInvalid(
+                "The model ended its answer without a word. Try again in a moment.", usage=usage
+            )
+        yield Completed(usage=usage, finish_reason=received.finish_reason)
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        """The whole reply at once; as JSON by `json_schema` when given.
+
+        Raises `ProviderError`s; `ProviderAnswerInvalid` when JSON was wanted and something else came.
+        """
+        request = self._request(messages, temperature, maximum_output_tokens)
+        if json_schema is not None:
+            # Strict schemas have to close every object; others are taken as a hint.
+            strict = json_schema.get("additionalProperties") is False
+            named = {"name": "reply", "schema": dict(json_schema), "strict": strict}
+            request["response_format"] = {"type": "json_schema", "json_schema": named}
+
+        def attempt() -> ChatCompletion:
+            with openai_errors():
+                reply: ChatCompletion = self._client.chat.completions.create(**request)
+                return reply
+
+        reply = retry_soon(attempt)
+        with openai_errors():
+            choice = reply.choices[0]
+            text, refusal = choice.message.content or "", choice.message.refusal
+            usage = self._usage(reply.usage) if reply.usage else self._estimated_usage(messages, text)
+        if choice.finish_reason == "content_filter" or (refusal and not text):
+            raise ProviderRefused(usage=usage)
+        if json_schema is not None and not _is_json(text):
+            raise ProviderAnswerInvalid(usage=usage)
+        return Completion(text=text, usage=usage)
+
+    def _request(
+        self, messages: Sequence[ChatMessage], temperature: float, maximum_output_tokens: int
+    ) -> dict[str, Any]:
+        request: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+        }
+        if is_reasoning_model(self.model):
+            request["max_completion_tokens"] = maximum_output_tokens + REASONING_TOKENS
+        else:
+            request["max_tokens"] = maximum_output_tokens
+            request["temperature"] = temperature
+        return request
+
+    def _usage(self, counted: CompletionUsage) -> Usage:
+        details = counted.prompt_tokens_details
+        return Usage(
+            provider=self.provider,
+            model=self.model,
+            input_tokens=counted.prompt_tokens or 0,
+            cached_input_tokens=(details.cached_tokens or 0) if details else 0,
+            output_tokens=counted.completion_tokens or 0,
+        )
+
+    def _estimated_usage(self, messages: Sequence[ChatMessage], text: str) -> Usage:
+        return Usage(
+            provider=self.provider,
+            model=self.model,
+            input_tokens=sum(estimate_tokens(message.content, model=self.model) for message in messages),
+            output_tokens=estimate_tokens(text, model=self.model),
+        )
+
+
+class _Received:
+    """What has come of a stream so far."""
+
+    def __init__(self) -> None:
+        self.has_text = False
+        self.is_refusal = False
+        self.finish_reason: str | None = None
+        self.usage: CompletionUsage | None = None
+
+    def take(self, chunk: ChatCompletionChunk) -> str:
+        """Note what the chunk says; its text, or "" when it has none."""
+        if chunk.usage:
+            self.usage = chunk.usage
+        if not chunk.choices:
+            return ""
+        choice = chunk.choices[0]
+        self.finish_reason = choice.finish_reason or self.finish_reason
+        self.is_refusal = self.is_refusal or bool(choice.delta.refusal)
+        text = choice.delta.content or ""
+        self.has_text = self.has_text or bool(text)
+        return text
+
+
+def is_reasoning_model(model: str) -> bool:
+    """Whether the model takes `max_completion_tokens` and no temperature; OpenRouter's names have a vendor in front."""
+    return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
+
+
+def interrupt(stream: Source[ChatCompletionChunk]) -> None:
+    """End a blocked read of the stream from another thread; closing alone would not."""
+    response = getattr(stream, "response", None)
+    network = response.extensions.get("network_stream") if response is not None else None
+    connection = network.get_extra_info("socket") if network is not None else None
+    if connection is not None:
+        with suppress(OSError):  # closed by the other end in the meantime
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,123 @@
+"""The one place that knows the errors of the `openai` SDK and those of its transport, which is httpx2."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import TypeVar
+
+import httpx2
+import openai
+
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderRefused,
+    ProviderStreamCut,
+    ProviderUnavailable,
+    RagError,
+)
+
+log = logging.getLogger(__name__)
+Value = TypeVar("Value")
+
+QUOTA_CODES = frozenset(
+    {"insufficient_quota", "rate_limit_exceeded", "rate_limit_error", "tokens", "requests", "402", "429"}
+)
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
+#: Waited before the only retry of a call that a person waits for.
+RETRY_AFTER_SECONDS = 0.3
+
+
+@contextmanager
+def openai_errors(has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s.
+
+    After the first text, an answer that breaks off for whatever reason is a `ProviderStreamCut`.
+    """
+    try:
+        yield
+    except RagError:
+        raise
+    except FOREIGN_ERRORS as exc:
+        error = error_from(exc)
+        if has_text() and isinstance(error, ProviderUnavailable | ProviderAnswerInvalid):
+            raise ProviderStreamCut from exc
+        raise error from exc
+
+
+#: The SDK builds its models without checking them: an answer of another shape shows as the last four when it is used.
+FOREIGN_ERRORS = (
+    openai.OpenAIError,
+    openai.InvalidWebhookSignatureError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    httpx2.CookieConflict,
+    httpx2.StreamError,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+)
+
+
+def error_from(exc: Exception) -> ProviderError:
+    """What an error of the SDK or its transport means for us."""
+    if isinstance(exc, openai.APIStatusError):
+        return _error_from_status(exc)
+    if isinstance(exc, openai.ContentFilterFinishReasonError):
+        return ProviderRefused()
+    if isinstance(exc, openai.APIResponseValidationError | openai.LengthFinishReasonError):
+        return ProviderAnswerInvalid()
+    if isinstance(exc, openai.APIError) and _codes(exc) & QUOTA_CODES:  # an error event in a stream
+        return ProviderQuotaExhausted()
+    if isinstance(exc, openai.APIError) and _codes(exc) & FILTER_CODES:
+        return ProviderRefused()
+    if isinstance(exc, openai.OpenAIError | httpx2.HTTPError | httpx2.InvalidURL | httpx2.StreamError | OSError):
+        return ProviderUnavailable()
+    return ProviderAnswerInvalid()
+
+
+def _error_from_status(exc: openai.APIStatusError) -> ProviderError:
+    status, codes = exc.status_code, _codes(exc)
+    if status in (401, 403) and not codes & FILTER_CODES:
+        return ProviderKeyRejected()
+    if status in (402, 429) or codes & {"insufficient_quota"}:
+        return ProviderQuotaExhausted()
+    if codes & FILTER_CODES:
+        return ProviderRefused()
+    if status in (408, 409, 425) or status >= 500:
+        return ProviderUnavailable()
+    log.warning("HTTP %d from the provider: %s", status, exc.message)
+    if "context_length_exceeded" in codes:
+        return ProviderError(
+            "The question and its passages are longer than the model can take. Ask a shorter question."
+        )
+    if status == 404:
+        return ProviderError("The provider does not know this model. An administrator has to choose another one.")
+    return ProviderError(
+        f"The provider did not accept this request (HTTP {status}). An administrator finds why in the log."
+    )
+
+
+def _codes(exc: openai.APIError) -> set[str]:
+    return {str(value) for value in (exc.code, exc.type) if value}
+
+
+def retry_soon(call: Callable[[], Value], *, give_up: Event | None = None) -> Value:
+    """Try once more after 0.3 s when the provider could not be reached, unless `give_up` is set by then."""
+    try:
+        return call()
+    except ProviderUnavailable as exc:
+        log.warning("one retry: %s", exc.__cause__ or exc)
+        if give_up is None:
+            time.sleep(RETRY_AFTER_SECONDS)
+        elif give_up.wait(RETRY_AFTER_SECONDS):
+            raise
+        return call()

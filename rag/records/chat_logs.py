@@ -1,0 +1,154 @@
+"""The log of questions: every question asked has one row, opened before any work and closed with its outcome.
+
+The row's cost is the sum of its rows in the ledger, so the two can never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.database import Database
+from rag.sql import queries
+from rag.types import Identity, Outcome, RAGDetails
+
+#: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
+QUIET_SECONDS = 15.0
+ABANDONED = "The application was ended while this answer was being written. What had been written is kept."
+
+
+class ChatLogs:
+    """Writes `chat_logs`."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def open(
+        self,
+        identity: Identity,
+        question: str,
+        *,
+        collection_id: UUID,
+        conversation_id: UUID | None = None,
+        connection: Connection | None = None,
+    ) -> UUID:
+        """Write down that a question was asked; in the caller's transaction where its `connection` is given."""
+        parameters = {
+            "tenant_id": identity.tenant_id,
+            "account_id": identity.account_id,
+            "user_group": identity.user_group,
+            "conversation_id": conversation_id,
+            "collection_id": collection_id,
+            "question": question,
+        }
+        if connection is None:
+            with self.database.transaction(identity.tenant_id) as own:
+                return _first(own, "open_chat_log", parameters)
+        return _first(connection, "open_chat_log", parameters)
+
+    def close(
+        self,
+        tenant_id: str,
+        chat_log_id: UUID,
+        *,
+        outcome: Outcome,
+        answer: str,
+        details: RAGDetails,
+        error: str = "",
+        language: str = "",
+        model: str = "",
+        document_ids: Sequence[UUID] = (),
+        first_token_ms: int | None = None,
+        total_ms: int,
+    ) -> Decimal | None:
+        """Write how a question ended; returns its cost in US dollars, None when a call had no known price.
+
+        Call it after the last row of the ledger. Closing again replaces what was written.
+        """
+        with self.database.transaction(tenant_id) as connection:
+            row = connection.execute(
+                queries["close_chat_log"],
+                {
+                    "chat_log_id": chat_log_id,
+                    "outcome": outcome.value,
+                    "answer": answer,
+                    "error": error,
+                    "language": language,
+                    "model": model,
+                    "document_ids": list(document_ids),
+                    "rag_details": Jsonb(to_json(details)),
+                    "first_token_ms": first_token_ms,
+                    "total_ms": total_ms,
+                },
+            ).fetchone()
+        return row[0] if row and row[1] else None
+
+    def close_abandoned(
+        self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
+    ) -> int:
+        """Close what a dead process left being answered: logs as failed, messages as cut with a notice.
+
+        `quiet_seconds` without a sign of life count as dead; 0 at the start of the only process there is. Returns
+        how many were closed.
+        """
+        closed = self.database.fetch_value(
+            tenant_id,
+            "close_abandoned",
+            conversation_id=conversation_id,
+            quiet_seconds=quiet_seconds,
+            notice=ABANDONED,
+        )
+        return int(closed)
+
+    def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
+        """The text of the pages a passage stands on, to check what is said of it; "" where they are gone."""
+        with self.database.transaction(tenant_id) as connection:
+            rows = connection.execute(
+                queries["page_texts"],
+                {"document_id": document_id, "first_page": first_page, "last_page": last_page},
+            ).fetchall()
+        return "\n".join(row[0] for row in rows)
+
+    def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
+        """The tenant's own prices, by model and unit; empty where it has none."""
+        settings = self.database.fetch_value(tenant_id, "tenant_settings") or {}
+        prices = settings.get("prices")
+        return prices if isinstance(prices, dict) else {}
+
+
+def to_json(details: RAGDetails) -> dict[str, Any]:
+    """The details as they are stored: source 004's interface `RAGDetails`, camelCase.
+
+    `translatedFrom` and `translatedQuery` are left out where nothing was translated.
+    """
+    return _object(details)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    members = ((field.name, getattr(value, field.name)) for field in fields(value))
+    return {_camel_case(name): _json_value(member) for name, member in members if member is not None}
+
+
+def _json_value(value: Any) -> Any:
+    if is_dataclass(value):
+        return _object(value)
+    if isinstance(value, (list, tuple)):
+        return [_json_value(member) for member in value]
+    return value
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _first(connection: Connection, name: str, parameters: Mapping[str, Any]) -> UUID:
+    row = connection.execute(queries[name], parameters).fetchone()
+    assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+    return UUID(str(row[0]))

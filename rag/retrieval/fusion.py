@@ -1,0 +1,116 @@
+"""One order from two searches: pure formulas over ranks and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from rag.types import SearchResult
+
+#: The constant of reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
+RANK_CONSTANT = 60
+
+
+class Scored(Protocol):
+    """What two searches say of a passage; None where one did not find it."""
+
+    @property
+    def similarity(self) -> float | None: ...
+    @property
+    def vector_rank(self) -> int | None: ...
+    @property
+    def keyword_score(self) -> float | None: ...
+    @property
+    def keyword_rank(self) -> int | None: ...
+
+
+def weighted_scores(
+    hits: Sequence[Scored],
+    *,
+    vector_weight: float = 0.6,
+    keyword_weight: float = 0.4,
+    vector_rank_weight: float = 0.3,
+    keyword_rank_weight: float = 0.2,
+) -> list[float]:
+    """Similarity · 0.6 + BM25 · 0.4 + 0.3 / (60 + vector rank) + 0.2 / (60 + keyword rank) of each hit.
+
+    Source 003's formula, with BM25 divided by the highest of the query: raw BM25 (10 … 30) would leave the similarity
+    no say. A passage that one search did not find gets nothing from it, unless its score there is known.
+    """
+    highest = max((hit.keyword_score for hit in hits if hit.keyword_score is not None), default=0.0) or 1.0
+    return [
+        vector_weight * max(0.0, hit.similarity or 0.0)
+        + keyword_weight * (hit.keyword_score or 0.0) / highest
+        + _rank_bonus(hit.vector_rank, vector_rank_weight)
+        + _rank_bonus(hit.keyword_rank, keyword_rank_weight)
+        for hit in hits
+    ]
+
+
+def reciprocal_rank_scores(hits: Sequence[Scored]) -> list[float]:
+    """1 / (60 + vector rank) + 1 / (60 + keyword rank) of each hit."""
+    return [_rank_bonus(hit.vector_rank, 1.0) + _rank_bonus(hit.keyword_rank, 1.0) for hit in hits]
+
+
+def weighted_fusion(
+    results: Sequence[SearchResult],
+    *,
+    vector_weight: float = 0.6,
+    keyword_weight: float = 0.4,
+    vector_rank_weight: float = 0.3,
+    keyword_rank_weight: float = 0.2,
+) -> list[SearchResult]:
+    """The results by `weighted_scores`, best first."""
+    scores = weighted_scores(
+        results,
+        vector_weight=vector_weight,
+        keyword_weight=keyword_weight,
+        vector_rank_weight=vector_rank_weight,
+        keyword_rank_weight=keyword_rank_weight,
+    )
+    return _by_score(results, scores)
+
+
+def reciprocal_rank_fusion(results: Sequence[SearchResult]) -> list[SearchResult]:
+    """The results by `reciprocal_rank_scores`, best first."""
+    return _by_score(results, reciprocal_rank_scores(results))
+
+
+def without_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
+    """The results in their order, each passage once.
+
+    Two passages are the same when they have the same text, spaces and case aside, and stand in documents of the same
+    title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
+    the two says it is part of the answer.
+    """
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for result in results:
+        key = (result.title.casefold(), " ".join(result.content.casefold().split()))
+        if key not in seen:
+            seen.add(key)
+            kept.append(result)
+    return kept
+
+
+def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:
+    """The results in their order, at most `maximum` of each document; 0 means no limit."""
+    if maximum < 1:
+        return list(results)
+    counts: dict[object, int] = {}
+    kept = []
+    for result in results:
+        counts[result.document_id] = counts.get(result.document_id, 0) + 1
+        if counts[result.document_id] <= maximum:
+            kept.append(result)
+    return kept
+
+
+def _rank_bonus(rank: int | None, weight: float) -> float:
+    return 0.0 if rank is None else weight / (RANK_CONSTANT + rank)
+
+
+def _by_score(results: Sequence[SearchResult], scores: Sequence[float]) -> list[SearchResult]:
+    scored = [replace(result, score=score) for result, score in zip(results, scores, strict=True)]
+    return sorted(scored, key=lambda result: (-result.score, str(result.chunk_id)))

@@ -1,0 +1,87 @@
+"""Whether what was found speaks to the question at all: the difference between an answer and "not in the documents"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.retrieval.evidence import Coverage, QuestionWord, coverage, passage_terms, question_words
+from rag.retrieval.keywords import contextual_text, term_id
+from rag.retrieval.search import Found
+from rag.types import SearchResult
+
+#: Below this relevance a reranked passage is not cited; rerank models give unrelated passages about 0.01.
+RELEVANCE_FLOOR = 0.05
+#: From this relevance on a reranked passage needs no shared word: it may be in another language.
+SURE_RELEVANCE = 0.3
+#: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.
+COMPANION_SHARE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A passage with what is known of its relevance."""
+
+    result: SearchResult
+    coverage: Coverage
+    is_evidence: bool
+    #: The question's words in the passage's language, and that language: what to mark in the passage.
+    words: tuple[QuestionWord, ...]
+    language: str
+
+
+def judge(
+    results: Sequence[SearchResult], found: Found, *, wordings: Sequence[tuple[str, str]], threshold: float | None
+) -> list[Judged]:
+    """Judge each result by the question's wordings, pairs of text and language; the best wording counts.
+
+    `threshold` is the similarity that is evidence by itself, None when the embedder compares words only.
+    """
+    words: dict[tuple[int, str], list[QuestionWord]] = {}
+
+    def idf(term: str) -> float:
+        return found.statistics.idf(term_id(term))
+
+    judged = []
+    for result in results:
+        language = found.languages[result.document_id]
+        text = contextual_text(result.title, result.section, result.content)
+        coverages = []
+        for number, (wording, wording_language) in enumerate(wordings):
+            key = (number, language)
+            if key not in words:
+                words[key] = question_words(wording, wording_language, language)
+            coverages.append(coverage(words[key], passage_terms(text, language), idf))
+        best = max(range(len(coverages)), key=lambda i: coverages[i].share)
+        is_near = threshold is not None and result.similarity is not None and result.similarity >= threshold
+        judged.append(
+            Judged(
+                result=result,
+                coverage=coverages[best],
+                is_evidence=is_near or coverages[best].is_evidence(result.similarity),
+                words=tuple(words[best, language]),
+                language=language,
+            )
+        )
+    return judged
+
+
+def worth_citing(judged: Sequence[Judged]) -> list[Judged]:
+    """The passages, in their order, that may be cited; none when not one of them speaks to the question."""
+    evidence = [item for item in judged if _speaks(item)]
+    if not evidence:
+        return []
+    needed = COMPANION_SHARE * max(item.coverage.share for item in evidence)
+    return [item for item in judged if _speaks(item) or _accompanies(item, needed)]
+
+
+def _speaks(item: Judged) -> bool:
+    relevance = item.result.rerank_score
+    if relevance is None:
+        return item.is_evidence
+    return relevance >= SURE_RELEVANCE or (item.is_evidence and relevance >= RELEVANCE_FLOOR)
+
+
+def _accompanies(item: Judged, needed: float) -> bool:
+    relevance = item.result.rerank_score
+    return (relevance is None or relevance >= RELEVANCE_FLOOR) and 0 < needed <= item.coverage.share

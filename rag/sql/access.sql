@@ -1,0 +1,135 @@
+-- account_by_email --
+-- Who this e-mail address belongs to, before any tenant is known; needs the address presented.
+SELECT id, tenant_id FROM accounts WHERE email = %(email)s
+
+-- attempts_of_account --
+-- Locks an account's count of wrong passwords, so that guesses made at once are counted one after the other.
+SELECT failed_attempts,
+       coalesce(extract(epoch FROM clock_timestamp() - last_failed_at), 0)::float8 AS seconds_since,
+       password_hash
+FROM accounts WHERE id = %(account_id)s
+FOR UPDATE
+
+-- count_attempt --
+-- Counts an attempt as wrong until its password has proved right.
+UPDATE accounts SET failed_attempts = %(failed_attempts)s, last_failed_at = clock_timestamp() WHERE id = %(account_id)s
+
+-- record_sign_in --
+-- Clears the count; notes the sign-in of an active account; replaces a hash made with older parameters.
+UPDATE accounts
+SET failed_attempts = 0,
+    last_failed_at = NULL,
+    last_signed_in_at = CASE WHEN is_active THEN now() ELSE last_signed_in_at END,
+    password_hash = CASE WHEN password_hash = %(checked_hash)s THEN %(fresh_hash)s ELSE password_hash END
+WHERE id = %(account_id)s
+RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+
+-- set_password --
+-- Stores the hash of a new password of an active account and forgets wrong ones.
+UPDATE accounts SET password_hash = %(password_hash)s, failed_attempts = 0, last_failed_at = NULL
+WHERE id = %(account_id)s AND is_active
+RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+
+-- add_account --
+-- A new account of the transaction's tenant.
+INSERT INTO accounts (tenant_id, email, name, role, user_group, password_hash)
+VALUES (rag_tenant(), %(email)s, %(name)s, %(role)s, %(user_group)s, %(password_hash)s)
+RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+
+-- account --
+-- One account of the tenant.
+SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+FROM accounts WHERE id = %(account_id)s
+
+-- list_accounts --
+-- All accounts of the tenant by name.
+SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+FROM accounts ORDER BY lower(name), email
+
+-- change_account --
+-- Changes what is given; null leaves a field as it is.
+UPDATE accounts
+SET name = coalesce(%(name)s::text, name),
+    role = coalesce(%(role)s::text, role),
+    user_group = coalesce(%(user_group)s::text, user_group),
+    is_active = coalesce(%(is_active)s::boolean, is_active)
+WHERE id = %(account_id)s
+RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+
+-- lock_accounts --
+-- Changes to who may administer a tenant wait for each other here; readers do not.
+SELECT id FROM tenants WHERE id = rag_tenant() FOR NO KEY UPDATE
+
+-- count_active_admins --
+-- Administrators who can act.
+SELECT count(*) FROM accounts WHERE role = 'admin' AND is_active
+
+-- has_admin --
+-- Whether the tenant ever got an administrator.
+SELECT EXISTS (SELECT FROM accounts WHERE role = 'admin')
+
+-- ensure_tenant --
+-- The tenant's own row, made once.
+INSERT INTO tenants (id, name) VALUES (%(tenant_id)s, %(tenant_id)s) ON CONFLICT DO NOTHING
+
+-- drop_unused_links --
+-- Earlier links for the same purpose stop working when a new one is made.
+DELETE FROM one_time_links
+WHERE purpose = %(purpose)s AND used_at IS NULL AND account_id IS NOT DISTINCT FROM %(account_id)s::uuid
+
+-- add_link --
+-- A link that works once, kept as the hash of its token.
+INSERT INTO one_time_links (token_hash, tenant_id, purpose, account_id, expires_at)
+VALUES (decode(%(token_hash)s, 'hex'), rag_tenant(), %(purpose)s, %(account_id)s,
+        now() + make_interval(hours => %(hours)s))
+
+-- open_link --
+-- The tenant and account of a link that still works; needs the token's hash presented.
+SELECT tenant_id, account_id FROM one_time_links
+WHERE token_hash = decode(%(token_hash)s, 'hex') AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > now()
+
+-- use_link --
+-- Uses a link up. Of two at once the second waits for the first and then finds nothing.
+UPDATE one_time_links SET used_at = now()
+WHERE token_hash = decode(%(token_hash)s, 'hex') AND purpose = %(purpose)s AND used_at IS NULL AND expires_at > now()
+RETURNING token_hash
+
+-- add_session --
+-- A session, kept as the hash of its token.
+INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at)
+VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agent)s,
+        now() + make_interval(days => %(days)s))
+
+-- drop_expired_sessions --
+-- Sessions of an account that no longer work.
+DELETE FROM sessions WHERE account_id = %(account_id)s AND expires_at <= now()
+
+-- tenant_of_session --
+-- The tenant of a session that still works; needs the token's hash presented.
+SELECT tenant_id FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
+
+-- identity_of_session --
+-- Who acts in a session, as the account stands now. Notes at most once a minute that the session is in use.
+WITH seen AS (
+    UPDATE sessions SET last_seen_at = now()
+    WHERE token_hash = decode(%(session_id)s, 'hex') AND last_seen_at < now() - interval '1 minute'
+)
+SELECT a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, %(session_id)s::text AS session_id
+FROM sessions s JOIN accounts a ON a.id = s.account_id
+WHERE s.token_hash = decode(%(session_id)s, 'hex') AND s.expires_at > now() AND a.is_active
+
+-- end_session --
+-- Ends one session.
+DELETE FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex')
+
+-- end_sessions_of_account --
+-- Ends an account's sessions, all or all but one, and names those ended.
+DELETE FROM sessions
+WHERE account_id = %(account_id)s AND encode(token_hash, 'hex') <> %(except_session_id)s
+RETURNING encode(token_hash, 'hex')
+
+-- sessions_of_account --
+-- Where an account is signed in, latest first.
+SELECT encode(token_hash, 'hex') AS session_id, user_agent, created_at, last_seen_at, expires_at
+FROM sessions WHERE account_id = %(account_id)s AND expires_at > now()
+ORDER BY last_seen_at DESC

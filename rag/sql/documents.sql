@@ -1,0 +1,243 @@
+-- Documents from upload to deletion, their pages and chunks, and the jobs that work on them.
+
+-- find_documents --
+-- Documents of the tenant, newest first; what only the processor needs stays out of the metadata
+SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
+       d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
+       d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
+       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at
+FROM documents d
+LEFT JOIN accounts a ON a.id = d.added_by
+WHERE d.tenant_id = rag_tenant()
+  AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(sha256)s::text IS NULL OR d.sha256 = %(sha256)s)
+ORDER BY d.created_at DESC, d.id
+
+-- add_document --
+-- A new document, or no row when its content is already in the collection
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, sha256, status, step,
+                       steps_total, page_count, chunking_method, generate_metadata, added_by)
+VALUES (rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(sha256)s,
+        'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
+        (SELECT id FROM accounts WHERE id = %(added_by)s))
+ON CONFLICT (tenant_id, collection_id, sha256) DO NOTHING
+RETURNING id
+
+-- lock_stored_file --
+-- Uploading and deleting the same content wait for each other until their transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || %(file_path)s, 0))
+
+-- file_is_used --
+-- Whether a document of the tenant still needs a stored file
+SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
+
+-- delete_document --
+-- The document with its pages, chunks, vectors and keywords
+DELETE FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s RETURNING file_path
+
+-- confirm_document --
+-- The admin's yes to the estimate
+UPDATE documents
+SET status = 'processing', step = 'chunk', steps_done = 0, steps_total = 0, message = '', updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
+
+-- retry_document --
+-- Go on where it stopped: reading again when it had not been read, else processing from the step that failed
+UPDATE documents
+SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
+    steps_done = 0, message = '', updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr')
+
+-- find_pages --
+-- The pages of a document in their order
+SELECT document_id, number, text, characters, method, language, label, warnings
+FROM document_pages
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+ORDER BY number
+
+-- find_chunks --
+-- The chunks of a document in their order, without their vectors
+SELECT id, document_id, chunk_index, content, first_page, last_page, start_character, end_character, section, tokens,
+       embedding_model, embedding IS NOT NULL AS has_embedding, metadata
+FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+  AND (%(chunk_id)s::uuid IS NULL OR id = %(chunk_id)s)
+ORDER BY chunk_index
+
+-- find_collections --
+-- Collections of the tenant, oldest first
+SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at
+FROM collections
+WHERE tenant_id = rag_tenant()
+  AND (%(collection_id)s::uuid IS NULL OR id = %(collection_id)s)
+  AND (%(collection_name)s::text IS NULL OR name = %(collection_name)s)
+ORDER BY created_at, id
+
+-- add_collection --
+-- A new collection; nothing happens when the name is taken
+INSERT INTO collections (tenant_id, name, profile, embedding_model, language)
+VALUES (rag_tenant(), %(collection_name)s, %(profile)s, %(embedding_model)s, %(language)s)
+ON CONFLICT (tenant_id, name) DO NOTHING
+
+-- suggestions --
+-- Questions found in the metadata of searchable documents, newest document first
+SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions
+FROM documents
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
+  AND metadata ?| '{questions,suggested_questions}'
+ORDER BY created_at DESC, id
+LIMIT 50
+
+-- Processing
+
+-- claim_document --
+-- True for one worker at a time, until its transaction ends or its connection dies
+SELECT pg_try_advisory_xact_lock(hashtextextended('document ' || %(document_id)s, 0))
+
+-- document_work --
+-- What the processor needs besides the document itself
+SELECT metadata -> 'sections', metadata -> 'chunk_spans', metadata ->> 'pdf_language'
+FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- hold_document --
+-- Keep the document from being deleted until this transaction ends; no row when it is gone
+SELECT status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s FOR NO KEY UPDATE
+
+-- note_progress --
+-- How far the step under way has come
+UPDATE documents
+SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
+    message = coalesce(%(message)s, message),
+    processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
+
+-- note_message --
+-- A sentence for the admin while the work goes on or waits
+UPDATE documents SET message = %(message)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
+
+-- mark_failed --
+-- The work ended with a reason; other documents go on
+UPDATE documents SET status = 'failed', message = %(message)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
+
+-- remove_pages --
+-- Before the pages are written again
+DELETE FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- add_page --
+-- One page of a document; many are sent in one pipeline
+INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
+VALUES (%(document_id)s, %(number)s, rag_tenant(), %(text)s, %(characters)s, %(method)s, %(language)s, %(label)s,
+        %(warnings)s)
+
+-- finish_reading --
+-- What was read and what processing would cost
+UPDATE documents
+SET status = %(status)s, steps_done = %(page_count)s, steps_total = %(page_count)s, message = %(message)s,
+    title = coalesce(%(title)s, title), page_count = %(page_count)s, empty_pages = %(empty_pages)s,
+    character_count = %(character_count)s, language = %(language)s, estimate = %(estimate)s,
+    metadata = metadata || %(metadata)s, processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_chunk_spans --
+-- Where a chunker that costs money has cut, so that it is never paid for twice
+UPDATE documents SET metadata = metadata || jsonb_build_object('chunk_spans', %(spans)s::jsonb), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- embedded_chunks --
+-- Chunks that have been embedded with a model already
+SELECT chunk_index, start_character, end_character FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+  AND embedding_model = %(embedding_model)s AND embedding IS NOT NULL
+
+-- remove_other_chunks --
+-- Chunks of an earlier cut or another model, before the missing ones are written
+DELETE FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index <> ALL (%(kept)s::integer[])
+
+-- add_chunk --
+-- One chunk with its vector, in binary; many are sent in one pipeline
+INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, metadata,
+                             embedding_model, first_page, last_page, start_character, end_character, section, tokens)
+VALUES (%(document_id)s, rag_tenant(), %(collection_id)s, %(content)s, %(embedding)b, %(chunk_index)s, %(metadata)s,
+        %(embedding_model)s, %(first_page)s, %(last_page)s, %(start_character)s, %(end_character)s, %(section)s,
+        %(tokens)s)
+
+-- has_metadata --
+-- Whether the document has been tagged
+SELECT metadata ? 'questions' FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_metadata --
+-- What is known about the document's content
+UPDATE documents SET metadata = metadata || %(metadata)s, message = coalesce(%(message)s, message), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- publish_document --
+-- From here on it is searched
+UPDATE documents
+SET status = 'completed', step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
+    message = %(message)s, metadata = metadata - 'chunk_spans',
+    processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_costs --
+-- What processing did cost, from the ledger
+UPDATE documents SET costs = %(costs)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- Embedding anew
+
+-- collection_documents --
+-- Searchable documents of a collection
+SELECT id FROM documents
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
+ORDER BY created_at, id
+
+-- update_chunk_vector --
+-- The new vector of one chunk
+UPDATE document_chunks SET embedding = %(embedding)s, embedding_model = %(embedding_model)s
+WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
+
+-- switch_embedding_model --
+-- From here on questions are embedded with the new model
+UPDATE collections SET embedding_model = %(embedding_model)s
+WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+
+-- Jobs
+
+-- enqueue --
+-- One waiting job per document at most; the queue's triggers wake a worker
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+VALUES ('documents', 'process_document', %(document_id)s, %(document_id)s,
+        jsonb_build_object('tenant_id', %(tenant_id)s::text, 'document_id', %(document_id)s::text))
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- known_tenants --
+-- Tenants named by jobs; the documents themselves are not visible without their tenant
+SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE task_name = 'process_document'
+
+-- unfinished_documents --
+-- Documents being worked on that have no job left
+SELECT d.id FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.status IN ('reading', 'processing')
+  AND d.updated_at < now() - make_interval(secs => %(quiet_seconds)s)
+  AND NOT EXISTS (SELECT FROM procrastinate_jobs j WHERE j.lock = d.id::text AND j.status IN ('todo', 'doing'))
+
+-- take_up_abandoned --
+-- Jobs begun by a process that is gone go back to waiting: nobody holds their document
+SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
+FROM procrastinate_jobs j
+WHERE j.status = 'doing' AND j.task_name = 'process_document'
+  AND CASE
+      WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
+           < now() - make_interval(secs => %(quiet_seconds)s)
+      THEN pg_try_advisory_xact_lock(hashtextextended('document ' || j.lock, 0))
+      ELSE false
+  END
+
+-- waiting_jobs --
+-- Jobs not done yet, those that wait for another try included
+SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'process_document' AND status IN ('todo', 'doing')

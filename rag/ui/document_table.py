@@ -1,0 +1,61 @@
+"""The table of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from rag.types import Document
+from rag.ui.document_details import STATUSES, known_cost
+from rag.ui.formats import file_size, money
+
+
+def draw_table(shown: Sequence[Document], opened: str | None, *, on_open: Callable[[str | None], None]) -> None:
+    """The documents as a table; `on_open` is called with the id of the selected row, or None."""
+    ids = [str(d.id) for d in shown]
+    table = pd.DataFrame(
+        {
+            "Title": [d.title for d in shown],
+            "Status": [[STATUSES[d.status][0]] for d in shown],
+            "Pages": [d.page_count for d in shown],
+            "Chunks": [d.chunk_count for d in shown],
+            "Size": [file_size(d.file_size) for d in shown],
+            "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
+            "Added by": [d.added_by_name or "–" for d in shown],
+            "Added": [d.created_at for d in shown],
+        }
+    )
+    # A selection is a row number: with other rows it would open another document, so the rows are part of the key.
+    key = f"documents_table_{hash(tuple(ids))}"
+
+    def open_selected() -> None:
+        rows = st.session_state[key].selection.rows
+        on_open(ids[rows[0]] if rows else None)
+
+    st.dataframe(
+        table,
+        key=key,
+        on_select=open_selected,
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
+        hide_index=True,
+        column_config={
+            "Title": st.column_config.TextColumn(width=260),
+            "Status": st.column_config.MultiselectColumn(
+                options=[words for words, _ in STATUSES.values()],
+                color=[color for _, color in STATUSES.values()],
+                width=110,
+            ),
+            "Pages": st.column_config.NumberColumn(format="localized", width=70),
+            "Chunks": st.column_config.NumberColumn(format="localized", width=75),
+            "Size": st.column_config.TextColumn(alignment="right", width=80),
+            "Cost": st.column_config.TextColumn(alignment="right", width=85),
+            "Added by": st.column_config.TextColumn(width=120),
+            "Added": st.column_config.DatetimeColumn(
+                format="D MMM YYYY, HH:mm", timezone=st.context.timezone, width=150
+            ),
+        },
+        alt="Documents of the library",
+    )

@@ -1,0 +1,97 @@
+"""Figures as people read them. An unknown price is "unpriced", never zero."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+UNPRICED = "unpriced"
+
+
+def money(dollars: Decimal | float | None) -> str:
+    """US dollars: four decimals below one dollar, two from there; None is `unpriced`."""
+    if dollars is None:
+        return UNPRICED
+    amount = Decimal(str(dollars))
+    sign = "-" if amount < 0 else ""
+    size = abs(amount)
+    if size == 0:
+        return "$0.00"
+    if size < Decimal("0.0001"):
+        return f"{sign}<$0.0001"
+    return f"{sign}${size:,.2f}" if size >= 1 else f"{sign}${size:.4f}"
+
+
+def duration(milliseconds: float | None) -> str:
+    """`340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`; a dash when it is not known."""
+    if milliseconds is None:
+        return "–"
+    if round(milliseconds) < 1000:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def file_size(size_bytes: int) -> str:
+    """`812 B`, `14 KB`, `1.4 MB`; a megabyte is 1024 × 1024 bytes, as in the upload limit."""
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    kilobytes = size_bytes / 1024
+    if kilobytes < 1000:
+        return f"{kilobytes:.0f} KB"
+    megabytes = kilobytes / 1024
+    return f"{megabytes:.1f} MB" if megabytes < 1000 else f"{megabytes / 1024:.1f} GB"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """`1 page`, `1,200 pages`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def percent(share: float | None) -> str:
+    """A share of 0 … 1 as `77.2%`; a dash when there is nothing to divide."""
+    return "–" if share is None else f"{share:.1%}"
+
+
+def time_zone(name: str | None) -> tzinfo:
+    """The visitor's zone from `st.context.timezone`; UTC when the browser does not say or says nonsense."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC
+
+
+def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
+    """`21 Nov 2026, 14:05` in the zone given; a dash for None."""
+    if moment is None:
+        return "–"
+    local = moment.astimezone(zone)
+    return f"{local.day} {local:%b %Y, %H:%M}"
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """`just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min ago"
+    if seconds < 86400:
+        return f"{int(seconds // 3600)} h ago"
+    if seconds < 7 * 86400:
+        return f"{count(int(seconds // 86400), 'day')} ago"
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def pages(first: int, last: int) -> str:
+    """`p. 12`, `pp. 12–13`; empty when the page is not known."""
+    if first < 1:
+        return ""
+    return f"p. {first}" if last <= first else f"pp. {first}–{last}"

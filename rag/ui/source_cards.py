@@ -1,0 +1,63 @@
+"""The cards under an answer: where a claim comes from, in the document's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import streamlit as st
+
+from rag.types import Citation
+from rag.ui.formats import pages
+from rag.ui.text import excerpt, marked, plain
+
+#: Below this width in pixels the cards take fewer columns, down to one on a phone.
+MINIMUM_CARD_PIXELS = 205
+#: Length of a passage on a card that has the whole width to itself.
+WIDE_EXCERPT_CHARACTERS = 420
+
+
+def draw_source_cards(
+    citations: Sequence[Citation],
+    *,
+    anchor: str,
+    on_open: Callable[[Citation], None],
+) -> None:
+    """Draw a card per citation; the `[n]` of an answer links to the anchor `{anchor}-n`.
+
+    `on_open` is called as a callback with the citation whose page is asked for.
+    """
+    columns = min(len(citations), 3)
+    with st.grid(columns, min_column_width=MINIMUM_CARD_PIXELS, gap="small"):
+        for citation in citations:
+            with st.container(border=True, height="stretch", gap="xsmall", key=f"{anchor}_card_{citation.number}"):
+                _draw_card(citation, anchor, on_open, is_wide=columns == 1)
+
+
+def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], None], *, is_wide: bool) -> None:
+    title = citation.title or citation.file_name
+    st.subheader(f":blue-badge[{citation.number}] {plain(title)}", anchor=f"{anchor}-{citation.number}")
+    place = " · ".join(p for p in (pages(citation.first_page, citation.last_page), plain(citation.section)) if p)
+    if place:
+        st.markdown(f":small[{place}]")
+    characters = WIDE_EXCERPT_CHARACTERS if is_wide else None
+    shown = excerpt(citation.passage, citation.matched_terms, *([characters] if characters else []))
+    st.caption(f"“{marked(shown, citation.matched_terms)}”")
+    if not citation.is_supported:
+        st.markdown(":small[:orange[:material/rule: Check the figures: not all of them are on this page.]]")
+    st.space("stretch")
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.button(
+            "Open page",
+            key=f"{anchor}_open_{citation.number}",
+            icon=":material/find_in_page:",
+            type="tertiary",
+            help=f"Shows page {citation.first_page} with this passage highlighted.",
+            on_click=on_open,
+            args=(citation,),
+        )
+        st.badge(f"{citation.score:.0%}", color=_score_color(citation.score), help="How well the passage fits.")
+
+
+def _score_color(score: float) -> Literal["green", "blue", "gray"]:
+    return "green" if score >= 0.7 else "blue" if score >= 0.4 else "gray"

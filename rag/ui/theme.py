@@ -1,0 +1,35 @@
+"""The product's marks and the look of Plotly figures; colours themselves are in `.streamlit/config.toml`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+STATIC = Path(__file__).resolve().parent.parent.parent / "pages" / "static"
+PRODUCT = "HR Assistant"
+MARK = str(STATIC / "mark.svg")
+WORDMARK = str(STATIC / "wordmark.svg")
+
+#: Roles of colour in figures, as places in `chartCategoricalColors`: the same operation has the same colour everywhere.
+OPERATION_COLOR_INDEX = {"chat": 0, "embedding": 1, "reranking": 2, "translation": 3, "tagging": 4, "ocr": 5}
+
+
+def quiet_figure(figure: Any, *, height: int = 280, legend: bool = True, money_axis: bool = False) -> Any:
+    """Give a Plotly figure the product's look: no frame, few lines, legend on top. Changes and returns the figure."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 32 if legend else 8, "b": 8},
+        showlegend=legend,
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "title": {"text": ""}},
+        hovermode="x unified",
+        bargap=0.25,
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+    )
+    figure.update_xaxes(showgrid=False, zeroline=False, title_text="", automargin=True)
+    figure.update_yaxes(zeroline=False, automargin=True, rangemode="tozero", tickprefix="$" if money_axis else "")
+    return figure
+
+
+#: `config=` of every chart: no toolbar, which reads as clutter beside the product's own controls.
+PLOTLY_CONFIG = {"displayModeBar": False, "displaylogo": False}

@@ -1,0 +1,63 @@
+"""People to sign in: accounts with a cheap hasher, sessions, and a client of the guarded sign-in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of, inner_routes
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.testclient import TestClient
+
+from rag.access.accounts import Accounts
+from rag.access.guard import AuthGuard
+from rag.access.sessions import Sessions
+from rag.database import Database
+from rag.settings import Settings
+from rag.types import Account, Identity, Role
+
+
+@pytest.fixture
+def access(database: Database, settings: Settings) -> Access:
+    sessions = Sessions(database, settings)
+    return Access(settings, Accounts(database, sessions, settings, hasher=CHEAP), sessions)
+
+
+@pytest.fixture
+def admin(access: Access) -> Identity:
+    """The first administrator of tenant `demo`."""
+    token = access.accounts.first_admin_link()
+    assert token is not None
+    return identity_of(access.accounts.create_first_admin(token, "admin@example.com", "Admin", PASSWORD))
+
+
+@pytest.fixture
+def add_person(access: Access, admin: Identity) -> AddPerson:
+    """Adds a person who has set `PASSWORD` already."""
+
+    def add(email: str, role: Role = Role.EMPLOYEE, name: str = "Somebody") -> Account:
+        _, link = access.accounts.invite(admin, email, name, role)
+        return access.accounts.set_password_by_link(link.partition("token=")[2], PASSWORD)
+
+    return add
+
+
+@pytest.fixture
+def client_of(access: Access) -> Iterator[Callable[..., TestClient]]:
+    """Makes browsers: each with its own cookies, all before one guarded application."""
+    guard = Middleware(AuthGuard, services=lambda: access, recheck_seconds=0.05)
+    app = Starlette(routes=inner_routes(access), middleware=[guard])
+    opened: list[TestClient] = []
+
+    def make(token: str = "", base_url: str = "http://testserver") -> TestClient:
+        client = TestClient(
+            app, base_url=base_url, follow_redirects=False, cookies={"hr_session": token} if token else {}
+        )
+        client.__enter__()
+        opened.append(client)
+        return client
+
+    yield make
+    for client in opened:
+        client.__exit__(None, None, None)

@@ -1,0 +1,71 @@
+"""What the tests of access share: people with a cheap hasher, and a tiny application behind the guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from argon2 import PasswordHasher
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from rag.access.accounts import Accounts
+from rag.access.sessions import Sessions
+from rag.api.sign_in import routes
+from rag.settings import Settings
+from rag.types import Account, Identity
+
+AddPerson = Callable[..., Account]
+PASSWORD = "correct horse battery"
+CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+@dataclass(frozen=True)
+class Access:
+    """What the guard and the sign-in pages need."""
+
+    settings: Settings
+    accounts: Accounts
+    sessions: Sessions
+
+
+def identity_of(account: Account, session_id: str = "") -> Identity:
+    return Identity(
+        account_id=account.id,
+        tenant_id=account.tenant_id,
+        email=account.email,
+        name=account.name,
+        role=account.role,
+        user_group=account.user_group,
+        session_id=session_id,
+    )
+
+
+def seen(request: Request) -> Response:
+    """What the inner application is told of its caller."""
+    headers = [(k.decode(), v.decode()) for k, v in request.scope["headers"] if k.lower().startswith(b"x-hr-")]
+    identity = request.scope.get("identity")
+    return JSONResponse({"headers": headers, "email": identity.email if identity else None})
+
+
+async def echo(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.send_json({"role": websocket.headers.get("x-hr-role"), "sid": websocket.headers.get("x-hr-sid")})
+    try:
+        while True:
+            await websocket.send_text(await websocket.receive_text())
+    except WebSocketDisconnect:
+        return
+
+
+def inner_routes(access: Access) -> list[Route | WebSocketRoute]:
+    return [
+        *routes(lambda: access),
+        Route("/", seen),
+        Route("/api/seen", seen, methods=["GET", "POST"]),
+        Route("/_stcore/health", lambda request: PlainTextResponse("ok")),
+        Route("/_stcore/upload_file/{session}/{file}", seen, methods=["GET", "PUT", "DELETE"]),
+        WebSocketRoute("/_stcore/stream", echo),
+    ]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from argon2 import PasswordHasher
+
+from rag.access.passwords import COMMONEST, MINIMUM_CHARACTERS, NOT_CHOSEN, Passwords, require_good_password
+from rag.errors import WeakPassword
+
+CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+EMAIL = "somebody.long@example.com"
+
+
+@pytest.mark.parametrize(
+    ("password", "reason"),
+    [
+        ("", "at least 10"),
+        ("nine char", "at least 10"),
+        ("비밀번호아홉자다요", "at least 10"),
+        ("x" * 1025, "at most"),
+        ("Somebody.Long@Example.com", "e-mail"),
+        ("somebody.long", "e-mail"),
+        ("Password123", "first that are guessed"),
+        (" qwertyuiop ", "first that are guessed"),
+        ("aaaaaaaaaaaaa", "first that are guessed"),
+        ("ababababababab", "first that are guessed"),
+    ],
+)
+def test_a_weak_password_is_refused_with_its_reason(password: str, reason: str) -> None:
+    with pytest.raises(WeakPassword, match=reason):
+        require_good_password(password, email=EMAIL)
+
+
+@pytest.mark.parametrize(
+    "password", ["ten chars!", "correct horse battery", "휴가는 며칠인가요 알려줘", "x1" * 5 + "y"]
+)
+def test_a_good_password_passes(password: str) -> None:
+    require_good_password(password, email=EMAIL)
+
+
+def test_the_list_of_the_commonest_holds_only_what_length_lets_through() -> None:
+    assert all(len(word) >= MINIMUM_CHARACTERS and word == word.casefold() for word in COMMONEST)
+
+
+def test_only_the_password_itself_matches_its_hash() -> None:
+    passwords = Passwords(CHEAP)
+    stored = passwords.hash("correct horse")
+    assert passwords.matches("correct horse", stored)
+    assert not passwords.matches("Correct horse", stored)
+    assert not passwords.matches("", stored)
+
+
+@pytest.mark.parametrize("stored", [None, "", NOT_CHOSEN, "$argon2id$damaged"])
+def test_nothing_matches_where_no_password_was_chosen(stored: str | None) -> None:
+    passwords = Passwords(CHEAP)
+    assert not passwords.matches("", stored)
+    assert not passwords.matches(NOT_CHOSEN, stored)
+
+
+def test_a_password_is_the_same_however_its_letters_are_composed() -> None:
+    passwords = Passwords(CHEAP)
+    stored = passwords.hash(unicodedata.normalize("NFD", "비밀번호를 바꾸세요 é"))
+    assert passwords.matches(unicodedata.normalize("NFC", "비밀번호를 바꾸세요 é"), stored)
+
+
+def test_two_hashes_of_one_password_differ_and_are_argon2id() -> None:
+    passwords = Passwords(CHEAP)
+    first, second = passwords.hash("correct horse"), passwords.hash("correct horse")
+    assert first != second
+    assert first.startswith("$argon2id$")
+
+
+def test_other_parameters_make_a_hash_outdated() -> None:
+    stored = Passwords(CHEAP).hash("correct horse")
+    assert not Passwords(CHEAP).is_outdated(stored)
+    assert Passwords(PasswordHasher(time_cost=2, memory_cost=8, parallelism=1)).is_outdated(stored)
+
+
+def test_a_password_that_cannot_be_encoded_is_only_wrong() -> None:
+    assert not Passwords(CHEAP).matches("\ud800 correct horse", Passwords(CHEAP).hash("correct horse"))

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+from scripted import add_account
+
+from rag.answering.events import StepEvent
+from rag.answering.live import LiveAnswer, clean_question
+from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong
+from rag.types import Identity, MessageState, Outcome
+
+
+def eventually(condition: Callable[[], object], timeout_seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + timeout_seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.01)
+
+
+def text_of(live: LiveAnswer) -> str:
+    return "".join(live.tail(every_seconds=0.01, pulse_seconds=0.05))
+
+
+@pytest.fixture
+def colleague(desk: Any) -> Identity:
+    return add_account(desk.database, "demo", "colleague@example.org")
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t", "\x00", "\u200b \ufeff", "\u3164"], ids=repr)
+def test_an_empty_question_is_refused(text: str) -> None:
+    with pytest.raises(QuestionEmpty):
+        clean_question(text, maximum_characters=100)
+
+
+def test_a_question_that_is_too_long_is_refused_with_both_numbers() -> None:
+    with pytest.raises(QuestionTooLong, match=r"20,000 characters; at most 4,000"):
+        clean_question("x" * 20_000, maximum_characters=4000)
+
+
+def test_control_characters_go_and_html_stays_text() -> None:
+    assert clean_question(" a\x00b\x1b\u202e <b>c</b>\r\nd\ud800 ", maximum_characters=100) == "ab <b>c</b>\nd"
+
+
+def test_an_answer_is_asked_watched_and_stored(desk: Any) -> None:
+    desk.model.scripts = [["You have ", "25 days [1]."], ["What about June?"]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "How many <b>vacation</b> days?")
+    assert text_of(live) == "You have 25 days [1]."
+    assert live.is_done
+    assert (live.state, live.outcome, live.kind) == (MessageState.COMPLETE, Outcome.ANSWERED, "cited")
+    assert live.follow_ups == ("What about June?",)
+    assert [step.name for step in live.follow_steps() if step] == ["searching", "found", "writing"]
+    asked, answered = desk.conversations.messages(desk.identity, live.conversation_id)
+    assert (asked.role, asked.content) == ("user", "How many <b>vacation</b> days?")
+    assert (answered.id, answered.content, answered.state) == (live.message_id, live.text, MessageState.COMPLETE)
+    assert answered.outcome is Outcome.ANSWERED
+    assert answered.cost is not None
+    assert answered.cost > 0
+    assert answered.total_ms is not None
+    assert [c["number"] for c in answered.citations] == [1]
+    (conversation,) = desk.conversations.list(desk.identity)
+    assert conversation.title == "How many <b>vacation</b> days?"
+
+
+def test_the_question_is_stored_before_the_first_word(desk: Any) -> None:
+    desk.retriever.wait_for = Event()
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    asked, answer = desk.conversations.messages(desk.identity, live.conversation_id)
+    assert (asked.content, answer.content, answer.state) == ("Vacation?", "", MessageState.STREAMING)
+    assert desk.rows("chat_logs")[0]["outcome"] is None
+    desk.retriever.wait_for.set()
+    text_of(live)
+
+
+def test_several_watchers_get_the_same_text(desk: Any) -> None:
+    gate = Event()
+    desk.model.scripts = [["One ", "two ", gate, "three [1]."]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    seen: list[str] = []
+    watchers = [threading.Thread(target=lambda: seen.append(text_of(live))) for _ in range(5)]
+    for watcher in watchers:
+        watcher.start()
+    eventually(lambda: live.text == "One two ")
+    again = desk.answers.find(desk.identity, live.message_id)
+    assert again is live
+    assert again.snapshot().text == "One two "
+    gate.set()
+    for watcher in watchers:
+        watcher.join(5)
+    assert seen == ["One two three [1]."] * 5
+
+
+def test_watching_pulses_while_nothing_comes(desk: Any) -> None:
+    desk.retriever.wait_for = Event()
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    steps = live.follow_steps(pulse_seconds=0.02)
+    assert next(steps) == StepEvent("searching")
+    assert next(steps) is None
+    assert next(live.tail(pulse_seconds=0.02)) == ""
+    desk.retriever.wait_for.set()
+
+
+def test_stopping_is_quick_and_keeps_what_was_written(desk: Any) -> None:
+    desk.model.scripts = [["You have 25 days [1].", Event(), "never"]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    eventually(lambda: live.text)
+    started = time.monotonic()
+    live.stop()
+    assert time.monotonic() - started < 0.5
+    assert live.is_done
+    message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
+    assert (message.content, message.state) == ("You have 25 days [1].", MessageState.STOPPED)
+    assert message.outcome is Outcome.STOPPED
+    live.stop()
+
+
+def test_a_writer_that_hangs_is_left_behind_and_its_log_closed_when_it_returns(desk: Any) -> None:
+    gate = Event()
+    desk.model.heeds_cancel = False
+    desk.model.scripts = [["You have 25 days [1].", gate, " More."]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    eventually(lambda: live.text)
+    started = time.monotonic()
+    live.stop()
+    assert time.monotonic() - started < 0.5
+    assert text_of(live) == "You have 25 days [1]."
+    assert desk.conversations.messages(desk.identity, live.conversation_id)[-1].state is MessageState.STOPPED
+    assert desk.rows("chat_logs")[0]["outcome"] is None
+    gate.set()
+    eventually(lambda: desk.rows("chat_logs")[0]["outcome"] == "stopped")
+    assert live.text == "You have 25 days [1]."
+
+
+def test_stopping_the_follow_up_questions_leaves_a_complete_answer(desk: Any) -> None:
+    desk.model.scripts = [["You have 25 days [1]."], [Event(), "Next?"]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    eventually(lambda: live.citations)
+    live.stop()
+    assert (live.state, live.follow_ups) == (MessageState.COMPLETE, ())
+
+
+def test_a_cut_stream_is_stored_with_its_notice(desk: Any) -> None:
+    desk.model.scripts = [["You have", ProviderStreamCut()]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    text_of(live)
+    message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
+    assert (message.content, message.state) == ("You have", MessageState.CUT)
+    assert message.notice == str(ProviderStreamCut())
+
+
+def test_a_second_question_waits_for_the_answer_to_the_first(desk: Any) -> None:
+    desk.model.scripts = [["One [1].", Event()], ["Two [1]."], []]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    with pytest.raises(InvalidInput, match="still being written"):
+        desk.answers.ask(desk.identity, live.conversation_id, desk.collection, "And June?")
+    with pytest.raises(InvalidInput, match="still being written"):
+        desk.another_process().ask(desk.identity, live.conversation_id, desk.collection, "And June?")
+    assert len(desk.rows("chat_logs")) == 1
+    eventually(lambda: live.text)
+    live.stop()
+    desk.model.completions = ["Is June possible for vacation?"]
+    second = desk.answers.ask(desk.identity, live.conversation_id, desk.collection, "And June?")
+    text_of(second)
+    assert desk.retriever.searched[-1] == "Is June possible for vacation?"
+    assert len(desk.rows("chat_logs")) == 2
+
+
+def test_other_peoples_answers_do_not_exist(desk: Any, colleague: Identity) -> None:
+    desk.model.scripts = [["One [1].", Event()]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    for answers in (desk.answers, desk.another_process()):
+        assert answers.find(colleague, live.message_id) is None
+        assert answers.active(colleague, live.conversation_id) is None
+        assert answers.find(replace(desk.identity, tenant_id="other"), live.message_id) is None
+    with pytest.raises(NotFound):
+        desk.answers.ask(colleague, live.conversation_id, desk.collection, "Mine now?")
+    with pytest.raises(NotFound):
+        desk.answers.ask(replace(colleague, tenant_id="other"), None, desk.collection, "Mine now?")
+
+
+def test_another_process_follows_through_the_database_and_can_stop_it(desk: Any) -> None:
+    desk.model.scripts = [["You have 25 days [1].", Event()]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    other = desk.another_process()
+    elsewhere = other.active(desk.identity, live.conversation_id)
+    assert elsewhere is not None
+    assert elsewhere is not live
+    eventually(lambda: elsewhere.snapshot().text == "You have 25 days [1].")
+    elsewhere.stop()
+    assert elsewhere.is_done
+    eventually(lambda: live.is_done)
+    assert live.state is MessageState.STOPPED
+    assert text_of(elsewhere) == "You have 25 days [1]."
+    assert other.find(desk.identity, live.message_id) is None
+
+
+def test_the_text_so_far_is_stored_while_it_is_written(desk: Any) -> None:
+    desk.model.scripts = [["So far", Event()]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    eventually(lambda: desk.rows("messages")[-1]["content"] == "So far")
+    assert desk.rows("chat_logs")[0]["total_ms"] > 0
+    assert not live.is_done
+
+
+def test_deleting_the_conversation_ends_its_answer(desk: Any) -> None:
+    desk.model.scripts = [["So far", Event()]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    desk.conversations.delete(desk.identity, live.conversation_id)
+    eventually(lambda: live.is_done)
+    eventually(lambda: desk.rows("chat_logs")[0]["outcome"] == "stopped")
+    assert desk.rows("messages") == []
+
+
+def test_what_a_dead_process_left_is_closed(desk: Any) -> None:
+    live = ask_and_die(desk)
+    assert desk.answers.close_abandoned("demo") == 0  # it may only be slow
+    assert desk.answers.close_abandoned("other", quiet_seconds=0) == 0
+    assert desk.answers.close_abandoned("demo", quiet_seconds=0) == 1
+    (row,) = desk.rows("chat_logs")
+    assert (row["outcome"], row["answer"]) == ("failed", "Half an")
+    message = desk.conversations.messages(desk.identity, live)[-1]
+    assert (message.state, message.content) == (MessageState.CUT, "Half an")
+    assert "had been written is kept" in message.notice
+    assert desk.answers.close_abandoned("demo", quiet_seconds=0) == 0
+
+
+def test_a_conversation_left_by_a_dead_process_is_usable_after_a_while(desk: Any) -> None:
+    conversation_id = ask_and_die(desk)
+    with pytest.raises(InvalidInput):
+        desk.answers.ask(desk.identity, conversation_id, desk.collection, "Again?")
+    with desk.database.transaction("demo") as connection:
+        connection.execute("UPDATE messages SET created_at = created_at - interval '1 minute'")
+        connection.execute("UPDATE chat_logs SET created_at = created_at - interval '1 minute'")
+    assert desk.answers.active(desk.identity, conversation_id) is None
+    desk.model.scripts, desk.model.completions = [["Yes [1]."]], ["Again?"]
+    assert text_of(desk.answers.ask(desk.identity, conversation_id, desk.collection, "Again?")) == "Yes [1]."
+
+
+def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
+    desk.model.scripts = [["So far [1]", Event()], ["And this", Event()]]
+    one = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    two = desk.answers.ask(desk.identity, None, desk.collection, "Parking?")
+    eventually(lambda: one.text and two.text)
+    desk.answers.stop_all()
+    for live in (one, two):
+        message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
+        assert (message.state, message.content) == (MessageState.CUT, live.text)
+        assert "shut down" in message.notice
+    assert [row["outcome"] for row in desk.rows("chat_logs")] == ["stopped", "stopped"]
+
+
+def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: Any) -> None:
+    gate = Event()
+    desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(100)]
+    desk.providers.small = None
+    asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(100)]
+    eventually(lambda: all(live.text for live in asked), 20)
+    assert len(desk.conversations.list(desk.identity)) == 100  # the pool of 20 is free
+    gate.set()
+    eventually(lambda: all(live.is_done for live in asked), 20)
+    assert {row["outcome"] for row in desk.rows("chat_logs")} == {"answered"}
+
+
+def ask_and_die(desk: Any) -> Any:
+    """Write to the database what a process leaves that is killed in the middle of an answer."""
+    conversation = desk.conversations.create(desk.identity, desk.collection.id, "Vacation?")
+    chat_log_id = desk.answerer.chat_logs.open(
+        desk.identity, "Vacation?", collection_id=desk.collection.id, conversation_id=conversation.id
+    )
+    with desk.database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id) "
+            "VALUES ('demo', %s, 'assistant', 'Half an', 'streaming', %s)",
+            (conversation.id, chat_log_id),
+        )
+    return conversation.id

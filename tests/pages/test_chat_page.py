@@ -1,0 +1,279 @@
+"""The chat as a person uses it, on real services without keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg.types.json import Jsonb
+from streamlit.testing.v1 import AppTest
+
+from rag.answering.citations import citation_to_json
+from rag.services import Services
+from rag.types import Citation, Collection, Identity, Role
+
+NewTab = Callable[[str], AppTest]
+SignIn = Callable[[Role], tuple[AppTest, Identity]]
+
+
+def markdown(tab: AppTest) -> str:
+    return "\n".join(m.value for m in tab.main.markdown)
+
+
+def ask(tab: AppTest, question: str) -> AppTest:
+    return tab.chat_input[0].set_value(question).run()
+
+
+def button(tab: AppTest, label: str) -> Any:
+    return next(b for b in tab.button if b.label == label)
+
+
+@pytest.mark.usefixtures("running")
+def test_without_documents_an_employee_is_told_so_and_an_admin_is_shown_where_to_add_some(signed_in: SignIn) -> None:
+    employee, _ = signed_in(Role.EMPLOYEE)
+    employee.run()
+    assert "There are no documents to answer from yet." in [c.value for c in employee.caption]
+    assert not employee.get("page_link")
+    admin, _ = signed_in(Role.ADMIN)
+    assert admin.run().get("page_link")
+    ask(employee, "How many days of leave?")
+    assert [e.value for e in employee.error] == [
+        "There are no documents yet. An administrator has to add some first."
+    ]
+    assert not employee.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
+    signed_in: SignIn, new_tab: NewTab
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run()
+    assert "How can I help, Robin?" in [t.value for t in tab.title]
+    ask(tab, "How many days of annual leave do I have?")
+    assert not tab.exception
+    assert "25 days" in markdown(tab)
+    assert "](#s" in markdown(tab), "its numbers link to the cards"
+    assert any("p. 1" in m.value for m in tab.main.markdown)
+    assert any("yellow-background[" in c.value for c in tab.main.caption)
+    assert any("no charge" in m.value for m in tab.main.markdown)
+
+    again = new_tab(identity.session_id)
+    again.query_params["c"] = tab.query_params["c"]
+    again.run()
+    assert "25 days" in markdown(again)
+    assert [b.label for b in again.sidebar.button if b.key.startswith("chat_open_")] == [
+        "**How many days of annual leave do I have?**"
+    ]
+
+
+@pytest.mark.usefixtures("handbook")
+def test_money_in_an_answer_is_text_and_not_a_formula(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "Up to how much are meals and hotels on business trips reimbursed?")
+    assert r"\$1,500" in markdown(tab)
+    assert not tab.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_what_the_documents_do_not_hold_is_said_so_with_the_nearest_passages(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "Who commands the submarine on Neptune?")
+    assert not tab.exception
+    assert "**Sources**" not in markdown(tab)
+    assert "**Nearest passages**" in markdown(tab)
+    assert "source" not in "".join(m.value for m in tab.main.markdown if "no charge" in m.value)
+
+
+@pytest.mark.usefixtures("handbook")
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        pytest.param("x" * 20_000, "20,000 characters", id="20,000 characters"),
+        pytest.param("\u200b \u2060", "Please type a question.", id="nothing visible"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_gets_one_sentence_and_starts_nothing(
+    signed_in: SignIn, question: str, said: str
+) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), question)
+    assert len(tab.error) == 1
+    assert said in tab.error[0].value
+    assert "c" not in tab.query_params
+    assert not tab.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_html_in_a_question_is_shown_as_it_was_typed(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "<b>annual leave</b> ![x](http://x.example/x.png)?")
+    assert r"\<b\>annual leave\<\/b\> \!\[x\]" in markdown(tab)
+    assert not tab.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_somebody_elses_conversation_looks_like_one_that_does_not_exist(signed_in: SignIn) -> None:
+    owner, _ = signed_in(Role.EMPLOYEE)
+    ask(owner.run(), "How many days of annual leave do I have?")
+    for address in (owner.query_params["c"], "00000000-0000-0000-0000-000000000000", "../x"):
+        other, _ = signed_in(Role.ADMIN)
+        other.query_params["c"] = address
+        other.run()
+        assert "25 days" not in markdown(other)
+        assert "c" not in other.query_params
+        assert [t.value for t in other.toast] == ["This conversation does not exist, or no longer."]
+        assert not other.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_a_source_opens_at_its_page_beside_the_answer_and_turns_its_pages(signed_in: SignIn) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "Up to how much are meals and hotels on business trips reimbursed?")
+    button(tab, "Open page").click().run()
+    (image,) = (h.value for h in tab.html if "<img" in h.value)
+    assert "/pages/1.png?highlight=" in image
+    assert 'alt="Page 1 of ' in image
+    assert tab.link_button[0].url.endswith("/file#page=1")
+    button(tab, "Next").click().run()
+    assert any("/pages/2.png" in h.value for h in tab.html)
+    assert tab.link_button[0].url.endswith("/file#page=2")
+    button(tab, "Next").click().run()
+    assert any("/pages/2.png" in h.value for h in tab.html), "there is no page after the last"
+    assert not tab.exception
+
+
+def test_a_deleted_document_is_gone_from_the_cards_of_old_answers(
+    running: Services, handbook: Collection, signed_in: SignIn
+) -> None:
+    tab, _ = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    assert any(b.label == "Open page" for b in tab.button)
+    _, admin = signed_in(Role.ADMIN)
+    running.documents.delete(admin, running.documents.list("demo")[0].id)
+    tab.run()
+    assert not any(b.label == "Open page" for b in tab.button)
+    assert not tab.exception
+
+
+def test_a_thumb_and_a_comment_are_saved_and_shown_again(
+    running: Services, handbook: Collection, signed_in: SignIn
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    tab.feedback[0].set_value(0).run()
+    tab.text_area[0].set_value("It is 26 days.").run()
+    conversation = UUID(tab.query_params["c"])
+    assert running.conversations.messages(identity, conversation)[-1].rating == 0
+    with running.database.transaction("demo") as connection:
+        assert connection.execute("SELECT rating, comment FROM feedback").fetchall() == [(0, "It is 26 days.")]
+    assert not tab.exception
+
+
+@pytest.mark.usefixtures("handbook")
+def test_a_conversation_is_renamed_and_deleted_after_asking(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave do I have?")
+    # The menu button cannot be clicked from here: what it sets is set by hand.
+    tab.session_state["chat_dialog"] = "Rename"
+    next(t for t in tab.run().text_input if t.label == "Name").set_value("My *leave*")
+    button(tab, "Save").click().run()
+    assert [c.title for c in running.conversations.list(identity)] == ["My *leave*"]
+    assert r"**My \*leave\***" in [b.label for b in tab.sidebar.button]
+
+    tab.session_state["chat_dialog"] = "Delete"
+    button(tab.run(), "Keep").click().run()
+    assert running.conversations.list(identity)
+    tab.session_state["chat_dialog"] = "Delete"
+    button(tab.run(), "Delete").click().run()
+    assert running.conversations.list(identity) == []
+    assert "c" not in tab.query_params
+    assert "How can I help, Robin?" in [t.value for t in tab.title]
+    assert not tab.exception
+
+
+def test_a_suggested_question_is_asked_at_a_click(
+    running: Services, signed_in: SignIn, handbook: Collection
+) -> None:
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET metadata = %(metadata)s",
+            {"metadata": Jsonb({"questions": ["How many days of annual leave do I have?"]})},
+        )
+    (suggested, *_) = running.documents.suggested_questions("demo", handbook.id)
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run().pills[0].set_value(suggested).run()
+    assert [c.title for c in running.conversations.list(identity)] == [suggested]
+    assert not tab.pills
+    assert not tab.exception
+
+
+def test_a_long_history_shows_the_last_turns_and_the_earlier_ones_on_demand(
+    running: Services, handbook: Collection, signed_in: SignIn
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    conversation = running.conversations.create(identity, handbook.id, "Long")
+    cited = citation_to_json(_citation(running))
+    with running.database.transaction("demo") as connection:
+        for turn in range(14):
+            for role, content in (("user", f"Question {turn}"), ("assistant", f"Answer {turn} [1]")):
+                connection.execute(
+                    "INSERT INTO messages (tenant_id, conversation_id, role, content, state, citations, created_at) "
+                    "VALUES ('demo', %(id)s, %(role)s, %(content)s, 'complete', %(citations)s, "
+                    "clock_timestamp())",
+                    {
+                        "id": conversation.id,
+                        "role": role,
+                        "content": content,
+                        "citations": Jsonb([cited] if role == "assistant" else []),
+                    },
+                )
+    tab.query_params["c"] = str(conversation.id)
+    tab.run()
+    shown = markdown(tab)
+    assert "Question 3" not in shown
+    assert "Question 4" in shown
+    assert len([b for b in tab.button if b.label == "Open page"]) == 1, "cards of older turns come on demand"
+    button(tab, "Show earlier messages").click().run()
+    assert "Question 0" in markdown(tab)
+    assert not tab.exception
+
+
+def test_a_stopped_answer_keeps_what_it_has_and_is_marked(
+    running: Services, handbook: Collection, signed_in: SignIn
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    conversation = running.conversations.create(identity, handbook.id, "Stopped")
+    with running.database.transaction("demo") as connection:
+        for state in ("stopped", "cut", "failed"):
+            connection.execute(
+                "INSERT INTO messages (tenant_id, conversation_id, role, content, state, notice, created_at) VALUES "
+                "('demo', %(id)s, 'assistant', %(content)s, %(state)s, %(notice)s, clock_timestamp())",
+                {"id": conversation.id, "content": f"Half {state}", "state": state, "notice": f"Why {state}."},
+            )
+    tab.query_params["c"] = str(conversation.id)
+    tab.run()
+    assert all(f"Half {state}" in markdown(tab) for state in ("stopped", "cut", "failed"))
+    assert any("Why stopped" in c.value for c in tab.caption)
+    assert "Why cut" in tab.warning[0].value
+    assert "Why failed" in tab.error[0].value
+    assert not tab.exception
+
+
+def _citation(running: Services) -> Citation:
+    document = running.documents.list("demo")[0]
+    chunk = running.documents.chunks("demo", document.id)[0]
+    return Citation(
+        number=1,
+        chunk_id=chunk.id,
+        document_id=document.id,
+        title=document.title,
+        file_name=document.file_name,
+        first_page=1,
+        last_page=1,
+        section="",
+        passage=chunk.content,
+        score=0.5,
+    )

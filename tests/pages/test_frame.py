@@ -1,0 +1,94 @@
+"""The frame: who is let in, and which pages their role has."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from rag.services import Services
+from rag.types import Identity, Role
+from rag.ui.frame import sign_out_form
+
+NewTab = Callable[[str], AppTest]
+SignIn = Callable[[Role], tuple[AppTest, Identity]]
+PROJECT = Path(__file__).resolve().parents[2]
+PAGES = {
+    Role.EMPLOYEE: {"chat.py"},
+    Role.MANAGER: {"chat.py", "analytics.py"},
+    Role.ADMIN: {"chat.py", "documents.py", "analytics.py", "people.py"},
+}
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize("session_id", ["", "0" * 64, "x' OR true --"])
+def test_without_a_session_there_is_nothing_but_the_way_to_sign_in(new_tab: NewTab, session_id: str) -> None:
+    tab = new_tab(session_id).run()
+    assert [i.value for i in tab.info] == ["You are signed out. Reload the page to sign in."]
+    assert not tab.chat_input
+    assert not tab.sidebar.button
+    assert not tab.exception
+
+
+def test_a_session_ended_elsewhere_ends_at_the_next_run(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    assert tab.run().chat_input
+    running.sessions.end_all(identity.tenant_id, identity.account_id)
+    tab.run()
+    assert tab.info
+    assert not tab.chat_input
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_has_its_pages_and_no_other(signed_in: SignIn, role: Role) -> None:
+    tab, _ = signed_in(role)
+    tab.run()
+    assert not tab.exception
+    for page in sorted(PAGES[Role.ADMIN] - PAGES[role]):
+        with pytest.raises(ValueError, match=re.escape(page)):
+            tab.switch_page(page)
+
+
+def test_the_account_block_shows_who_is_signed_in_and_signs_out_by_a_form(signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.MANAGER)
+    tab.run()
+    assert identity.email in [t.value for t in tab.sidebar.text]
+    assert "Manager · demo" in [c.value for c in tab.sidebar.caption]
+    assert any("/logout" in h.value for h in tab.sidebar.html)
+    assert any("/account/password" in m.value for m in tab.sidebar.markdown)
+
+
+def test_the_form_to_sign_out_carries_its_token_and_nothing_it_could_break_out_with() -> None:
+    form = sign_out_form('a"><script>')
+    assert 'method="post"' in form
+    assert 'name="csrf" value="a&quot;&gt;&lt;script&gt;"' in form
+    assert "<form" not in sign_out_form("")
+
+
+def test_the_settings_that_access_speed_and_privacy_rest_on_are_there() -> None:
+    options = tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text("utf-8"))
+    assert options["server"]["trustedUserHeaders"] == {
+        "x-hr-sid": "sid",
+        "x-hr-user": "email",
+        "x-hr-role": "role",
+        "x-hr-name": "name",
+        "x-hr-tenant": "tenant",
+    }
+    assert options["runner"]["postScriptGC"] is False
+    assert options["browser"]["gatherUsageStats"] is False
+    assert options["client"]["showErrorDetails"] == "none"
+    # With fewer than ten, Plotly figures fall back to colours of their own.
+    assert all(len(options["theme"][mode]["chartCategoricalColors"]) >= 10 for mode in ("light", "dark"))
+
+
+def test_fonts_and_marks_are_served_from_here_with_their_licences_and_stay_small() -> None:
+    static = PROJECT / "pages" / "static"
+    options = tomllib.loads((PROJECT / ".streamlit" / "config.toml").read_text("utf-8"))
+    for face in options["theme"]["fontFaces"]:
+        assert (static / face["url"].removeprefix("app/static/")).is_file()
+    assert {"inter-OFL.txt", "jetbrains-mono-OFL.txt", "mark.svg", "wordmark.svg"} <= {f.name for f in static.iterdir()}
+    assert sum(f.stat().st_size for f in static.iterdir()) < 1_000_000

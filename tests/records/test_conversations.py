@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from rag.database import Database
+from rag.errors import InvalidInput, NotFound
+from rag.records.conversations import Conversations, title_from_question
+from rag.types import Collection, Identity, MessageState, Role
+
+
+def person(database: Database, email: str, tenant_id: str = "demo") -> Identity:
+    with database.transaction(tenant_id) as connection:
+        row = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, role, password_hash) VALUES (%s, %s, 'employee', 'x') RETURNING id",
+            (tenant_id, email),
+        ).fetchone()
+    assert row is not None
+    return Identity(account_id=row[0], tenant_id=tenant_id, email=email, name="", role=Role.EMPLOYEE)
+
+
+def say(database: Database, conversation_id: UUID, content: str, citations: list[dict[str, str]] | None = None) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO messages (tenant_id, conversation_id, role, content, citations) "
+            "VALUES ('demo', %s, 'assistant', %s, %s)",
+            (conversation_id, content, Jsonb(citations or [])),
+        )
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("Vacation?", "Vacation?"),
+        ("  Two \n lines ", "Two lines"),
+        ("word " * 30, "word word word word word word word word word word word word…"),
+        ("연" * 80, "연" * 60 + "…"),
+        ("a" * 10 + " " + "b" * 70, "a" * 10 + " " + "b" * 49 + "…"),
+    ],
+    ids=["short", "lines", "cut at a word", "no spaces", "one long word"],
+)
+def test_a_title_is_the_question_cut_at_a_word(question: str, title: str) -> None:
+    assert title_from_question(question) == title
+
+
+def test_the_conversation_last_used_comes_first(database: Database, collection: Collection) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    assert conversations.list(somebody) == []
+    first = conversations.create(somebody, collection.id, "First")
+    second = conversations.create(somebody, collection.id, "Second")
+    assert [c.id for c in conversations.list(somebody)] == [second.id, first.id]
+    conversations.rename(somebody, first.id, "  Renamed\x00 ")
+    assert [c.title for c in conversations.list(somebody)] == ["Second", "Renamed"]
+    conversations.delete(somebody, second.id)
+    assert [c.id for c in conversations.list(somebody)] == [first.id]
+
+
+def test_a_name_of_spaces_is_refused(database: Database, collection: Collection) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    with pytest.raises(InvalidInput):
+        conversations.create(somebody, collection.id, " \n ")
+
+
+def test_other_peoples_conversations_do_not_exist(database: Database, collection: Collection) -> None:
+    conversations = Conversations(database)
+    owner = person(database, "a@example.org")
+    mine = conversations.create(owner, collection.id, "Mine")
+    colleague, stranger = person(database, "b@example.org"), person(database, "c@example.org", "other")
+    for nobody in (colleague, stranger, replace(owner, tenant_id="other")):
+        assert conversations.list(nobody) == []
+        with pytest.raises(NotFound):
+            conversations.get(nobody, mine.id)
+        with pytest.raises(NotFound):
+            conversations.messages(nobody, mine.id)
+        with pytest.raises(NotFound):
+            conversations.rename(nobody, mine.id, "Taken")
+        with pytest.raises(NotFound):
+            conversations.delete(nobody, mine.id)
+    with pytest.raises(NotFound):
+        conversations.create(stranger, collection.id, "In another's collection")
+    with pytest.raises(NotFound):
+        conversations.get(owner, uuid4())
+
+
+def test_messages_come_oldest_first_and_the_last_can_be_asked_for(database: Database, collection: Collection) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversation = conversations.create(somebody, collection.id, "Talk")
+    for number in range(5):
+        say(database, conversation.id, str(number))
+    assert [m.content for m in conversations.messages(somebody, conversation.id)] == list("01234")
+    last = conversations.messages(somebody, conversation.id, last=2)
+    assert [m.content for m in last] == ["3", "4"]
+    assert last[0].state is MessageState.COMPLETE
+    assert (last[0].outcome, last[0].cost, last[0].rating) == (None, None, None)
+
+
+def test_passages_of_a_deleted_document_are_gone(database: Database, collection: Collection) -> None:
+    conversations, somebody = Conversations(database), person(database, "a@example.org")
+    conversation = conversations.create(somebody, collection.id, "Talk")
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256) "
+            "VALUES ('demo', %s, 't', 'f', 's') RETURNING id",
+            (collection.id,),
+        ).fetchone()
+    assert row is not None
+    kept, gone = {"document_id": str(row[0])}, {"document_id": str(uuid4())}
+    say(database, conversation.id, "answer", [gone, kept])
+    assert conversations.messages(somebody, conversation.id)[0].citations == [kept]

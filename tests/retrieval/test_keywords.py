@@ -1,0 +1,99 @@
+"""The keyword index on a real Postgres, against bm25s."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import bm25s
+import numpy as np
+import pytest
+from conftest import Shelf
+
+from rag.database import Database
+from rag.retrieval.keywords import DIMENSIONS, contextual_text, index_document, term_id, tokenize
+from rag.retrieval.search import SearchQuery, keyword_search
+
+WORDS = [
+    "vacation", "salary", "pension", "insurance", "dental", "parking", "bicycle", "travel", "expense", "laptop",
+    "manager", "contract", "notice", "overtime", "holiday", "sickness", "doctor", "maternity", "training", "budget",
+]  # fmt: skip
+
+
+def random_passages(count: int, seed: int = 1) -> list[str]:
+    dice = random.Random(seed)
+    return [" ".join(dice.choices(WORDS, weights=range(1, 21), k=dice.randint(3, 60))) for _ in range(count)]
+
+
+def reference_scores(passages: list[str], query: str, title: str) -> Any:
+    """bm25s, method "lucene", on the same tokens; it leaves out the constant factor k1 + 1."""
+    tokens = [tokenize(contextual_text(title, "", p), "en") for p in passages]
+    retriever = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+    retriever.index(tokens, show_progress=False)
+    return 2.5 * np.asarray(retriever.get_scores(list(dict.fromkeys(tokenize(query, "en")))), dtype=float)
+
+
+def counts(database: Database, sql: str) -> Any:
+    with database.transaction("demo") as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.parametrize(
+    "query", ["vacation", "pension insurance laptop", "the budget for bicycle training and the doctor", "salary salary"]
+)
+def test_scores_equal_those_of_bm25s(shelf: Shelf, database: Database, query: str) -> None:
+    passages = random_passages(120)
+    shelf.add("Guide", passages)
+    expected = reference_scores(passages, query, "Guide")
+    found = keyword_search(database, SearchQuery(text=query, language="en"), scope=shelf.scope, limit=10)
+    best = np.sort(expected)[::-1][:10]
+    np.testing.assert_allclose([r.keyword_score for r in found], best, rtol=1e-5)
+    np.testing.assert_allclose([expected[r.chunk_index] for r in found], best, rtol=1e-5)
+
+
+def test_scores_stay_exact_when_later_documents_change_the_average_length(shelf: Shelf, database: Database) -> None:
+    short = random_passages(30, seed=2)
+    long = [" ".join([p] * 4) for p in random_passages(30, seed=3)]
+    shelf.add("Guide", short)
+    shelf.add("Guide", long)
+    expected = reference_scores(short + long, "laptop notice", "Guide")
+    found = keyword_search(database, SearchQuery(text="laptop notice", language="en"), scope=shelf.scope, limit=10)
+    np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
+
+
+def test_counts_follow_additions_and_removals(shelf: Shelf, database: Database) -> None:
+    kept = shelf.add("Guide", ["parking for bicycles", "parking for cars"])
+    removed = shelf.add("Guide", ["parking in the yard"])
+    shelf.remove(removed)
+    length = sum(len(tokenize(f"Guide\n{p}", "en")) for p in ("parking for bicycles", "parking for cars"))
+    assert counts(database, "SELECT chunks, tokens FROM keyword_totals") == [(2, length)]
+    parking = term_id(tokenize("parking", "en")[0])
+    assert counts(database, f"SELECT chunks FROM keyword_terms WHERE term = {parking}") == [(2,)]
+    assert counts(database, "SELECT DISTINCT document_id FROM chunk_keywords") == [(kept,)]
+
+
+def test_indexing_twice_is_the_same_as_once(shelf: Shelf, database: Database) -> None:
+    document_id = shelf.add("Guide", ["parking for bicycles"])
+    before = counts(database, "SELECT chunks, tokens FROM keyword_totals")
+    with database.transaction("demo") as connection:
+        written = index_document(
+            connection, tenant_id="demo", collection_id=shelf.collection.id, document_id=document_id
+        )
+    assert written == 1
+    assert counts(database, "SELECT chunks, tokens FROM keyword_totals") == before
+
+
+def test_a_passage_of_stopwords_is_indexed_without_terms(shelf: Shelf, database: Database) -> None:
+    shelf.add("The", ["and of the", "vacation"])
+    found = keyword_search(database, SearchQuery(text="vacation", language="en"), scope=shelf.scope, limit=5)
+    assert [r.content for r in found] == ["vacation"]
+
+
+def test_what_is_indexed_begins_with_title_and_section() -> None:
+    assert contextual_text("Plan", "Care › Eyes", "Text") == "Plan\nCare › Eyes\nText"
+    assert contextual_text("", "", "Text") == "Text"
+
+
+def test_term_ids_are_stable_and_within_the_vector() -> None:
+    assert term_id("vacat") == term_id("vacat") == 552_823_093 or 1 <= term_id("vacat") <= DIMENSIONS
+    assert len({term_id(word) for word in WORDS}) == len(WORDS)

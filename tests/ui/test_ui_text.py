@@ -1,0 +1,75 @@
+"""Text of models and documents cannot act on the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag.ui.text import answer_markdown, excerpt, marked, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        pytest.param("$1,500 and $2,000", r"\$1,500 and \$2,000", id="money is not a formula"),
+        pytest.param("![x](http://e.example/x.png)", r"!\[x\](http://e.example/x.png)", id="images are text"),
+        pytest.param("[here](http://e.example)", r"\[here\](http://e.example)", id="links are text"),
+        pytest.param("<b>x</b> a < b", r"\<b>x\</b> a \< b", id="html is text"),
+        pytest.param(":red[alarm]", r"\:red\[alarm\]", id="directives are text"),
+        pytest.param(r"\$5 and \\$6 \\\[x](y)", r"\$5 and \$6 \[x\](y)", id="escapes of the model do not undo ours"),
+        pytest.param("~~gone~~", r"\~\~gone\~\~", id="nothing is struck out"),
+        pytest.param("# Huge", "##### Huge", id="headings stay small"),
+        pytest.param("Text\n---", "Text\n\\---", id="a rule does not make a heading of the line above"),
+        pytest.param("**bold**\n\n- one\n- two", "**bold**\n\n- one\n- two", id="bold and lists stay"),
+        pytest.param("| a | b |\n|---|---|\n| 1 | 2 |", "| a | b |\n|---|---|\n| 1 | 2 |", id="tables stay"),
+        pytest.param("`cost $x` $y", r"`cost $x` \$y", id="code is left alone"),
+    ],
+)
+def test_an_answer_keeps_its_form_and_loses_what_could_act(text: str, shown: str) -> None:
+    assert answer_markdown(text) == shown
+
+
+def test_only_verified_citations_are_links() -> None:
+    assert answer_markdown("So [1][2] and [1, 3].", [1, 3], "s1") == (
+        r"So [\[1\]](#s1-1)\[2\] and [\[1\]](#s1-1)[\[3\]](#s1-3)."
+    )
+    assert answer_markdown("So [1].", [1]) == r"So \[1\]."
+
+
+def test_plain_text_has_no_meaning_left() -> None:
+    assert plain("a *b* [c](d)\n$e$") == r"a \*b\* \[c\]\(d\) \$e\$"
+    assert plain("<script>") == r"\<script\>"
+    assert plain("연차 휴가 §4") == "연차 휴가 §4"
+
+
+def test_terms_are_marked_as_whole_words_in_any_case_and_neighbours_as_one() -> None:
+    assert marked("Annual leave: leaves and LEAVE.", ["leave", "annual"]) == (
+        r":yellow-background[Annual leave]\: leaves and :yellow-background[LEAVE]\."
+    )
+    assert marked("no terms here", []) == "no terms here"
+    assert marked("no hit", ["leave"]) == "no hit"
+
+
+def test_terms_are_marked_inside_words_where_a_script_has_no_spaces() -> None:
+    assert marked("연차휴가는 15일", ["휴가"]) == "연차:yellow-background[휴가]는 15일"
+
+
+def test_a_marked_term_cannot_close_its_mark() -> None:
+    assert marked("x a]b y", ["a]b"]) == r"x :yellow-background[a\]b] y"
+
+
+def test_a_short_passage_is_shown_whole() -> None:
+    assert excerpt("  a \n b ", ["b"]) == "a b"
+
+
+def test_a_long_passage_is_cut_around_most_of_the_terms() -> None:
+    passage = "filler " * 80 + "annual leave of 21 days " + "filler " * 80
+    cut = excerpt(passage, ["annual", "leave", "days"])
+    assert "annual leave of 21 days" in cut
+    assert cut.startswith("… ")
+    assert cut.endswith(" …")
+    assert len(cut) <= 236
+
+
+def test_a_long_passage_without_a_term_or_a_space_is_still_cut() -> None:
+    assert len(excerpt("x" * 5000, ["leave"])) <= 236
