@@ -70,9 +70,6 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         link = parts.accounts.first_admin_link()
         from app import app
 
-        # Streamlit sets its own levels when it is imported.
-        for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
-            logging.getLogger(name).setLevel(logging.WARNING)
     except BaseException:
         parts.close()
         raise
@@ -203,7 +200,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
         collection = _collection(tenant, arguments.collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
-        for event in parts.answers.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
+        for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
             if isinstance(event, TextEvent):
                 print(event.text, end="", flush=True)
             elif isinstance(event, DoneEvent):

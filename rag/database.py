@@ -73,23 +73,23 @@ class Database:
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
 
-    def fetch_all(self, tenant_id: str | None, name: str, row: type[Row], **parameters: Any) -> list[Row]:
+    def fetch_all(self, tenant_id: str | None, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""
         with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchall()
 
-    def fetch_one(self, tenant_id: str | None, name: str, row: type[Row], **parameters: Any) -> Row | None:
+    def fetch_one(self, tenant_id: str | None, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
         """The first row of a named statement as a value of `row`, or None."""
         with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchone()
 
-    def fetch_value(self, tenant_id: str | None, name: str, **parameters: Any) -> Any:
+    def fetch_value(self, tenant_id: str | None, name: str, /, **parameters: Any) -> Any:
         """The first column of the first row, or None."""
         with self.transaction(tenant_id) as connection:
             found = connection.execute(queries[name], parameters).fetchone()
             return found[0] if found else None
 
-    def execute(self, tenant_id: str | None, name: str, **parameters: Any) -> int:
+    def execute(self, tenant_id: str | None, name: str, /, **parameters: Any) -> int:
         """Run a named statement; the number of rows it touched."""
         with self.transaction(tenant_id) as connection:
             return connection.execute(queries[name], parameters).rowcount

@@ -9,6 +9,7 @@ and nobody else, pass through closed parent folders.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import json
@@ -63,13 +64,20 @@ class EmbeddedServer:
     application: str
     owner: str
     superuser: str
-    #: False when another process of this application had started it.
-    is_ours: bool
+    #: Held shared by every process that uses the server.
+    lock: int
 
     def stop(self) -> None:
-        """Stop the server at once but cleanly. Does nothing when another process had started it."""
-        if self.is_ours:
+        """Stop using the server; the last process to do so stops it, whichever had started it. Idempotent."""
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self.lock)  # another process still works with it
+        except OSError:
+            return  # stopped before
+        else:
             stop_server(self.folder)
+            os.close(self.lock)
 
 
 def start_server(folder: Path) -> EmbeddedServer:
@@ -80,6 +88,8 @@ def start_server(folder: Path) -> EmbeddedServer:
     folder = folder.absolute()
     cluster = folder / "postgres"
     _require_writable(folder)
+    lock = os.open(folder / "in-use.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_SH)
     passwords = _read_or_make_passwords(folder)
     account = _service_account() if os.geteuid() == 0 else None
     if account is not None:
@@ -92,13 +102,13 @@ def start_server(folder: Path) -> EmbeddedServer:
     superuser = make_conninfo(
         "", **{**common, "dbname": "postgres", "user": "postgres", "password": passwords["postgres"]}
     )
-    is_ours = _start_unless_running(cluster, account, superuser)
+    _start_unless_running(cluster, account, superuser)
     server = EmbeddedServer(
         folder=folder,
         application=make_conninfo(**common, user="rag_app", password=passwords["rag_app"]),
         owner=make_conninfo(**common, user="rag_owner", password=passwords["rag_owner"]),
         superuser=superuser,
-        is_ours=is_ours,
+        lock=lock,
     )
     _create_roles(server.superuser, passwords)
     return server
@@ -279,8 +289,8 @@ def _shared_buffers_mb() -> int:
     return max(128, min(1024, total_mb // 4))
 
 
-def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> bool:
-    """Start the server and return True, or find it answering and return False.
+def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
+    """Start the server, or find it answering.
 
     After a `kill -9` the old processes may need a moment to go; Postgres refuses to start beside them, rightly, and
     its pid file is left to it for that reason. So both ways are tried until one works.
@@ -290,9 +300,8 @@ def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, supe
         try:
             if _postmaster(cluster) is None:
                 _start(cluster, account)
-                return True
             with psycopg.connect(superuser, connect_timeout=5):
-                return False
+                return
         except (SettingsError, psycopg.OperationalError) as exc:
             if time.monotonic() > deadline:
                 raise SettingsError(f"The built-in database does not come up: {exc}") from exc
@@ -314,7 +323,6 @@ def _run(
     detach: bool = False,
     log: Path | None = None,
 ) -> None:
-    identity = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8"}
     done = subprocess.run(  # noqa: S603 - our own binaries, arguments of our own
         [str(BINARIES / program), *arguments],
@@ -326,7 +334,9 @@ def _run(
         pass_fds=pass_fds,
         start_new_session=detach,  # Ctrl-C is for the application, which then stops the server in order
         check=False,
-        **identity,  # type: ignore[arg-type]
+        user=account.pw_uid if account else None,
+        group=account.pw_gid if account else None,
+        extra_groups=[] if account else None,
     )
     if done.returncode != 0:
         reason = (done.stderr or b"").decode(errors="replace").strip()

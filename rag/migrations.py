@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import LiteralString, cast
 
 import psycopg
 
@@ -81,7 +80,7 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
                     "changes to the tables go into a new one."
                 )
             continue
-        connection.execute(cast(LiteralString, path.read_text("utf-8")))
+        connection.execute(path.read_bytes())
         connection.execute("INSERT INTO rag_migrations (name, sha256) VALUES (%s, %s)", (path.stem, digest))
         applied.append(path.stem)
     return applied

@@ -52,6 +52,7 @@ class Services:
     processor: Processor
     queue: Queue
     documents: DocumentLibrary
+    answerer: Answerer
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
@@ -95,6 +96,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         processor=processor,
         queue=queue,
         documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
+        answerer=answerer,
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),

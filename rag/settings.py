@@ -120,7 +120,7 @@ def _convert(name: str, raw: str, kind: type) -> object:
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[raw.lower()]
         if issubclass(kind, Path):
             return Path(raw).expanduser().absolute()
-        return kind(raw.strip())
+        return int(raw) if kind is int else float(raw) if kind is float else raw.strip()
     except (KeyError, ValueError) as exc:
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "something else")
         raise SettingsError(f"{name} is {raw!r}, but it has to be {wanted}.") from exc

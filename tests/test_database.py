@@ -176,3 +176,13 @@ def test_a_statement_name_used_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.sql").write_text("-- one --\nSELECT 2;\n")
     with pytest.raises(ValueError, match="two statements are called one"):
         read_queries(tmp_path)
+
+
+def test_the_last_process_to_leave_stops_the_server(tmp_path: Path) -> None:
+    first, second = start_server(tmp_path / "data"), start_server(tmp_path / "data")
+    first.stop()
+    with psycopg.connect(second.application):
+        pass
+    second.stop()
+    second.stop()
+    assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()

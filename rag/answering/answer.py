@@ -8,69 +8,28 @@ No database connection is held while a model writes.
 from __future__ import annotations
 
 import logging
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Callable, Iterator
 from threading import Event
-from typing import Any
 from uuid import UUID
 
-from rag.answering.citations import CitationFilter, cited, verified, with_matched_terms
-from rag.answering.events import AnswerEvent, CitationKind, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import best_quotes
-from rag.answering.followups import suggest_follow_ups
-from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, rewrite_messages, system_prompt
-from rag.errors import DatabaseUnavailable, ProviderAnswerInvalid, ProviderError, ProviderRefused, RagError
-from rag.prices import charge, estimate_tokens
+from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.run import Parts, Run
+from rag.errors import RagError
 from rag.profiles import Profile
-from rag.providers import ChatModel, Completed
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
-from rag.retrieval.keywords import tokenize
-from rag.retrieval.query_analysis import detect_language
 from rag.settings import Settings
 from rag.types import (
-    Charge,
-    ChatMessage,
-    Citation,
-    ContextResponse,
-    CostDetails,
     MessageState,
-    Operation,
     Outcome,
     Question,
-    RAGDetails,
-    TokenUsage,
-    Usage,
 )
 
 __all__ = ["AnswerEvent", "Answerer", "CitationsEvent", "DoneEvent", "StepEvent", "TextEvent"]
 
 log = logging.getLogger(__name__)
-
-REWRITE_OUTPUT_TOKENS = 200
-#: A question of so few terms, or one that begins as if it went on, is searched together with the one before it.
-FOLLOW_UP_TERMS = 2
-FOLLOW_UP_OPENING = re.compile(
-    r"^\s*(?:(?:and|or|but|also|what about|how about|what if|en|of|maar|ook|wat als|hoe zit het|und|oder|aber|auch"
-    r"|was ist mit|et|ou|mais|y|pero|ma|ale)\b|그럼|그러면|그리고|그건|그것|では|それ|那)"
-    r"|\b(?:it|they|them|those|daarvoor|daarvan|daarmee|dafür|davon|damit)\b[^?]{0,12}\?",
-    re.IGNORECASE,
-)
-TOO_LONG = "The answer reached its length limit and ends here."
-UNCITED = "This answer names no source. Compare it with the passages below."
-LEDGER_PLACES = Decimal("0.00000001")
-COST_FIELDS: dict[Operation, str] = {
-    "embedding": "embedding",
-    "reranking": "reranking",
-    "translation": "translation",
-    "chat": "openai",
-}
 
 
 class Answerer:
@@ -79,11 +38,11 @@ class Answerer:
     def __init__(
         self, retriever: Retriever, providers: Providers, ledger: Ledger, chat_logs: ChatLogs, settings: Settings
     ) -> None:
-        self.retriever = retriever
-        self.providers = providers
-        self.ledger = ledger
         self.chat_logs = chat_logs
         self.settings = settings
+        self._parts = Parts(
+            retriever=retriever, providers=providers, ledger=ledger, chat_logs=chat_logs, settings=settings
+        )
 
     def answer(
         self,
@@ -102,7 +61,7 @@ class Answerer:
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(question.identity, question.text, collection_id=question.collection.id)
-        run = _Run(self, question, profile, cancel, chat_log_id, on_step)
+        run = Run(self._parts, question, profile, cancel, chat_log_id, on_step)
         try:
             yield from run.write()
             run.check_citations()
@@ -119,411 +78,3 @@ class Answerer:
         finally:
             run.close()
         yield run.done()
-
-
-class _Run:
-    """One question under way."""
-
-    def __init__(
-        self,
-        parts: Answerer,
-        question: Question,
-        profile: Profile,
-        cancel: Event,
-        chat_log_id: UUID,
-        on_step: Callable[[StepEvent], None] | None,
-    ) -> None:
-        self.parts = parts
-        self.question = question
-        self.profile = profile
-        self.cancel = cancel
-        self.chat_log_id = chat_log_id
-        self.started = time.perf_counter()
-        self.language = detect_language(question.text) or question.collection.language or "en"
-        self.text = ""
-        self.outcome = Outcome.ANSWERED
-        self.state = MessageState.COMPLETE
-        self.notice = ""
-        self.error = ""
-        self.model = ""
-        self.citations: tuple[Citation, ...] = ()
-        self.kind: CitationKind = "cited"
-        self.follow_ups: tuple[str, ...] = ()
-        self.context: ContextResponse | None = None
-        self.details = RAGDetails()
-        self.details.query.original = question.text
-        self.charges: list[Charge] = []
-        self.unrecorded: list[Charge] = []
-        self._prices: Mapping[str, Any] | None = None
-        self.first_text_ms: int | None = None
-        self.text_ms: int | None = None
-        self.cost: Decimal | None = None
-        self._steps: list[StepEvent] = []
-        self._on_step = on_step or self._steps.append
-
-    # The steps
-
-    def write(self) -> Iterator[AnswerEvent]:
-        """Find the passages and write the answer from them."""
-        context = self._retrieve()
-        yield from self._pending_steps()
-        if self.cancel.is_set():
-            self.end(Outcome.STOPPED, MessageState.STOPPED)
-            return
-        if not context.citations:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self._show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.language))
-            return
-        model = self.parts.providers.chat_model_for(self.profile)
-        if model is None:
-            yield from self._quote(phrase(NO_MODEL, self.language))
-            return
-        self.step("writing")
-        yield from self._pending_steps()
-        try:
-            yield from self._stream(model, context)
-        except ProviderRefused as exc:
-            self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
-            if not self.text:
-                self._show_nearest()
-        except ProviderError as exc:
-            if self.text:
-                self.end(Outcome.FAILED, MessageState.CUT, exc.message)
-                return
-            yield from self._quote(phrase(MODEL_FAILED, self.language))
-            self.end(Outcome.FAILED, MessageState.CUT, exc.message)
-
-    def check_citations(self) -> None:
-        """Mark what each passage shares with the question and the answer, and the figures that it does not hold."""
-        texts = (self.question.text, self.text) if self.kind == "cited" else (self.question.text,)
-        language = self.question.collection.language
-        checked = tuple(
-            with_matched_terms(citation, texts, detect_language(citation.passage[:400]) or language)
-            for citation in self.citations
-        )
-        if self.kind == "cited":
-            checked = verified(self.text, checked, question=self.question.text, page_text=self._page_text)
-        self.citations = checked
-
-    def suggest(self) -> None:
-        """Add follow-up questions, where a model is there and the answer is whole."""
-        self.text_ms = self._elapsed_ms()
-        model = self._small_model()
-        if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.follow_ups:
-            return
-        if model is None or self.context is None or not self.model:
-            return
-        found = suggest_follow_ups(
-            question=self.question.text,
-            answer=self.text,
-            context_text=self.context.context_text,
-            language=self.language,
-            model=model,
-            count=self.profile.follow_ups,
-            cancel=self.cancel,
-        )
-        self.follow_ups = found.questions
-        if found.usage is not None:
-            self.charge("chat", found.usage)
-
-    def step(self, name: str, detail: str = "") -> None:
-        self._on_step(StepEvent(name, detail))
-
-    def end(self, outcome: Outcome, state: MessageState, notice: str = "") -> None:
-        self.outcome, self.state = outcome, state
-        # What the search had to leave out still holds, unless there is worse to say.
-        self.notice = notice or self.notice
-        self.error = notice if outcome in (Outcome.FAILED, Outcome.REFUSED) else ""
-
-    def charge_failed(self, error: ProviderError) -> None:
-        """What a failed call cost nevertheless, where its provider said so."""
-        usage = error.details.get("usage")
-        if isinstance(usage, Usage):
-            self.charge("chat", usage)
-
-    def charge(self, operation: Operation, usage: Usage, *, is_estimated: bool = False) -> None:
-        priced = charge(operation, usage, self._own_prices())
-        if is_estimated:
-            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
-        self._record(priced)
-
-    def close(self) -> None:
-        """Close the row of the log. A database that does not answer is written down here: nothing else can be done."""
-        total_ms = self.text_ms if self.text_ms is not None else self._elapsed_ms()
-        self._fill_details(total_ms)
-        try:
-            while self.unrecorded:
-                self._write_charge(self.unrecorded[-1])
-                self.unrecorded.pop()
-            self.cost = self.parts.chat_logs.close(
-                self.question.identity.tenant_id,
-                self.chat_log_id,
-                outcome=self.outcome,
-                answer=self.text,
-                details=self.details,
-                error=self.error,
-                language=self.language,
-                model=self.model,
-                document_ids=self._document_ids(),
-                first_token_ms=self.first_text_ms,
-                total_ms=total_ms,
-            )
-        except DatabaseUnavailable:
-            log.error("the log of question %s could not be closed: the database does not answer", self.chat_log_id)
-
-    def done(self) -> DoneEvent:
-        return DoneEvent(
-            outcome=self.outcome,
-            state=self.state,
-            notice=self.notice,
-            cost=self.cost,
-            total_ms=self.text_ms if self.text_ms is not None else self._elapsed_ms(),
-            citations=self.citations,
-            kind=self.kind,
-            follow_ups=self.follow_ups,
-        )
-
-    # Searching
-
-    def _retrieve(self) -> ContextResponse:
-        text = self._standing_alone()
-        if self.cancel.is_set():
-            return ContextResponse(
-                context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
-            )
-        context = self.parts.retriever.retrieve_context(
-            replace(self.question, text=text), profile=self.profile, language=self.language, on_step=self.step
-        )
-        rewriting_ms = self.details.timing.openai_ms
-        self.context = context
-        self.details = context.rag_details
-        self.details.query.original = self.question.text
-        self.details.timing.openai_ms += rewriting_ms
-        if text != self.question.text:
-            self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
-        self.notice = " ".join(context.notices)
-        for found in context.charges:
-            self._record(found)
-        return context
-
-    def _standing_alone(self) -> str:
-        """The question as it is searched: a follow-up rewritten by a model, or joined with the question before it."""
-        history = recent_turns(self.question.history, maximum_tokens=600)
-        if not history:
-            return self.question.text
-        model = self._small_model()
-        if model is not None:
-            self.step("rewriting")
-            started = time.perf_counter()
-            try:
-                reply = model.complete(
-                    rewrite_messages(history, self.question.text),
-                    temperature=0.0,
-                    maximum_output_tokens=REWRITE_OUTPUT_TOKENS,
-                )
-            except ProviderError as exc:
-                self.charge_failed(exc)
-            else:
-                self.charge("chat", reply.usage)
-                rewritten = " ".join(reply.text.split()).strip("\"'“” ")
-                if rewritten and len(rewritten) <= self.parts.settings.maximum_question_characters:
-                    return rewritten
-            finally:
-                self.details.timing.openai_ms += _ms_since(started)
-        if not self._leans_on_history():
-            return self.question.text
-        before = next(turn.content for turn in reversed(history) if turn.role == "user")
-        return f"{before}\n{self.question.text}"
-
-    def _leans_on_history(self) -> bool:
-        text = self.question.text
-        return len(tokenize(text, self.language)) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(text))
-
-    # Writing
-
-    def _stream(self, model: ChatModel, context: ContextResponse) -> Iterator[TextEvent]:
-        self.model = model.model
-        system = system_prompt(self.profile.prompt, language=self.language)
-        messages = answer_messages(
-            system=system,
-            history=recent_turns(self.question.history),
-            context_text=context.context_text,
-            question=self.question.text,
-        )
-        self.details.openai.model = model.model
-        self.details.openai.temperature = self.profile.temperature
-        self.details.openai.system_prompt_tokens = estimate_tokens(system)
-        mark = NotFoundMark()
-        filtered = CitationFilter([citation.number for citation in context.citations])
-        received: list[str] = []
-        completed: Completed | None = None
-        usage: Usage | None = None
-        started = time.perf_counter()
-        try:
-            for event in model.stream(
-                messages,
-                temperature=self.profile.temperature,
-                maximum_output_tokens=self.profile.maximum_output_tokens,
-                cancel=self.cancel,
-            ):
-                if isinstance(event, Completed):
-                    completed, usage = event, event.usage
-                    break
-                received.append(event.text)
-                yield from self._show(filtered.feed(mark.feed(event.text)))
-                if self.cancel.is_set():
-                    break
-        except ProviderError as exc:
-            usage = exc.details.get("usage")
-            raise
-        finally:
-            # In a `finally`, because the reader may leave at any `yield`.
-            elapsed_ms = _ms_since(started)
-            self.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
-            self.details.timing.openai_ms += elapsed_ms
-            self._charge_stream(model, messages, "".join(received), usage)
-            self.citations = cited(context.citations, filtered.shown)
-        yield from self._show(filtered.feed(mark.finish()) + filtered.finish())
-        self.citations = cited(context.citations, filtered.shown)
-        self._judge(completed, mark.is_set, "".join(received))
-
-    def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
-        """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
-        reason = completed.finish_reason if completed else ""
-        if completed is None and self.cancel.is_set():
-            self.end(Outcome.STOPPED, MessageState.STOPPED)
-        elif is_not_found:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self._show_nearest(keep=True)
-        elif not received.strip():
-            raise ProviderAnswerInvalid("The language model sent an empty answer.")
-        elif reason == "length":
-            self.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
-        if self.outcome is Outcome.ANSWERED and not self.citations:
-            self.notice = f"{self.notice} {UNCITED}".strip()
-            self._show_nearest()
-
-    def _charge_stream(self, model: ChatModel, messages: list[ChatMessage], received: str, usage: Usage | None) -> None:
-        """Write the call into the ledger: as the provider counted it, or estimated where the stream broke off."""
-        if usage is not None:
-            self.charge("chat", usage)
-        elif received or self.cancel.is_set():
-            usage = Usage(
-                provider=model.provider,
-                model=model.model,
-                input_tokens=sum(estimate_tokens(message.content) for message in messages),
-                output_tokens=estimate_tokens(received),
-            )
-            self.charge("chat", usage, is_estimated=True)
-        if usage is not None:
-            self.details.openai.input_tokens = usage.input_tokens
-            self.details.openai.output_tokens = usage.output_tokens
-
-    def _quote(self, opening: str) -> Iterator[TextEvent]:
-        """The answer without a model: the passages' own sentences."""
-        context = self.context
-        quotes = None
-        if context is not None:
-            searched = self.details.query.translated_query or "\n".join(self._searched_text())
-            quotes = best_quotes(searched, context.citations, language=detect_language(searched) or self.language)
-        if context is None or quotes is None:
-            self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self._show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.language))
-            return
-        filtered = CitationFilter(quotes.numbers)
-        for piece in re.findall(r"\s*\S+|\s+$", f"{opening}\n\n{quotes.text}"):
-            if self.cancel.is_set():
-                self.end(Outcome.STOPPED, MessageState.STOPPED)
-                break
-            yield from self._show(filtered.feed(piece))
-        yield from self._show(filtered.finish())
-        self.citations = cited(context.citations, filtered.shown)
-
-    def _searched_text(self) -> list[str]:
-        return self.details.query.expanded[:1] or [self.question.text]
-
-    def _say(self, sentence: str) -> Iterator[TextEvent]:
-        yield from self._show(sentence)
-
-    def _show(self, text: str) -> Iterator[TextEvent]:
-        if not text:
-            return
-        if self.first_text_ms is None:
-            self.first_text_ms = self._elapsed_ms()
-        self.text += text
-        yield TextEvent(text)
-
-    def _show_nearest(self, *, keep: bool = False) -> None:
-        """Show the nearest passages instead of cited ones; with `keep`, numbers already in the text stay theirs."""
-        if self.context is None:
-            return
-        first = self.citations if keep else ()
-        known = {citation.chunk_id for citation in first}
-        others = [c for c in (*self.context.citations, *self.context.nearest) if c.chunk_id not in known]
-        numbered = (replace(c, number=number) for number, c in enumerate(others, start=len(first) + 1))
-        self.citations = (*first, *numbered)
-        self.kind = "nearest"
-
-    # What is written down
-
-    def _record(self, paid: Charge) -> None:
-        self.charges.append(paid)
-        try:
-            self._write_charge(paid)
-        except DatabaseUnavailable:
-            self.unrecorded.append(paid)
-
-    def _write_charge(self, paid: Charge) -> None:
-        self.parts.ledger.record(self.question.identity.tenant_id, paid, chat_log_id=self.chat_log_id)
-
-    def _own_prices(self) -> Mapping[str, Any] | None:
-        """The tenant's own prices, read once per question."""
-        if self._prices is None:
-            try:
-                self._prices = self.parts.chat_logs.tenant_prices(self.question.identity.tenant_id)
-            except DatabaseUnavailable:
-                return None
-        return self._prices
-
-    def _fill_details(self, total_ms: int) -> None:
-        by_field = dict.fromkeys(COST_FIELDS.values(), Decimal(0))
-        for paid in self.charges:
-            if paid.cost is not None and paid.operation in COST_FIELDS:
-                by_field[COST_FIELDS[paid.operation]] += paid.cost.quantize(LEDGER_PLACES, ROUND_HALF_UP)
-        self.details.costs = CostDetails(
-            **{name: float(cost) for name, cost in by_field.items()}, total=float(sum(by_field.values()))
-        )
-        self.details.timing.openai_ms = round(self.details.timing.openai_ms, 1)
-        self.details.timing.total_ms = float(total_ms)
-
-    def _document_ids(self) -> list[UUID]:
-        """The documents an answer was built on; none where there was no answer."""
-        if self.kind != "cited":
-            return []
-        return list(dict.fromkeys(citation.document_id for citation in self.citations))
-
-    def _page_text(self, citation: Citation) -> str:
-        try:
-            return self.parts.chat_logs.page_text(
-                self.question.identity.tenant_id, citation.document_id, citation.first_page, citation.last_page
-            )
-        except DatabaseUnavailable:
-            return ""
-
-    def _small_model(self) -> ChatModel | None:
-        """For rewriting and follow-ups: the inexpensive model that also translates, else the one that answers."""
-        providers = self.parts.providers
-        return providers.translation_model_for(self.profile) or providers.chat_model_for(self.profile)
-
-    def _pending_steps(self) -> Iterator[StepEvent]:
-        pending, self._steps[:] = list(self._steps), []
-        yield from pending
-
-    def _elapsed_ms(self) -> int:
-        return round(_ms_since(self.started))
-
-
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000

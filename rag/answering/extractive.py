@@ -19,6 +19,8 @@ from rag.types import Citation
 MAXIMUM_QUOTES = 4
 MAXIMUM_CHARACTERS = 900
 LONGEST_SENTENCE = 420
+#: Items quoted of a list.
+LONGEST_LIST = 8
 #: Of the question's terms, weighted by rarity: the part the passages, and the part the quotes have to hold. Tried on
 #: fifteen questions that six handbooks answer and ten that they do not.
 LEAST_COVERAGE = 0.6
@@ -170,14 +172,8 @@ def _written(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], cit
         places = {c.position for c in chosen if c.passage == passage}
         for place in sorted(places):
             # "… as follows:" says nothing without the lines after it.
-            room = LONGEST_SENTENCE
-            following = place
-            while by_place[passage, following].text.endswith(":") or (following > place and room > 0):
-                following += 1
-                if (passage, following) not in by_place or following - place > 6:
-                    break
-                room -= len(by_place[passage, following].text)
-                places.add(following)
+            if by_place[passage, place].text.endswith(":"):
+                places.update(_items_after(by_place, passage, place))
         runs: list[list[str]] = []
         previous = -2
         for place in sorted(places):
@@ -189,6 +185,20 @@ def _written(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], cit
         lines.extend(f"“{_joined(run)}” [{number}]" for run in runs)
     numbers = tuple(dict.fromkeys(citations[c.passage].number for c in chosen))
     return Quotes("\n\n".join(lines), numbers)
+
+
+def _items_after(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
+    """The places of a list's items after its opening line: as long as they look alike, and up to a length."""
+    items: list[int] = []
+    room = LONGEST_SENTENCE
+    following = by_place.get((passage, place + 1))
+    while following is not None and len(items) < LONGEST_LIST and room > 0:
+        if items and _ends(following.text) != _ends(by_place[passage, items[-1]].text):
+            break
+        items.append(following.position)
+        room -= len(following.text)
+        following = by_place.get((passage, following.position + 1))
+    return items
 
 
 def _joined(run: Sequence[str]) -> str:

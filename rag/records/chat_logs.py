@@ -123,7 +123,7 @@ class ChatLogs:
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:
-    """The details as they are stored: source 004's interface `RAGDetails`, camelCase.
+    """The details as they are stored: the HR document's interface `RAGDetails`, camelCase.
 
     `translatedFrom` and `translatedQuery` are left out where nothing was translated.
     """

@@ -24,21 +24,20 @@ from rag.profiles import Profile
 from rag.providers import Embedder
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
+from rag.retrieval.details import costs_from, raw_results_from, reranked_from
+from rag.retrieval.query import SearchQuery
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.query_translator import Translation, translate_query_if_needed
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.reranker import rerank_results
-from rag.retrieval.search import Found, SearchQuery, search
+from rag.retrieval.search import Found, search
 from rag.types import (
     Charge,
     ContextResponse,
-    CostDetails,
     Operation,
     QueryDetails,
     Question,
     RAGDetails,
-    RawResultDetails,
-    RerankedResultDetails,
     RerankingDetails,
     Scope,
     SearchDetails,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PREVIEW_CHARACTERS = 200
 #: Nearest passages shown when there is no answer.
 NEAREST = 3
 
@@ -131,12 +129,12 @@ class Retriever:
             wordings=_wordings(run, translation, found),
             threshold=self._threshold(run),
         )
-        judged = self._rerank(run, judged)
+        judged = self._rerank(run, translation.query, judged)
         cited = worth_citing(judged)[: run.top_k]
         context_text, cited = context_from(cited, maximum_tokens=profile.context_tokens)
         run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
         run.details.search.final_top_k = run.top_k
-        run.details.costs = _costs(run.charges)
+        run.details.costs = costs_from(run.charges)
         run.details.timing.total_ms = _ms_since(started)
         return ContextResponse(
             context_text=context_text,
@@ -231,20 +229,12 @@ class Retriever:
                     result_count=len(found.results),
                 )
             ],
-            raw_results=[
-                RawResultDetails(
-                    chunk_id=str(r.chunk_id),
-                    document_id=str(r.document_id),
-                    similarity=round(r.similarity or 0.0, 6),
-                    preview=" ".join(r.content.split())[:PREVIEW_CHARACTERS],
-                )
-                for r in found.results
-            ],
+            raw_results=raw_results_from(found.results),
         )
         run.on_step("found", str(len(found.results)))
         return found
 
-    def _rerank(self, run: _Run, judged: list[Judged]) -> list[Judged]:
+    def _rerank(self, run: _Run, query: str, judged: list[Judged]) -> list[Judged]:
         details = RerankingDetails()
         run.details.reranking = details
         if not run.profile.reranking or not judged:
@@ -256,7 +246,7 @@ class Retriever:
                 return judged
             details.enabled, details.model, details.input_documents = True, reranker.model, len(judged)
             run.on_step("reranking", reranker.model)
-            reranked = rerank_results(run.text, [item.result for item in judged], reranker=reranker)
+            reranked = rerank_results(query, [item.result for item in judged], reranker=reranker)
         except (ProviderError, SettingsError) as error:
             run.skip(NO_RERANKING, error)
             return judged
@@ -267,12 +257,7 @@ class Retriever:
             run.add_charge("reranking", reranked.usage)
         by_id = {item.result.chunk_id: item for item in judged}
         details.output_documents = len(reranked.results)
-        details.results = [
-            RerankedResultDetails(
-                chunk_id=str(r.chunk_id), original_rank=r.original_rank, new_rank=rank, score=r.rerank_score or 0.0
-            )
-            for rank, r in enumerate(reranked.results, 1)
-        ]
+        details.results = reranked_from(reranked.results)
         return [replace(by_id[r.chunk_id], result=r) for r in reranked.results]
 
     def _embedder(self, run: _Run) -> Embedder:
@@ -302,15 +287,6 @@ def _spread(results: Sequence[SearchResult], profile: Profile) -> list[SearchRes
     """The results with their ranks, over as many documents as the profile wants."""
     limit = 1 if profile.one_result_per_document else profile.maximum_per_document
     return [replace(r, original_rank=rank) for rank, r in enumerate(fusion.limited_per_document(results, limit), 1)]
-
-
-def _costs(charges: Sequence[Charge]) -> CostDetails:
-    def total(operation: str) -> float:
-        return float(sum((c.cost for c in charges if c.operation == operation and c.cost is not None), Decimal(0)))
-
-    costs = CostDetails(embedding=total("embedding"), reranking=total("reranking"), translation=total("translation"))
-    costs.total = float(sum((c.cost for c in charges if c.cost is not None), Decimal(0)))
-    return costs
 
 
 def _ms_since(started: float) -> float:

@@ -10,8 +10,9 @@ from rag.retrieval.keywords import contextual_text, term_id
 from rag.retrieval.search import Found
 from rag.types import SearchResult
 
-#: Below this relevance a reranked passage is not cited; rerank models give unrelated passages about 0.01.
-RELEVANCE_FLOOR = 0.05
+#: Below this relevance a reranked passage is not cited: Cohere gives unrelated passages 0.01 and less, and related ones
+#: to a question of two words sometimes little more than this.
+RELEVANCE_FLOOR = 0.02
 #: From this relevance on a reranked passage needs no shared word: it may be in another language.
 SURE_RELEVANCE = 0.3
 #: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.

@@ -5,24 +5,22 @@ Both searches travel in one round trip, and the text of a passage is fetched onl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import Connection
 from psycopg.rows import dict_row
 
 from rag.database import Database, queries
-from rag.retrieval import boosts, fusion, spelling
-from rag.retrieval.analysers import LANGUAGES, analyse
-from rag.retrieval.evidence import passage_terms, question_words
-from rag.retrieval.keywords import contextual_text, inverse_document_frequency, term_id
+from rag.retrieval import fusion
+from rag.retrieval.analysers import LANGUAGES
+from rag.retrieval.keywords import term_id
+from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
+from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
 
 #: Candidates by the weights of an earlier day that are scored again with today's average length. Measured: with an
@@ -30,41 +28,6 @@ from rag.types import Scope, SearchFilters, SearchResult
 RESCORED_CANDIDATES = 50
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
 REFINED_CANDIDATES = 24
-#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
-MAXIMUM_QUESTION_WORDS = 300
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchQuery:
-    """A question as the search takes it."""
-
-    #: What keywords are taken from; may hold several wordings, such as the original and its translation.
-    text: str
-    #: ISO 639-1 code of the question, "" when unknown: its stopwords are left out whatever the documents' language.
-    language: str = ""
-    #: The question's embedding, of length 1; None searches by keywords alone.
-    vector: NDArray[np.float32] | None = field(default=None, repr=False)
-    #: Id of the embedder that made it; passages of other embedders are not compared.
-    embedding_model: str = ""
-    #: Least cosine similarity of a result that keywords did not find.
-    threshold: float = -1.0
-    fusion: Literal["weighted", "rrf"] = "weighted"
-    vector_weight: float = 0.6
-    keyword_weight: float = 0.4
-    vector_rank_weight: float = 0.3
-    keyword_rank_weight: float = 0.2
-
-
-@dataclass(frozen=True, kw_only=True)
-class TermStatistics:
-    """The question's terms that the scope knows, in how many passages each stands, and how many passages there are."""
-
-    chunks_by_term: Mapping[int, float] = field(default_factory=dict)
-    chunks: float = 0.0
-
-    def idf(self, term: int) -> float:
-        """Lucene's idf; a term that stands nowhere has the highest."""
-        return inverse_document_frequency(self.chunks_by_term.get(term, 0.0), self.chunks)
 
 
 class Hit(NamedTuple):
@@ -138,23 +101,23 @@ def search(
     languages: dict[UUID, str] = {}
     with database.transaction(scope.tenant_id) as connection:
 
-        def run(asked: SearchQuery) -> tuple[Hits, list[SearchResult]]:
-            hits = find_hits(connection, asked, scope=scope, filters=filters, limit=candidates, by_keyword=by_keyword)
-            fused = dict(_fuse(asked, list(hits.hits.values()))[:pool])
+        def run(query: SearchQuery) -> tuple[Hits, list[SearchResult]]:
+            hits = find_hits(connection, query, scope=scope, filters=filters, limit=candidates, by_keyword=by_keyword)
+            fused = dict(_fuse(query, list(hits.hits.values()))[:pool])
             rows = _fetch(connection, scope, hits, fused, languages)
             return hits, [replace(r, score=fused[r.chunk_id]) for r in rows]
 
         hits, found = run(query)
-        corrected = _corrected(query, hits.statistics, found, languages) if by_keyword else query
-        if corrected.text != query.text:
-            hits, found = run(corrected)
+        asked = corrected(query, hits.statistics, found, languages) if by_keyword else query
+        if asked.text != query.text:
+            hits, found = run(asked)
     if by_keyword:
-        found = _refined(corrected, hits.statistics, found, languages)
+        found = refined(asked, hits.statistics, found, languages)
     return Found(
         results=tuple(fusion.without_repeats(found)[:limit]),
         statistics=hits.statistics,
         languages=languages,
-        text=corrected.text,
+        text=asked.text,
     )
 
 
@@ -186,13 +149,6 @@ def find_hits(
     _, _, _, terms, chunks, total, _ = matching[0] if matching else (None, 0.0, [], [], [], 0.0, None)
     statistics = TermStatistics(chunks_by_term=dict(zip(terms, chunks, strict=True)), chunks=total)
     return Hits(hits=hits, statistics=statistics)
-
-
-@lru_cache(maxsize=2_000)
-def question_terms(text: str, language: str, analyser: str) -> tuple[str, ...]:
-    """Distinct index terms of a question for documents of one language, in the question's order."""
-    words = question_words(text, language, analyser)
-    return tuple(dict.fromkeys(term for word in words[:MAXIMUM_QUESTION_WORDS] for term in word.terms))
 
 
 def _parameters(query: SearchQuery, scope: Scope, filters: SearchFilters, limit: int) -> dict[str, Any]:
@@ -262,52 +218,3 @@ def _scores(hit: Hit) -> dict[str, Any]:
     scores = hit._asdict()
     del scores["chunk_id"]
     return scores
-
-
-def _corrected(
-    query: SearchQuery, statistics: TermStatistics, found: Sequence[SearchResult], languages: Mapping[UUID, str]
-) -> SearchQuery:
-    """The query with words that stand nowhere replaced by what the passages suggest was meant."""
-    analysers = set(languages.values())
-    unknown = [
-        word.text
-        for word in question_words(query.text, query.language, query.language or "en")
-        if len(word.text) >= spelling.SHORTEST
-        and not any(
-            term_id(term) in statistics.chunks_by_term
-            for analyser in analysers
-            for term in analyse(word.text, analyser)
-        )
-    ]
-    meant = spelling.corrections(unknown, (r.content for r in found)) if unknown else {}
-    if not meant:
-        return query
-    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, meant))})\b", re.IGNORECASE)
-    return replace(query, text=pattern.sub(lambda match: meant.get(match.group().lower(), match.group()), query.text))
-
-
-def _refined(
-    query: SearchQuery, statistics: TermStatistics, found: Sequence[SearchResult], languages: Mapping[UUID, str]
-) -> list[SearchResult]:
-    """The results ordered anew by what scores cannot see: nearness of the words, names of documents and sections."""
-
-    def terms(text: str, result: SearchResult) -> frozenset[str]:
-        return frozenset(passage_terms(text, languages[result.document_id]))
-
-    weights = {
-        language: {term: statistics.idf(term_id(term)) for term in question_terms(query.text, query.language, language)}
-        for language in set(languages.values())
-    }
-    said = frozenset(term for of_language in weights.values() for term in of_language)
-    return boosts.boosted(
-        found,
-        closenesses=[
-            boosts.closeness(
-                passage_terms(contextual_text(r.title, r.section, r.content), languages[r.document_id]),
-                weights[languages[r.document_id]],
-            )
-            for r in found
-        ],
-        title_shares=boosts.naming([terms(r.title, r) for r in found], said),
-        section_shares=boosts.naming([terms(r.section.split(" › ")[-1], r) for r in found], said),
-    )

@@ -61,7 +61,7 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
             hovertemplate="%{customdata[0]} for %{customdata[1]} calls",
         )
     figure.update_layout(barmode="stack", legend_traceorder="normal")
-    return _by_day(quiet_figure(figure, height=300, money_axis=True), period)
+    return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
 
 
 def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
@@ -80,7 +80,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
                 customdata=[duration(value) for value in values],
                 hovertemplate="%{customdata}",
             )
-    figure = _by_day(quiet_figure(figure, height=300), period)
+    figure = _by_day(quiet_figure(figure, height=280), period)
     figure.update_yaxes(
         type="log", tickvals=TIME_TICKS, ticktext=[duration(tick) for tick in TIME_TICKS], minor={"showgrid": False}
     )
@@ -113,7 +113,7 @@ def waterfall_figure(timing: Mapping[str, float]) -> Any:
     longest = max(total, begins, 1.0)
     figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
     figure.update_yaxes(autorange="reversed")
-    return figure
+    return _close_below(figure)
 
 
 def _field(stage: str) -> str:
@@ -125,6 +125,13 @@ def _by_day(figure: Any, period: Period) -> Any:
         type="date", range=[_noon_before(period), f"{period.last}T12:00"], tickformat="%-d %b", nticks=7
     )
     figure.update_layout(hoverlabel={"namelength": -1})
+    return _close_below(figure)
+
+
+def _close_below(figure: Any) -> Any:
+    """Without this, room for the axis title that is not there is kept below the figure."""
+    figure.update_xaxes(automargin=False)
+    figure.update_layout(margin_b=30)
     return figure
 
 

@@ -36,7 +36,9 @@ def draw_source_cards(
 
 def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], None], *, is_wide: bool) -> None:
     title = citation.title or citation.file_name
-    st.subheader(f":blue-badge[{citation.number}] {plain(title)}", anchor=f"{anchor}-{citation.number}")
+    # Where `[n]` leads; a heading with an anchor would leave room for a link icon in every card.
+    st.html(f'<span id="{anchor}-{citation.number}" tabindex="-1"></span>')
+    st.markdown(f":blue-badge[{citation.number}] **{plain(title)}**")
     place = " · ".join(p for p in (pages(citation.first_page, citation.last_page), plain(citation.section)) if p)
     if place:
         st.markdown(f":small[{place}]")

@@ -97,6 +97,7 @@ def _terms_pattern(terms: Sequence[str]) -> re.Pattern[str] | None:
     wanted = sorted({t.strip() for t in terms if t.strip()}, key=len, reverse=True)
     if not wanted:
         return None
-    # Scripts without spaces have no word edges to hold on to. Marked neighbours are marked as one.
+    # Scripts without spaces have no word edges to hold on to. Neighbours, also across two short words such as "of
+    # the", are marked as one: a passage in confetti cannot be read.
     word = "|".join(re.escape(t) if CJK.search(t) else rf"(?<!\w){re.escape(t)}(?!\w)" for t in wanted)
-    return re.compile(rf"(?:{word})(?: (?:{word}))*", re.IGNORECASE)
+    return re.compile(rf"(?:{word})(?: (?:\w{{1,3}} ){{0,2}}(?:{word}))*", re.IGNORECASE)

@@ -77,8 +77,5 @@ def desk(
     )
     conversations = Conversations(database)
     answers = LiveAnswers(answerer, conversations, database)
-    yield Desk(
-        database, collection, identity, model, providers, retriever, answerer, answers, conversations
-    )
+    yield Desk(database, collection, identity, model, providers, retriever, answerer, answers, conversations)
     answers.stop_all()
-

@@ -31,9 +31,7 @@ def answering(
     cancel: Event | None = None,
 ) -> Generator[AnswerEvent]:
     question = Question(text=text, identity=desk.identity, collection=desk.collection, history=history)
-    return cast(
-        "Generator[AnswerEvent]", desk.answerer.answer(question, profile=profile, cancel=cancel or Event())
-    )
+    return cast("Generator[AnswerEvent]", desk.answerer.answer(question, profile=profile, cancel=cancel or Event()))
 
 
 def run_to_end(desk: Any, text: str, **options: Any) -> tuple[str, DoneEvent, list[AnswerEvent]]:
@@ -113,7 +111,15 @@ def test_nothing_found_is_said_in_the_questions_language_without_a_model(
     assert desk.rows("cost_ledger") == []
 
 
-@pytest.mark.parametrize("pieces", [["NOT_FOUND\nThe documents ", "say nothing."], ["NOT", "_FO", "UND", "\n\nThe documents say nothing."], ["**NOT_FOUND** The documents say nothing."]])  # fmt: skip
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["NOT_FOUND\nThe documents ", "say nothing."],
+        ["NOT", "_FO", "UND", "\n\nThe documents say nothing."],
+        ["**NOT_FOUND** The documents say nothing."],
+    ],
+    ids=["line", "pieces", "bold"],
+)
 def test_a_model_that_finds_nothing_ends_as_no_context_with_the_passages(desk: Any, pieces: Sequence[str]) -> None:
     desk.model.scripts = [list(pieces)]
     text, done, _ = run_to_end(desk, "Parking?", profile=HR)

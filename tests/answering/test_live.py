@@ -85,10 +85,10 @@ def test_several_watchers_get_the_same_text(desk: Any) -> None:
     watchers = [threading.Thread(target=lambda: seen.append(text_of(live))) for _ in range(5)]
     for watcher in watchers:
         watcher.start()
-    eventually(lambda: live.text == "One two ")
+    eventually(lambda: live.text == "One two")
     again = desk.answers.find(desk.identity, live.message_id)
     assert again is live
-    assert again.snapshot().text == "One two "
+    assert again.snapshot().text == "One two"
     gate.set()
     for watcher in watchers:
         watcher.join(5)

@@ -103,4 +103,3 @@ def pdf(pages: tuple[tuple[str, ...], ...]) -> bytes:
         canvas.showPage()
     canvas.save()
     return written.getvalue()
-

@@ -39,9 +39,7 @@ def test_without_documents_an_employee_is_told_so_and_an_admin_is_shown_where_to
     admin, _ = signed_in(Role.ADMIN)
     assert admin.run().get("page_link")
     ask(employee, "How many days of leave?")
-    assert [e.value for e in employee.error] == [
-        "There are no documents yet. An administrator has to add some first."
-    ]
+    assert [e.value for e in employee.error] == ["There are no documents yet. An administrator has to add some first."]
     assert not employee.exception
 
 
@@ -164,7 +162,8 @@ def test_a_thumb_and_a_comment_are_saved_and_shown_again(
     tab, identity = signed_in(Role.EMPLOYEE)
     ask(tab.run(), "How many days of annual leave do I have?")
     tab.feedback[0].set_value(0).run()
-    tab.text_area[0].set_value("It is 26 days.").run()
+    tab.text_area[0].set_value("It is 26 days.")
+    button(tab, "Send comment").click().run()
     conversation = UUID(tab.query_params["c"])
     assert running.conversations.messages(identity, conversation)[-1].rating == 0
     with running.database.transaction("demo") as connection:
@@ -194,9 +193,7 @@ def test_a_conversation_is_renamed_and_deleted_after_asking(running: Services, s
     assert not tab.exception
 
 
-def test_a_suggested_question_is_asked_at_a_click(
-    running: Services, signed_in: SignIn, handbook: Collection
-) -> None:
+def test_a_suggested_question_is_asked_at_a_click(running: Services, signed_in: SignIn, handbook: Collection) -> None:
     with running.database.transaction("demo") as connection:
         connection.execute(
             "UPDATE documents SET metadata = %(metadata)s",

@@ -15,7 +15,8 @@ from rag.types import Collection, Identity, MessageState, Role
 def person(database: Database, email: str, tenant_id: str = "demo") -> Identity:
     with database.transaction(tenant_id) as connection:
         row = connection.execute(
-            "INSERT INTO accounts (tenant_id, email, role, password_hash) VALUES (%s, %s, 'employee', 'x') RETURNING id",
+            "INSERT INTO accounts (tenant_id, email, role, password_hash) "
+            "VALUES (%s, %s, 'employee', 'x') RETURNING id",
             (tenant_id, email),
         ).fetchone()
     assert row is not None

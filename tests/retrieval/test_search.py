@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from conftest import Shelf
+from shelf import Shelf
 
 from rag.database import Database
 from rag.providers.offline import LexicalEmbedder
@@ -84,7 +84,9 @@ def test_filters_are_part_of_the_search(search: Search, shelf: Shelf, database: 
 
 def test_vectors_of_another_embedder_are_not_compared(shelf: Shelf, database: Database) -> None:
     shelf.add("Guide", ["parking for bicycles"])
-    query = replace(ask("parking"), embedding_model="openai/text-embedding-3-large@3072", vector=np.ones(3072, np.float32))
+    query = replace(
+        ask("parking"), embedding_model="openai/text-embedding-3-large@3072", vector=np.ones(3072, np.float32)
+    )
     assert vector_search(database, query, scope=shelf.scope, limit=5) == []
     found = hybrid_search(database, query, scope=shelf.scope, limit=5)
     assert [r.similarity for r in found] == [None]
@@ -105,7 +107,9 @@ def test_a_zero_vector_searches_by_keywords_alone(shelf: Shelf, database: Databa
     assert len(hybrid_search(database, query, scope=shelf.scope, limit=5)) == 1
 
 
-@pytest.mark.parametrize("text", ["", "the of", "'; DROP TABLE documents; --", "%(tenant_id)s {} \\ \u0000x", "a" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "the of", "'; DROP TABLE documents; --", "%(tenant_id)s {} \\ \u0000x", "a" * 5000]
+)
 def test_any_text_can_be_searched_for(text: str, shelf: Shelf, database: Database) -> None:
     shelf.add("Guide", ["parking for bicycles"])
     keyword_search(database, SearchQuery(text=text, language="en"), scope=shelf.scope, limit=5)
@@ -117,7 +121,9 @@ def test_each_language_is_found_in_a_mixed_collection(shelf: Shelf, database: Da
         shelf.add(f"Handbook {number}", ["Employees accrue vacation days.", "The policies on parking apply."])
     shelf.add("취업규칙", ["연차휴가는 매년 15일이 주어집니다.", "회사 주차장은 무료입니다."], language="ko")
     shelf.add("Personeelsgids", ["Medewerkers hebben 25 vakantiedagen.", "Parkeren is gratis."], language="nl")
-    assert hybrid_search(database, ask("연차휴가가 며칠이에요?", "ko"), scope=shelf.scope, limit=1)[0].title == "취업규칙"
+    assert (
+        hybrid_search(database, ask("연차휴가가 며칠이에요?", "ko"), scope=shelf.scope, limit=1)[0].title == "취업규칙"
+    )
     found = hybrid_search(database, ask("Hoeveel vakantiedag krijg ik?", "nl"), scope=shelf.scope, limit=1)
     assert found[0].content.startswith("Medewerkers")
     found = hybrid_search(database, ask("what is the policy on parking?"), scope=shelf.scope, limit=1)

@@ -58,7 +58,11 @@ def test_file_size(size_bytes: int, shown: str) -> None:
 
 
 def test_counts_pages_and_shares() -> None:
-    assert [count(0, "page"), count(1, "page"), count(1200, "query", "queries")] == ["0 pages", "1 page", "1,200 queries"]
+    assert [count(0, "page"), count(1, "page"), count(1200, "query", "queries")] == [
+        "0 pages",
+        "1 page",
+        "1,200 queries",
+    ]
     assert [pages(0, 0), pages(12, 12), pages(12, 13)] == ["", "p. 12", "pp. 12–13"]
     assert [percent(None), percent(0.7718)] == ["–", "77.2%"]
 

@@ -50,6 +50,12 @@ def test_terms_are_marked_as_whole_words_in_any_case_and_neighbours_as_one() -> 
     assert marked("no hit", ["leave"]) == "no hit"
 
 
+def test_terms_with_a_short_word_between_them_are_marked_as_one() -> None:
+    assert marked("days of the annual leave without pay, leave", ["days", "annual", "leave", "pay"]) == (
+        r":yellow-background[days of the annual leave] without :yellow-background[pay], :yellow-background[leave]"
+    )
+
+
 def test_terms_are_marked_inside_words_where_a_script_has_no_spaces() -> None:
     assert marked("연차휴가는 15일", ["휴가"]) == "연차:yellow-background[휴가]는 15일"
 

@@ -6,7 +6,9 @@ vectors for word counts). Gaps in the upper percentiles of distance are boundari
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,16 +50,19 @@ def topics(boundaries: Boundaries, minimum: int, embedder: Embedder) -> list[tup
     distances = gap_distances(vectors)
     threshold = float(np.percentile(distances, PERCENTILE))
     sections = set(boundaries.sections)
-    parts = []
-    start = 0
-    for index, distance in enumerate(distances):
-        gap = sentences[index + 1][0]
-        is_boundary = gap in sections or (distance > threshold and distance > 0)
-        if is_boundary and gap - start >= minimum and len(text) - gap >= minimum:
-            parts.append((start, gap))
-            start = gap
-    parts.append((start, len(text)))
-    return parts
+    gaps = [
+        (sentence[0], 2.0 + distance if sentence[0] in sections else distance)
+        for sentence, distance in zip(sentences[1:], distances, strict=True)
+    ]
+    # The clearest change first: its neighbours see half of it and would take its place.
+    ends = [0, len(text)]
+    for gap, distance in sorted(gaps, key=lambda item: (-item[1], item[0])):
+        if distance <= max(threshold, 0.0):
+            break
+        index = bisect_left(ends, gap)
+        if gap - ends[index - 1] >= minimum and ends[index] - gap >= minimum:
+            ends.insert(index, gap)
+    return list(pairwise(ends))
 
 
 def gap_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -27,6 +27,12 @@ PAGE_NUMBER = re.compile(
     r"(?:(?:/|of|von|van|de|sur|di)\s*\d{1,4}|쪽|페이지|页|頁|ページ)?[-–—|\s]*",
     re.IGNORECASE,
 )
+#: Headings that count as pages do when each begins a page.
+COUNTED_HEADING = re.compile(
+    r"(chapter|section|part|article|annex|appendix|module|unit|week|day|hoofdstuk|artikel|deel|bijlage|kapitel|abschnitt"
+    r"|teil|anlage|chapitre|partie|annexe|capítulo|parte|anexo|capitolo|bölüm|제|第)\b|[제第]\s?\d",
+    re.IGNORECASE,
+)
 #: Lines at the top and the foot of a page that may be running heads.
 EDGE_LINES = 3
 #: Fewer pages than this show no repetition to rely on.
@@ -34,7 +40,7 @@ FEWEST_PAGES = 3
 
 #: Past ASCII and the common Latin letters: only such text is looked at more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
-LATIN_SYMBOLS = re.compile(r"[\u00a1-\u00bf\u00d7\u00f7]")
+LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without those that sentences use: « » § ° © ® · ¿
 #: Scripts that share words: Japanese writes in three, and Latin letters stand in any text.
 CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"})
 
@@ -136,6 +142,8 @@ def _shapes(line: str, page: int) -> list[str]:
     """
     folded = line.casefold()
     shapes = [] if _is_number(line) else [folded]
+    if COUNTED_HEADING.match(folded):
+        return shapes or [folded]
     for match in list(NUMBERS.finditer(folded))[:4]:
         if len(match[0]) < 6:
             shapes.append(f"{folded[: match.start()]}<{int(match[0]) - page}>{folded[match.end() :]}")

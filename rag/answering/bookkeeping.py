@@ -1,0 +1,128 @@
+"""What one question costs and how it ended: its rows in the ledger, its row in the log.
+
+Every charge is written the moment it is known, so that a process that dies owes nothing. A charge that the database
+does not take is written again when the log is closed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+from uuid import UUID
+
+from rag.errors import DatabaseUnavailable
+from rag.prices import charge
+from rag.records.chat_logs import ChatLogs
+from rag.records.ledger import Ledger
+from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
+
+log = logging.getLogger(__name__)
+
+#: The ledger keeps eight places of a dollar.
+LEDGER_PLACES = Decimal("0.00000001")
+COST_FIELDS: dict[Operation, str] = {
+    "embedding": "embedding",
+    "reranking": "reranking",
+    "translation": "translation",
+    "chat": "openai",
+}
+
+
+class Bookkeeping:
+    """The books of one question."""
+
+    def __init__(self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs) -> None:
+        self._tenant_id = tenant_id
+        self._chat_log_id = chat_log_id
+        self._ledger = ledger
+        self._chat_logs = chat_logs
+        self._charges: list[Charge] = []
+        self._unwritten: list[Charge] = []
+        self._prices: Mapping[str, Any] | None = None
+
+    def charge(self, operation: Operation, usage: Usage, *, is_estimated: bool = False) -> None:
+        """Price a call and write it; `is_estimated` when the provider did not say what it counted."""
+        priced = charge(operation, usage, self._own_prices())
+        if is_estimated:
+            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
+        self.record(priced)
+
+    def record(self, paid: Charge) -> None:
+        """Write a call that is priced already."""
+        self._charges.append(paid)
+        try:
+            self._write(paid)
+        except DatabaseUnavailable:
+            self._unwritten.append(paid)
+
+    def costs(self) -> CostDetails:
+        """The known costs by operation, rounded as the ledger keeps them."""
+        by_field = dict.fromkeys(COST_FIELDS.values(), Decimal(0))
+        for paid in self._charges:
+            if paid.cost is not None and paid.operation in COST_FIELDS:
+                by_field[COST_FIELDS[paid.operation]] += paid.cost.quantize(LEDGER_PLACES, ROUND_HALF_UP)
+        return CostDetails(
+            **{name: float(cost) for name, cost in by_field.items()}, total=float(sum(by_field.values()))
+        )
+
+    def close(
+        self,
+        *,
+        outcome: Outcome,
+        answer: str,
+        details: RAGDetails,
+        error: str,
+        language: str,
+        model: str,
+        document_ids: Sequence[UUID],
+        first_token_ms: int | None,
+        total_ms: int,
+    ) -> Decimal | None:
+        """Close the log's row; the cost, None where a price is not known or the database does not answer.
+
+        Without a database nothing else can be done; the row is closed as failed once somebody looks at it.
+        """
+        try:
+            while self._unwritten:
+                self._write(self._unwritten[-1])
+                self._unwritten.pop()
+            return self._chat_logs.close(
+                self._tenant_id,
+                self._chat_log_id,
+                outcome=outcome,
+                answer=answer,
+                details=details,
+                error=error,
+                language=language,
+                model=model,
+                document_ids=document_ids,
+                first_token_ms=first_token_ms,
+                total_ms=total_ms,
+            )
+        except DatabaseUnavailable:
+            log.error("the log of question %s could not be closed: the database does not answer", self._chat_log_id)
+            return None
+
+    def page_text(self, citation: Citation) -> str:
+        """The text of the pages a passage stands on; "" where they cannot be read."""
+        try:
+            return self._chat_logs.page_text(
+                self._tenant_id, citation.document_id, citation.first_page, citation.last_page
+            )
+        except DatabaseUnavailable:
+            return ""
+
+    def _write(self, paid: Charge) -> None:
+        self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
+
+    def _own_prices(self) -> Mapping[str, Any] | None:
+        """The tenant's own prices, read once per question."""
+        if self._prices is None:
+            try:
+                self._prices = self._chat_logs.tenant_prices(self._tenant_id)
+            except DatabaseUnavailable:
+                return None
+        return self._prices

@@ -1,0 +1,70 @@
+"""A question that leans on the conversation, put so that a search finds what is meant.
+
+"And for part-timers?" says nothing to a search. With a model it is rewritten to stand alone; without one it is searched
+together with the question before it, where it looks like a follow-up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.answering.prompts import recent_turns, rewrite_messages
+from rag.errors import ProviderError
+from rag.providers import ChatModel
+from rag.retrieval.keywords import tokenize
+from rag.types import ChatMessage, Usage
+
+HISTORY_TOKENS = 600
+REWRITE_OUTPUT_TOKENS = 200
+#: A question of so few terms, or one that begins as if it went on, is taken for a follow-up.
+FOLLOW_UP_TERMS = 2
+FOLLOW_UP_OPENING = re.compile(
+    r"^\s*(?:(?:and|or|but|also|what about|how about|what if|en|of|maar|ook|wat als|hoe zit het|und|oder|aber|auch"
+    r"|was ist mit|et|ou|mais|y|pero|ma|ale)\b|그럼|그러면|그리고|그건|그것|では|それ|那)"
+    r"|\b(?:it|they|them|those|daarvoor|daarvan|daarmee|dafür|davon|damit)\b[^?]{0,12}\?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """The question to search for, and what it took to put it so."""
+
+    text: str
+    usage: Usage | None = None
+
+
+def stand_alone(
+    question: str, history: Sequence[ChatMessage], *, language: str, model: ChatModel | None, maximum_characters: int
+) -> Standalone:
+    """The question so that it can be understood without the conversation; as it is where there is none.
+
+    A model that fails is done without. `language` is the question's, an ISO 639-1 code.
+    """
+    turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
+    if not turns:
+        return Standalone(question)
+    usage: Usage | None = None
+    if model is not None:
+        try:
+            reply = model.complete(
+                rewrite_messages(turns, question), temperature=0.0, maximum_output_tokens=REWRITE_OUTPUT_TOKENS
+            )
+        except ProviderError as exc:
+            usage = exc.details.get("usage")
+        else:
+            usage = reply.usage
+            rewritten = " ".join(reply.text.split()).strip("\"'“” ")
+            if rewritten and len(rewritten) <= maximum_characters:
+                return Standalone(rewritten, usage)
+    if not leans_on_history(question, language):
+        return Standalone(question, usage)
+    before = next(turn.content for turn in reversed(turns) if turn.role == "user")
+    return Standalone(f"{before}\n{question}", usage)
+
+
+def leans_on_history(question: str, language: str) -> bool:
+    """Whether a question looks like one that cannot be understood alone."""
+    return len(tokenize(question, language)) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(question))

@@ -1,0 +1,57 @@
+"""A question as the search takes it, and what the keyword index knows of its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.retrieval.evidence import question_words
+from rag.retrieval.keywords import inverse_document_frequency
+
+#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
+MAXIMUM_QUESTION_WORDS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchQuery:
+    """A question as the search takes it."""
+
+    #: What keywords are taken from; may hold several wordings, such as the original and its translation.
+    text: str
+    #: ISO 639-1 code of the question, "" when unknown: its stopwords are left out whatever the documents' language.
+    language: str = ""
+    #: The question's embedding, of length 1; None searches by keywords alone.
+    vector: NDArray[np.float32] | None = field(default=None, repr=False)
+    #: Id of the embedder that made it; passages of other embedders are not compared.
+    embedding_model: str = ""
+    #: Least cosine similarity of a result that keywords did not find.
+    threshold: float = -1.0
+    fusion: Literal["weighted", "rrf"] = "weighted"
+    vector_weight: float = 0.6
+    keyword_weight: float = 0.4
+    vector_rank_weight: float = 0.3
+    keyword_rank_weight: float = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermStatistics:
+    """The question's terms that the scope knows, in how many passages each stands, and how many passages there are."""
+
+    chunks_by_term: Mapping[int, float] = field(default_factory=dict)
+    chunks: float = 0.0
+
+    def idf(self, term: int) -> float:
+        """Lucene's idf; a term that stands nowhere has the highest."""
+        return inverse_document_frequency(self.chunks_by_term.get(term, 0.0), self.chunks)
+
+
+@lru_cache(maxsize=2_000)
+def question_terms(text: str, language: str, analyser: str) -> tuple[str, ...]:
+    """Distinct index terms of a question for documents of one language, in the question's order."""
+    words = question_words(text, language, analyser)
+    return tuple(dict.fromkeys(term for word in words[:MAXIMUM_QUESTION_WORDS] for term in word.terms))

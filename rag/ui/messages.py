@@ -1,0 +1,141 @@
+"""Questions and answers as they stand in a conversation, and an answer while it is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import streamlit as st
+
+from rag.answering.citations import citation_from_json
+from rag.answering.events import StepEvent
+from rag.answering.live import LiveAnswer
+from rag.errors import RagError
+from rag.types import Citation, Message, MessageState, Outcome
+from rag.ui.formats import count, duration, money
+from rag.ui.source_cards import draw_source_cards
+from rag.ui.text import answer_markdown, plain
+from rag.ui.theme import MARK
+
+STEP_LABELS = {
+    "waiting": "Waiting for its turn",
+    "rewriting": "Reading the question",
+    "translating": "Translating the question",
+    "searching": "Searching the documents",
+    "reranking": "Comparing passages",
+    "writing": "Writing",
+}
+
+OpenSource = Callable[[Citation], None]
+Rate = Callable[[UUID], None]
+
+
+def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rate: Rate) -> None:
+    """Draw a stored message. The last answer has its sources open, older ones have them on demand.
+
+    `on_open` is called with the citation whose page is wanted, `on_rate` with the id of an answer whose widgets
+    `chat_rating_…` or `chat_comment_…` changed.
+    """
+    if message.role == "user":
+        with st.chat_message("user", avatar=":material/person:"):
+            # Line breaks stay as they were typed.
+            st.markdown("  \n".join(plain(line) for line in message.content.strip().splitlines()))
+        return
+    citations = [citation_from_json(stored) for stored in message.citations]
+    anchor = f"s{message.id.hex[:8]}"
+    # The same place as that of an answer being written: it does not jump when it is done.
+    with (
+        st.chat_message("assistant", avatar=MARK),
+        st.container(key="chat_now" if is_last else None, gap="small"),
+    ):
+        _draw_answer(message, [c.number for c in citations], anchor)
+    if citations:
+        _draw_sources(message, citations, anchor, on_open, is_last=is_last)
+    if message.outcome is not None:
+        _draw_footer(message, len(citations), on_rate)
+
+
+def follow(live: LiveAnswer) -> None:
+    """Draw an answer as it is written. Every pulse makes a call of Streamlit, where a click can interrupt it."""
+    with st.chat_message("assistant", avatar=MARK), st.container(key="chat_now", gap="small"):
+        text = st.empty()
+        status = st.status(":shimmer[Reading the question]", type="compact")
+        for step in live.follow_steps():
+            if step is None:
+                status.update(state="running")
+            else:
+                status.update(label=f":shimmer[{_step_label(step)}]")
+                status.markdown(f":small[{_step_label(step)}]")
+        written = ""
+        for piece in live.tail():
+            written += piece
+            text.markdown(answer_markdown(written))
+
+
+def _step_label(step: StepEvent) -> str:
+    if step.name == "found":
+        return f"{count(int(step.detail or 0), 'passage')} found"
+    return STEP_LABELS.get(step.name, "Working")
+
+
+def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
+    if message.content:
+        st.markdown(answer_markdown(message.content, numbers, anchor))
+    notice = plain(message.notice)
+    if message.state is MessageState.STOPPED:
+        st.caption(f":material/stop_circle: {notice or 'Stopped. What was written is kept.'}")
+    elif message.state is MessageState.CUT:
+        st.warning(notice or "The answer ended early. What was written is kept.", icon=":material/content_cut:")
+    elif message.state is MessageState.FAILED:
+        st.error(notice or RagError().message, icon=":material/error:")
+    elif notice:
+        st.caption(f":material/info: {notice}")
+
+
+def _is_nearest_only(message: Message) -> bool:
+    """Whether the passages only came closest: the answer is not in them."""
+    return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
+
+
+def _draw_sources(
+    message: Message, citations: list[Citation], anchor: str, on_open: OpenSource, *, is_last: bool
+) -> None:
+    label, icon = (
+        ("Nearest passages", ":material/travel_explore:")
+        if _is_nearest_only(message)
+        else ("Sources", ":material/menu_book:")
+    )
+    if is_last:
+        st.markdown(f"{icon} **{label}**")
+        draw_source_cards(citations, anchor=anchor, on_open=on_open)
+        return
+    cards = st.expander(
+        f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
+    )
+    if cards.open:
+        with cards:
+            draw_source_cards(citations, anchor=anchor, on_open=on_open)
+
+
+def _draw_footer(message: Message, citation_count: int, on_rate: Rate) -> None:
+    parts = [duration(message.total_ms)] if message.total_ms is not None else []
+    if citation_count and not _is_nearest_only(message):
+        parts.append(count(citation_count, "source"))
+    parts.append("no charge" if message.cost == 0 else plain(money(message.cost)))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        rating = st.feedback(
+            "thumbs", key=f"chat_rating_{message.id}", default=message.rating, on_change=on_rate, args=(message.id,)
+        )
+        if rating is not None:
+            with (
+                st.popover("Comment", type="tertiary", icon=":material/add_comment:", key=f"chat_why_{message.id}"),
+                st.form(f"chat_form_{message.id}", border=False),
+            ):
+                st.text_area(
+                    "What was good?" if rating else "What was wrong or missing?",
+                    key=f"chat_comment_{message.id}",
+                    max_chars=2000,
+                    placeholder="Your administrator reads this.",
+                )
+                st.form_submit_button("Send comment", on_click=on_rate, args=(message.id,))
+        st.markdown(f":small[:gray[{' · '.join(parts)}]]", width="content")

@@ -1,0 +1,134 @@
+"""The conversations in the sidebar: opened, found again, renamed and deleted there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+import streamlit as st
+
+from rag.errors import RagError
+from rag.records.conversations import Conversations
+from rag.types import Conversation, Identity
+from rag.ui.text import plain
+
+SHOWN = 10
+#: The one line of CSS there is: Streamlit centres the label of a button as wide as its container.
+LEFT_ALIGNED = "<style>.st-key-chat_recent button>div{justify-content:flex-start}</style>"
+
+Open = Callable[[UUID | None], None]
+
+
+def draw_recent(conversations: Conversations, identity: Identity, opened: Conversation | None, on_open: Open) -> None:
+    """Draw the button for a new chat and the list, the last used first; `on_open` is called with the one chosen."""
+    state = st.session_state
+    state.setdefault("chat_all_recent", False)
+    st.html(LEFT_ALIGNED)
+    st.button(
+        "New chat",
+        key="chat_new",
+        icon=":material/edit_square:",
+        width="stretch",
+        shortcut="Mod+Shift+O",
+        on_click=on_open,
+        args=(None,),
+    )
+    found = conversations.list(identity)
+    if not found:
+        return
+    shown = found
+    if len(found) > SHOWN and state.chat_all_recent:
+        wanted = st.text_input(
+            "Search conversations",
+            key="chat_search",
+            placeholder="Search conversations",
+            label_visibility="collapsed",
+            icon=":material/search:",
+        )
+        shown = [c for c in found if wanted.casefold() in c.title.casefold()]
+    elif len(found) > SHOWN:
+        shown = found[:SHOWN]
+    with st.container(key="chat_recent", gap=None):
+        st.caption("Recent")
+        for conversation in shown:
+            _draw_row(conversation, on_open, is_open=opened is not None and conversation.id == opened.id)
+        if not shown:
+            st.caption("No conversation has this in its name.")
+    if len(found) > SHOWN:
+        st.button(
+            "Show fewer" if state.chat_all_recent else f"Show all {len(found)}",
+            key="chat_more_recent",
+            type="tertiary",
+            icon=":material/unfold_less:" if state.chat_all_recent else ":material/unfold_more:",
+            on_click=lambda: state.update(chat_all_recent=not state.chat_all_recent),
+        )
+
+
+def _draw_row(conversation: Conversation, on_open: Open, *, is_open: bool) -> None:
+    if not is_open:
+        _draw_title(conversation, plain(conversation.title), on_open)
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap=None, wrap=False):
+        _draw_title(conversation, f"**{plain(conversation.title)}**", on_open)
+        action = st.menu_button(
+            ":material/more_horiz:",
+            ["Rename", "Delete"],
+            key="chat_actions",
+            type="tertiary",
+            help="Rename or delete this conversation",
+        )
+        if action:
+            st.session_state.chat_dialog = action
+
+
+def _draw_title(conversation: Conversation, label: str, on_open: Open) -> None:
+    st.button(
+        label,
+        key=f"chat_open_{conversation.id}",
+        type="tertiary",
+        width="stretch",
+        wrap=False,
+        on_click=on_open,
+        args=(conversation.id,),
+    )
+
+
+def draw_dialog(conversations: Conversations, identity: Identity, opened: Conversation, on_open: Open) -> bool:
+    """Draw the dialog chosen for the open conversation; whether there is one. Only one can be open in a run."""
+
+    @st.dialog("Rename conversation", on_dismiss=_close)
+    def rename() -> None:
+        with st.form("chat_rename", border=False):
+            title = st.text_input("Name", value=opened.title, max_chars=200)
+            if st.form_submit_button("Save", type="primary"):
+                try:
+                    conversations.rename(identity, opened.id, title)
+                except RagError as exc:
+                    st.error(exc.message)
+                else:
+                    _close()
+                    st.rerun()
+
+    @st.dialog("Delete conversation", on_dismiss=_close)
+    def delete() -> None:
+        st.markdown(f"**{plain(opened.title)}** will be deleted for good, with its questions and answers.")
+        with st.container(horizontal=True):
+            if st.button("Delete", key="chat_delete_yes", type="primary"):
+                conversations.delete(identity, opened.id)
+                _close()
+                on_open(None)
+                st.rerun()
+            if st.button("Keep", key="chat_delete_no"):
+                _close()
+                st.rerun()
+
+    chosen = st.session_state.get("chat_dialog")
+    if chosen == "Rename":
+        rename()
+    elif chosen == "Delete":
+        delete()
+    return bool(chosen)
+
+
+def _close() -> None:
+    st.session_state.chat_dialog = None

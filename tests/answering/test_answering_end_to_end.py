@@ -1,0 +1,100 @@
+"""The whole way of a question over real HTTP: search, model, ledger, log, conversation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from psycopg.rows import dict_row
+from scripted import add_account, add_document
+from standin import ProviderStandin
+
+from rag.answering.answer import Answerer
+from rag.answering.live import LiveAnswers
+from rag.database import Database
+from rag.embeddings import generate_embeddings_batch
+from rag.providers.registry import Providers
+from rag.records.chat_logs import ChatLogs
+from rag.records.conversations import Conversations
+from rag.records.ledger import Ledger
+from rag.retrieval.context import Retriever
+from rag.retrieval.keywords import contextual_text, index_document
+from rag.settings import Settings
+from rag.types import Collection, MessageState, Outcome
+
+PAGES = (
+    "Full-time employees receive 25 vacation days per calendar year.",
+    "Parking at the office is free for all employees.",
+    "Expenses are reimbursed within two weeks of the claim.",
+)
+
+
+def publish(database: Database, providers: Providers, collection: Collection) -> UUID:
+    document_id = add_document(database, collection, *PAGES)
+    embedder = providers.embedder_for(collection.embedding_model)
+    texts = [contextual_text("Leave policy", "", page) for page in PAGES]
+    vectors = generate_embeddings_batch(texts, embedder=embedder).vectors
+    with database.transaction("demo") as connection:
+        for index, (page, vector) in enumerate(zip(PAGES, vectors, strict=True)):
+            connection.execute(
+                "INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, "
+                "embedding_model, first_page, last_page) "
+                "VALUES (%s, 'demo', %s, %s, %s::vector::halfvec, %s, %s, %s, %s)",
+                (document_id, collection.id, page, vector, index, embedder.id, index + 1, index + 1),
+            )
+        index_document(connection, tenant_id="demo", collection_id=collection.id, document_id=document_id)
+    return document_id
+
+
+def ask(database: Database, settings: Settings, collection: Collection, question: str) -> LiveAnswers:
+    providers = Providers(settings)
+    try:
+        publish(database, providers, collection)
+        chat_logs, conversations = ChatLogs(database), Conversations(database)
+        answerer = Answerer(Retriever(database, providers), providers, Ledger(database), chat_logs, settings)
+        answers = LiveAnswers(answerer, conversations, database)
+        identity = add_account(database, "demo", "somebody@example.org")
+        live = answers.ask(identity, None, collection, question)
+        for _ in live.tail(every_seconds=0.01):
+            pass
+        message = conversations.messages(identity, live.conversation_id)[-1]
+        assert message.content == live.text
+        assert message.state is MessageState.COMPLETE
+        assert message.outcome is Outcome.ANSWERED
+        assert [c["first_page"] for c in message.citations if c["number"] == 1] == [1]
+        return answers
+    finally:
+        providers.close()
+
+
+def test_every_call_the_providers_counted_is_in_the_ledger_and_the_log(
+    database: Database, collection: Collection, settings: Settings, provider_standin: ProviderStandin
+) -> None:
+    settings = replace(
+        settings,
+        openai_api_key="key",
+        openai_base_url=provider_standin.openai_url,
+        cohere_api_key="key",
+        cohere_base_url=provider_standin.cohere_url,
+    )
+    ask(database, settings, collection, "How many vacation days do full-time employees receive?")
+    with database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
+        ledger = cursor.execute("SELECT * FROM cost_ledger").fetchall()
+        (log,) = cursor.execute("SELECT * FROM chat_logs").fetchall()
+    counted = [(u["model"], u.get("input_tokens", 0), u.get("output_tokens", 0)) for u in provider_standin.usages]
+    assert sorted((r["model"], r["input_tokens"], r["output_tokens"]) for r in ledger) == sorted(counted)
+    assert log["cost"] == sum(r["cost"] for r in ledger) > 0
+    assert abs(log["rag_details"]["costs"]["total"] - float(log["cost"])) < 1e-9
+    assert "25 vacation days" in log["answer"]
+
+
+def test_without_keys_the_documents_are_quoted_and_nothing_is_paid(
+    database: Database, collection: Collection, settings: Settings
+) -> None:
+    ask(database, settings, collection, "How many vacation days do full-time employees receive?")
+    with database.transaction("demo") as connection:
+        paid = connection.execute("SELECT coalesce(sum(cost), 0) FROM cost_ledger").fetchone()
+        (answer,) = connection.execute("SELECT answer FROM chat_logs").fetchone() or ("",)
+    assert paid == (0,)
+    assert answer.startswith("No language model is configured")
+    assert "“Full-time employees receive 25 vacation days per calendar year.” [1]" in answer

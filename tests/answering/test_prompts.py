@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+from scripted import ScriptedModel
+
+from rag.answering.followups import questions_from, suggest_follow_ups
+from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.prompts import LANGUAGES, NotFoundMark, recent_turns, system_prompt
+from rag.errors import ProviderUnavailable
+from rag.types import ChatMessage
+
+
+def turn(role: str, content: str) -> ChatMessage:
+    return ChatMessage(role=role, content=content)  # type: ignore[arg-type]
+
+
+def test_the_rules_name_the_language_and_nothing_is_left_to_fill_in() -> None:
+    rules = system_prompt("hr", language="nl")
+    assert "Answer in Dutch" in rules
+    assert "NOT_FOUND" in rules
+    assert "{" not in rules
+    assert system_prompt("no such profile", language="xx").count("the same language as the question") == 2
+
+
+def test_fixed_sentences_are_there_in_all_twelve_languages() -> None:
+    assert set(NOTHING_FOUND) == set(NOTHING_NEAR) == set(LANGUAGES)
+    assert set(NO_MODEL) == set(MODEL_FAILED) == {"en", "nl", "de", "ko"}
+    assert phrase(NOTHING_FOUND, "pt-BR") == NOTHING_FOUND["pt"]
+    assert phrase(NO_MODEL, "fr") == NO_MODEL["en"]
+
+
+def test_history_keeps_the_last_turns_within_its_tokens_and_begins_with_a_question() -> None:
+    history = [
+        turn("user", "Old question"),
+        turn("assistant", "Old answer " * 400),
+        turn("user", "New question"),
+        turn("assistant", "New answer [3]."),
+    ]
+    assert recent_turns(history, maximum_tokens=100) == [turn("user", "New question"), turn("assistant", "New answer.")]
+    assert recent_turns([turn("assistant", "Alone")]) == []
+    assert recent_turns([]) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "is_set"),
+    [
+        ("NOT_FOUND\nNothing.", "Nothing.", True),
+        ("NOT_FOUND", "", True),
+        (" `NOT_FOUND`: Nothing.", "Nothing.", True),
+        ("NOT a word", "NOT a word", False),
+        ("NOT_FO", "NOT_FO", False),
+        ("\n\nYes.", "Yes.", False),
+        ("", "", False),
+        ("N", "N", False),
+    ],
+)
+def test_the_mark_is_taken_off_however_it_arrives(reply: str, text: str, is_set: bool) -> None:
+    for size in (1, 2, 3, 100):
+        mark = NotFoundMark()
+        shown = "".join(mark.feed(reply[i : i + size]) for i in range(0, len(reply), size)) + mark.finish()
+        assert (shown, mark.is_set) == (text, is_set)
+
+
+def test_follow_up_questions_are_read_line_by_line() -> None:
+    reply = '1. What about June?\n- "May I carry days over?"\n\nVacation?\nWhat about June?\nno'
+    assert questions_from(reply, asked="vacation?", count=3) == ("What about June?", "May I carry days over?")
+
+
+def test_follow_up_questions_never_fail() -> None:
+    model = ScriptedModel(scripts=[[ProviderUnavailable()]])
+    found = suggest_follow_ups(
+        question="q", answer="a", context_text="c", language="en", model=model, count=3, cancel=Event()
+    )
+    assert found.questions == ()

@@ -1,0 +1,154 @@
+"""The running product and a real browser. Skipped, and said so, where there is no Chromium."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from standin import ProviderStandin
+
+PROJECT = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
+
+
+@dataclass
+class Product:
+    """A running copy of the product in a folder of its own."""
+
+    process: subprocess.Popen[str]
+    address: str
+    folder: Path
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def link(self) -> str:
+        return next(found[0] for line in self.lines if (found := re.findall(r"http\S+/welcome\S+", line)))
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=20)
+
+
+def start_product(folder: Path, **environment: str) -> Product:
+    """Start `python -m rag serve` on a free port and wait until it says that it is ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rag", "serve"],
+        cwd=PROJECT,
+        env={**kept, "PORT": str(port), "RAG_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    product = Product(process, f"http://localhost:{port}", folder)
+    assert process.stdout is not None
+    deadline = time.monotonic() + 120
+    for line in process.stdout:
+        product.lines.append(line)
+        if "Ctrl-C stops everything" in line:
+            return product
+        assert time.monotonic() < deadline, product.lines
+    process.communicate()
+    raise AssertionError(f"the product did not start: {''.join(product.lines)}")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine (Debian: apt install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def shared_standin() -> Iterator[ProviderStandin]:
+    with ProviderStandin() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def offline_product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Without any key, in a folder with a space and Hangul in its name."""
+    product = start_product(tmp_path_factory.mktemp("offline") / "인사 data")
+    yield product
+    product.stop()
+
+
+@pytest.fixture(scope="session")
+def product(
+    browser: Browser, shared_standin: ProviderStandin, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Product]:
+    """With keys, its providers played by the stand-in."""
+    running = start_product(
+        tmp_path_factory.mktemp("keyed") / "data",
+        OPENAI_API_KEY="sk-test",
+        OPENAI_BASE_URL=shared_standin.openai_url,
+        COHERE_API_KEY="co-test",
+        COHERE_BASE_URL=shared_standin.cohere_url,
+    )
+    yield running
+    running.stop()
+
+
+def sign_up(browser: Browser, product: Product) -> BrowserContext:
+    """Create the first administrator by the link from the console; a context that is signed in."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
+    page = context.new_page()
+    page.goto(product.link)
+    page.fill("input[name=name]", "Admin")
+    page.fill("input[name=email]", EMAIL)
+    page.fill("input[name=password]", PASSWORD)
+    page.click("button[type=submit]")
+    page.wait_for_selector("[data-testid=stChatInputTextArea]")
+    page.close()
+    return context
+
+
+@pytest.fixture(scope="session")
+def offline_admin(browser: Browser, offline_product: Product) -> BrowserContext:
+    return sign_up(browser, offline_product)
+
+
+@pytest.fixture(scope="session")
+def admin(browser: Browser, product: Product) -> BrowserContext:
+    return sign_up(browser, product)
+
+
+@pytest.fixture
+def page(admin: BrowserContext) -> Iterator[Page]:
+    opened = admin.new_page()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def offline_page(offline_admin: BrowserContext) -> Iterator[Page]:
+    opened = offline_admin.new_page()
+    yield opened
+    opened.close()

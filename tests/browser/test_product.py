@@ -1,0 +1,241 @@
+"""The product as its users meet it: sign up, upload, ask, stop, open the source, rate, read the analytics."""
+
+from __future__ import annotations
+
+import re
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from reportlab.pdfgen.canvas import Canvas
+from standin import ProviderStandin
+
+from tests.browser.conftest import EMAIL, PASSWORD, Product, start_product
+
+pytestmark = pytest.mark.browser
+
+QUESTION = "How many days of annual leave do full-time employees have?"
+
+
+def ask(page: Page, question: str) -> None:
+    page.fill("[data-testid=stChatInputTextArea]", question)
+    page.keyboard.press("Enter")
+
+
+def make_pdf(path: Path, *pages: str) -> Path:
+    canvas = Canvas(str(path))
+    for text in pages:
+        for number, line in enumerate(text.splitlines()):
+            canvas.drawString(72, 760 - 16 * number, line)
+        canvas.showPage()
+    canvas.save()
+    return path
+
+
+# Nobody signed in
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/documents", "/api/health", "/api/me", "/_stcore/host-config", "/media/x.png", "/api/documents/x/file"],
+)
+def test_a_visitor_is_shown_nothing_but_the_way_in(product: Product, path: str) -> None:
+    request = urllib.request.Request(product.address + path)
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+    with caught.value as answer:
+        assert answer.code == 401
+
+
+def test_a_visitor_of_an_admin_address_lands_on_the_sign_in_page(product: Product, browser: Browser) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    sockets: list[str] = []
+    page.on("websocket", lambda socket: sockets.append(socket.url))
+    page.goto(product.address + "/documents")
+    assert "/login" in page.url
+    expect(page.locator("input[type=password]")).to_be_visible()
+    assert sockets == []
+    context.close()
+
+
+# Without keys
+
+
+def test_a_newcomer_asks_the_samples_and_opens_the_page(offline_product: Product, offline_page: Page) -> None:
+    page = offline_page
+    page.goto(offline_product.address)
+    expect(page.get_by_text("How can I help")).to_be_visible()
+    ask(page, QUESTION)
+    expect(page.get_by_text("No language model is configured")).to_be_visible()
+    expect(page.get_by_text("27 days of annual leave").first).to_be_visible()
+    expect(page.get_by_text("no charge")).to_be_visible()
+    page.get_by_role("button", name="Open page").first.click()
+    drawer = page.get_by_role("dialog")
+    expect(drawer.get_by_text("Employee handbook").first).to_be_visible()
+    expect(drawer.locator("img").first).to_be_visible()
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[role=dialog] img')].some(i => i.complete && i.naturalWidth > 300)"
+    )
+    link = drawer.get_by_role("link", name=re.compile("PDF")).first
+    assert re.search(r"/api/documents/[0-9a-f-]+/file#page=3$", link.get_attribute("href") or "")
+
+
+def test_what_the_documents_do_not_say_is_not_answered(offline_product: Product, offline_page: Page) -> None:
+    offline_page.goto(offline_product.address)
+    ask(offline_page, "What is the capital of France?")
+    expect(offline_page.get_by_text("The documents do not answer this question", exact=False)).to_be_visible()
+
+
+def test_nothing_is_fetched_from_outside(offline_product: Product, offline_page: Page) -> None:
+    outside: list[str] = []
+    errors: list[str] = []
+    offline_page.on(
+        "request",
+        lambda request: (
+            outside.append(request.url)
+            if "localhost" not in request.url and not request.url.startswith(("data:", "blob:"))
+            else None
+        ),
+    )
+    offline_page.on("pageerror", lambda error: errors.append(str(error)))
+    for path in ("/", "/documents", "/analytics", "/people"):
+        offline_page.goto(offline_product.address + path)
+        offline_page.wait_for_selector("[data-testid=stSidebarNav]")
+        offline_page.wait_for_timeout(500)
+    assert (outside, errors) == ([], [])
+
+
+def test_a_phone_needs_no_sideways_scrolling(offline_product: Product, offline_admin: BrowserContext) -> None:
+    page = offline_admin.new_page()
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("/", "/documents", "/analytics", "/people"):
+        page.goto(offline_product.address + path)
+        page.wait_for_selector("[data-testid=stMain], [data-testid=stAppScrollToBottomContainer]")
+        page.wait_for_timeout(800)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
+    page.close()
+
+
+# With keys
+
+
+def test_an_admin_uploads_sees_the_cost_before_and_after(
+    product: Product, page: Page, shared_standin: ProviderStandin, tmp_path: Path
+) -> None:
+    good = make_pdf(
+        tmp_path / "Parking rules.pdf",
+        "Parking rules\nThe car park opens at 6:15 in the morning.",
+        "Visitors\nVisitors park on level 4 and pay 3 euros a day.",
+    )
+    (tmp_path / "page.pdf").write_text("<html>not a pdf</html>")
+    page.goto(product.address + "/documents")
+    page.wait_for_selector("input[type=file]", state="attached")
+    before = shared_standin.calls["embeddings"]
+    page.set_input_files("input[type=file]", [good, tmp_path / "page.pdf"])
+    expect(page.get_by_text("This file is not a PDF", exact=False)).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("Confirm before anything is spent")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("2 pages", exact=False).first).to_be_visible()
+    assert shared_standin.calls["embeddings"] == before
+    page.get_by_role("button", name=re.compile("^(check )?Confirm")).first.click()
+    expect(page.get_by_text("is ready").first).to_be_visible(timeout=20_000)
+    assert shared_standin.calls["embeddings"] > before
+    expect(
+        page.get_by_text("Embedding $0.0000").or_(page.get_by_text("Embedding <", exact=False)).first
+    ).to_be_visible()
+
+
+def test_an_employee_follows_a_streamed_answer_to_its_page(
+    product: Product, page: Page, shared_standin: ProviderStandin
+) -> None:
+    shared_standin.token_interval_seconds = 0.02
+    shared_standin.reply("Visitors park on **level 4** and pay 3 euros a day [1].")
+    page.goto(product.address)
+    ask(page, "Where do visitors park?")
+    expect(page.get_by_text("level 4").first).to_be_visible()
+    expect(page.get_by_role("button", name="Open page").first).to_be_visible()
+    expect(page.get_by_text("Parking rules").first).to_be_visible()
+    page.locator("[data-testid=stFeedback] button").first.click()
+    page.get_by_text("Comment").first.click()
+    page.get_by_label("What was good?").fill("Right page")
+    page.keyboard.press("Tab")
+    page.reload()
+    expect(page.get_by_text("level 4").first).to_be_visible()
+
+
+def test_stop_keeps_what_was_written(product: Product, page: Page, shared_standin: ProviderStandin) -> None:
+    shared_standin.token_interval_seconds = 0.05
+    shared_standin.reply("Beginning of the answer. " + "More and more words follow. " * 200)
+    page.goto(product.address)
+    ask(page, "Where do visitors park, in all detail?")
+    expect(page.get_by_text("Beginning of the answer", exact=False)).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped", exact=False).first).to_be_visible()
+    expect(page.get_by_text("Beginning of the answer", exact=False)).to_be_visible()
+
+
+def test_a_refresh_attaches_to_the_answer_again(product: Product, page: Page, shared_standin: ProviderStandin) -> None:
+    shared_standin.token_interval_seconds = 0.04
+    shared_standin.reply("Here it starts. " + "And on it goes. " * 20 + "Here it ends [1].")
+    page.goto(product.address)
+    ask(page, "Where do visitors park on Sundays?")
+    expect(page.get_by_text("Here it starts", exact=False)).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("Here it ends", exact=False)).to_be_visible(timeout=20_000)
+
+
+def test_a_wrong_key_is_said_in_plain_words(product: Product, page: Page, shared_standin: ProviderStandin) -> None:
+    shared_standin.accepted_key = "another"
+    try:
+        page.goto(product.address)
+        ask(page, "Where may visitors park their cars?")
+        expect(page.get_by_text("rejected the API key", exact=False).first).to_be_visible(timeout=15_000)
+        assert page.get_by_text("Traceback").count() == 0
+    finally:
+        shared_standin.accepted_key = None
+
+
+def test_a_manager_reads_the_analytics(product: Product, page: Page) -> None:
+    page.goto(product.address + "/analytics")
+    expect(page.get_by_text("Cost per day")).to_be_visible()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    page.get_by_role("tab", name="Questions").click()
+    expect(page.locator("[data-testid=stDataFrame]").first).to_be_visible()
+
+
+def test_signing_out_ends_every_tab(product: Product, browser: Browser) -> None:
+    context = browser.new_context()
+    first = context.new_page()
+    first.goto(product.address)
+    first.fill("input[name=email]", EMAIL)
+    first.fill("input[name=password]", PASSWORD)
+    first.click("button[type=submit]")
+    first.wait_for_selector("[data-testid=stChatInputTextArea]")
+    second = context.new_page()
+    second.goto(product.address)
+    second.wait_for_selector("[data-testid=stChatInputTextArea]")
+    first.get_by_role("button", name=re.compile("Admin")).click()
+    first.get_by_role("button", name="Sign out").click()
+    first.wait_for_url("**/login**")
+    second.wait_for_url("**/login**", timeout=20_000)
+    context.close()
+
+
+# The process
+
+
+def test_it_starts_again_after_a_kill_with_everything_there(tmp_path: Path) -> None:
+    first = start_product(tmp_path / "data", RAG_SAMPLES="false")
+    first.process.send_signal(signal.SIGKILL)
+    first.process.communicate()
+    second = start_product(tmp_path / "data", RAG_SAMPLES="false")
+    second.stop()
+    assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_port_in_use_is_one_sentence(product: Product, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"is in use\. Stop what uses it, or choose another"):
+        start_product(tmp_path / "data", PORT=product.address.rsplit(":", 1)[1])

@@ -1,0 +1,221 @@
+"""Difficult PDFs of our own making, one function for each kind."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Sequence
+
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
+from reportlab.lib.pagesizes import A4
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+from reportlab.pdfgen.canvas import Canvas
+
+LEAVE = ["Leave policy", "Everyone has 25 days of paid leave a year.", "Up to five days may be carried over."]
+
+
+def pdf_of(
+    pages: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    headings: bool = True,
+    outline: bool = False,
+    font: str = "Helvetica",
+) -> bytes:
+    """A plain PDF: each page its lines, the first of them as a heading."""
+    if font != "Helvetica":
+        pdfmetrics.registerFont(UnicodeCIDFont(font))
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.setTitle(title)
+    for number, lines in enumerate(pages):
+        y = 780.0
+        for index, line in enumerate(lines):
+            is_heading = headings and index == 0
+            canvas.setFont("Helvetica-Bold" if is_heading and font == "Helvetica" else font, 16 if is_heading else 10)
+            canvas.drawString(60, y, line)
+            y -= 26 if is_heading else 14
+        if outline and lines:
+            canvas.bookmarkPage(f"p{number}")
+            canvas.addOutlineEntry(lines[0], f"p{number}", 0)
+        canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def leave_policy(extra: str = "") -> bytes:
+    """One readable page."""
+    return pdf_of([[*LEAVE, extra]])
+
+
+def long_document(pages: int = 6) -> bytes:
+    """Several pages of different sentences, enough for some chunks."""
+    return pdf_of(
+        [
+            [
+                f"Chapter {page}",
+                *(f"Rule {page}.{n} says that office {page * n} closes at {n} o'clock." for n in range(1, 40)),
+            ]
+            for page in range(1, pages + 1)
+        ]
+    )
+
+
+def encrypted(password: str = "geheim", content: bytes | None = None) -> bytes:
+    """Readable with its password only."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(content or leave_policy())))
+    writer.encrypt(password, owner_password="owner", algorithm="AES-256")
+    return _written(writer)
+
+
+def protected_against_changes() -> bytes:
+    """Encrypted, but opens without a password."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(leave_policy())))
+    writer.encrypt("", owner_password="owner", algorithm="AES-128")
+    return _written(writer)
+
+
+def html_named_pdf() -> bytes:
+    return b"<html><body><h1>Leave policy</h1><script>alert(1)</script></body></html>"
+
+
+def truncated() -> bytes:
+    """Cut in the middle of its first objects."""
+    return leave_policy()[:180]
+
+
+def without_end_mark() -> bytes:
+    return leave_policy().replace(b"%%EOF", b"")
+
+
+def without_pages() -> bytes:
+    return raw_pdf({1: b"<< /Type /Catalog /Pages 2 0 R >>", 2: b"<< /Type /Pages /Kids [] /Count 0 >>"})
+
+
+def cyclic_page_tree() -> bytes:
+    """The page tree holds itself."""
+    return raw_pdf(
+        {
+            1: b"<< /Type /Catalog /Pages 2 0 R >>",
+            2: b"<< /Type /Pages /Kids [3 0 R 2 0 R] /Count 2 >>",
+            3: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 4 0 R "
+            b"/Resources << /Font << /F1 5 0 R >> >> >>",
+            4: stream(b"BT /F1 24 Tf 20 100 Td (Potato salad) Tj ET"),
+            5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        }
+    )
+
+
+def flate_bomb(megabytes: int = 600) -> bytes:
+    """A page whose content is very much larger than the file."""
+    packer = zlib.compressobj(9)
+    block = b" " * 2**20
+    packed = b"".join([*(packer.compress(block) for _ in range(megabytes)), packer.flush()])
+    return raw_pdf(
+        {
+            1: b"<< /Type /Catalog /Pages 2 0 R >>",
+            2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            3: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 4 0 R >>",
+            4: stream(packed, b"/Filter /FlateDecode "),
+        }
+    )
+
+
+def image_only() -> bytes:
+    """A page that is a picture, as scanners make them."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.rect(100, 100, 300, 500, fill=1)
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def partly_scanned() -> bytes:
+    """Text on the first and last page, a picture between them."""
+    writer = PdfWriter()
+    for part in (leave_policy(), image_only(), pdf_of([["Sick leave", "Call your manager before nine."]])):
+        writer.append(io.BytesIO(part))
+    return _written(writer)
+
+
+def blank_pages(count: int) -> bytes:
+    """Blank pages without end, in a small file."""
+    writer = PdfWriter()
+    for _ in range(count):
+        writer.add_blank_page(200, 200)
+    return _written(writer)
+
+
+def labelled_pages() -> bytes:
+    """Pages that print i, ii, 1, 2 as their numbers."""
+    writer = PdfWriter(
+        clone_from=PdfReader(io.BytesIO(pdf_of([[f"Part {n}", f"Text of part {n}."] for n in range(4)])))
+    )
+    writer.root_object[NameObject("/PageLabels")] = DictionaryObject(
+        {
+            NameObject("/Nums"): ArrayObject(
+                [
+                    NumberObject(0),
+                    DictionaryObject({NameObject("/S"): NameObject("/r")}),
+                    NumberObject(2),
+                    DictionaryObject({NameObject("/S"): NameObject("/D")}),
+                ]
+            )
+        }
+    )
+    return _written(writer)
+
+
+def running_heads(pages: int = 8) -> bytes:
+    """The same head and foot on each page, and one fact."""
+    return pdf_of(
+        [
+            ["Staff manual - confidential", f"Office {n}: the allowance is {100 + n} EUR.", f"Page {n} of {pages}"]
+            for n in range(1, pages + 1)
+        ],
+        headings=False,
+    )
+
+
+def mojibake() -> bytes:
+    """Text in an encoding that the font does not name: Chinese in GB 2312, shown as Latin letters."""
+    text = "关于红军作战的原则和对国防问题的意见".encode("gb2312")
+    return raw_pdf(
+        {
+            1: b"<< /Type /Catalog /Pages 2 0 R >>",
+            2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            3: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 4 0 R "
+            b"/Resources << /Font << /F1 5 0 R >> >> >>",
+            4: stream(b"BT /F1 12 Tf 20 100 Td <" + text.hex().encode() + b"> Tj ET"),
+            5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        }
+    )
+
+
+def stream(content: bytes, entries: bytes = b"") -> bytes:
+    return b"<< %s/Length %d >>\nstream\n%s\nendstream" % (entries, len(content), content)
+
+
+def raw_pdf(objects: dict[int, bytes]) -> bytes:
+    """A PDF of objects written by hand, with a right cross-reference table."""
+    out = io.BytesIO()
+    out.write(b"%PDF-1.7\n")
+    offsets = {}
+    for number, body in objects.items():
+        offsets[number] = out.tell()
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    start = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    for number in sorted(objects):
+        out.write(b"%010d 00000 n \n" % offsets[number])
+    out.write(b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start))
+    return out.getvalue()
+
+
+def _written(writer: PdfWriter) -> bytes:
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+import hostile
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rag.api.documents import content_disposition, routes
+from rag.errors import RagError
+from rag.ingestion.library import DocumentLibrary
+from rag.types import Collection, Document, Identity
+
+Work = Callable[[str, UUID], None]
+
+
+class SignedIn:
+    """Stands where the guard stands."""
+
+    def __init__(self, app: ASGIApp, identity: Identity | None) -> None:
+        self.app = app
+        self.identity = identity
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.identity is not None:
+            scope["identity"] = self.identity
+        await self.app(scope, receive, send)
+
+
+def client(library: DocumentLibrary, identity: Identity | None) -> TestClient:
+    def answer(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RagError)
+        return JSONResponse({"error": error.message}, status_code=error.status)
+
+    app = Starlette(routes=routes(lambda: library), exception_handlers={RagError: answer})
+    return TestClient(SignedIn(app, identity))
+
+
+@pytest.fixture
+def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: Work) -> Document:
+    added = library.upload(admin, collection, "휴가 <b>.pdf", hostile.leave_policy())
+    work("demo", added.id)
+    library.confirm(admin, added.id)
+    work("demo", added.id)
+    return library.get("demo", added.id)
+
+
+def test_the_file_is_shown_inline_under_its_name(
+    library: DocumentLibrary, employee: Identity, document: Document
+) -> None:
+    answer = client(library, employee).get(f"/api/documents/{document.id}/file")
+    assert answer.content == hostile.leave_policy()
+    assert answer.headers["content-type"] == "application/pdf"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-disposition"].startswith("inline; filename=\"__ _b_.pdf\"; filename*=UTF-8''%ED")
+
+
+def test_an_unchanged_file_is_not_sent_again_but_a_deleted_one_is_gone(
+    library: DocumentLibrary, admin: Identity, document: Document
+) -> None:
+    browser = client(library, admin)
+    path = f"/api/documents/{document.id}/file"
+    headers = {"if-none-match": browser.get(path).headers["etag"]}
+    assert browser.get(path, headers=headers).status_code == 304
+    library.delete(admin, document.id)
+    assert browser.get(path, headers=headers).status_code == 404
+
+
+def test_a_page_is_drawn_with_the_passage_of_a_chunk(
+    library: DocumentLibrary, employee: Identity, document: Document
+) -> None:
+    browser = client(library, employee)
+    chunk = library.chunks("demo", document.id)[0]
+    plain = browser.get(f"/api/documents/{document.id}/pages/1.png")
+    marked = browser.get(f"/api/documents/{document.id}/pages/1.png?highlight={chunk.id}")
+    assert plain.headers["content-type"] == "image/png"
+    assert plain.content != marked.content
+    assert plain.headers["etag"] != marked.headers["etag"]
+    assert browser.get(f"/api/documents/{document.id}/pages/9.png").status_code == 404
+
+
+def test_nobody_without_a_session_and_no_other_tenant_gets_anything(
+    library: DocumentLibrary, stranger: Identity, document: Document
+) -> None:
+    for path in (f"/api/documents/{document.id}/file", f"/api/documents/{document.id}/pages/1.png"):
+        assert client(library, None).get(path).status_code == 403
+        assert client(library, stranger).get(path).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["nothing", "..%2f..%2fetc", str(uuid4())])
+def test_an_id_that_is_none_is_not_found(library: DocumentLibrary, employee: Identity, name: str) -> None:
+    assert client(library, employee).get(f"/api/documents/{name}/file").status_code == 404
+
+
+def test_a_name_cannot_break_out_of_its_header() -> None:
+    header = content_disposition('a"\r\nSet-Cookie: x=1.pdf')
+    assert "\r" not in header
+    assert header.count('"') == 2

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import hostile
+import psycopg
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.files import FileStore
+from rag.ingestion.jobs import Queue
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor
+from rag.ingestion.sandbox import Sandbox
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import Collection, DocumentStatus, Identity
+
+MODEL = "openai/text-embedding-3-small@1536"
+
+
+def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.03)
+
+
+@pytest.fixture
+def paid_queue(
+    database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> Queue:
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
+    processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return Queue(database, processor, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
+
+
+def test_a_worker_takes_a_document_all_the_way_and_stops(
+    library: DocumentLibrary, queue: Queue, admin: Identity, collection: Collection
+) -> None:
+    queue.start_worker()
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+    library.confirm(admin, document.id)
+    until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
+    assert queue.wait_until_idle(5)
+    started = time.monotonic()
+    queue.stop_worker()
+    assert time.monotonic() - started < 2.5
+    assert not queue.is_running
+
+
+def test_a_document_waits_once_however_often_it_is_enqueued(
+    library: DocumentLibrary, queue: Queue, admin: Identity, collection: Collection, database: Database
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    for _ in range(3):
+        queue.enqueue("demo", document.id)
+    assert database.fetch_value(None, "waiting_jobs") == 1
+
+
+def test_what_a_dead_process_left_is_taken_up(
+    library: DocumentLibrary,
+    queue: Queue,
+    admin: Identity,
+    collection: Collection,
+    superuser_conninfo: str,
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    with psycopg.connect(superuser_conninfo) as connection:
+        # As a killed worker leaves it: begun, and nobody holds the document.
+        connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+        connection.execute("UPDATE procrastinate_events SET at = at - interval '1 minute'")
+    queue.start_worker()
+    until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+
+
+def test_a_document_without_a_job_is_enqueued_again(
+    library: DocumentLibrary,
+    queue: Queue,
+    admin: Identity,
+    collection: Collection,
+    superuser_conninfo: str,
+    database: Database,
+) -> None:
+    library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    with psycopg.connect(superuser_conninfo) as connection:
+        connection.execute("DELETE FROM procrastinate_jobs")
+        connection.execute("UPDATE documents SET updated_at = now() - interval '1 hour'")
+    queue.take_up_abandoned()
+    assert database.fetch_value(None, "waiting_jobs") == 1
+
+
+def test_stopping_in_the_middle_of_reading_is_quick_and_the_next_start_goes_on(
+    library: DocumentLibrary, queue: Queue, admin: Identity, collection: Collection
+) -> None:
+    queue.start_worker()
+    document = library.upload(admin, collection, "long.pdf", hostile.long_document(120))
+    until(lambda: library.get("demo", document.id).steps_done > 0)
+    started = time.monotonic()
+    queue.stop_worker()
+    assert time.monotonic() - started < 2.5
+    assert library.get("demo", document.id).status == DocumentStatus.READING
+    queue.start_worker()
+    until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+
+
+def test_a_provider_that_comes_back_ends_in_a_finished_document(
+    library: DocumentLibrary, paid_queue: Queue, admin: Identity, provider_standin: ProviderStandin
+) -> None:
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    provider_standin.fail_next(503, times=2, endpoint="embeddings")
+    paid_queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
+        assert library.get("demo", document.id).message == ""
+    finally:
+        paid_queue.stop_worker()
+
+
+def test_a_provider_that_stays_away_fails_the_document_with_a_sentence(
+    library: DocumentLibrary, paid_queue: Queue, admin: Identity, provider_standin: ProviderStandin
+) -> None:
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    provider_standin.fail_next(503, times=1000, endpoint="embeddings")
+    paid_queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.FAILED, seconds=40)
+        assert library.get("demo", document.id).message
+    finally:
+        paid_queue.stop_worker()

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import hostile
+import pytest
+
+from rag.errors import (
+    DocumentError,
+    FileEmpty,
+    FileTooLarge,
+    NotAPdf,
+    PasswordNeeded,
+    PasswordWrong,
+    PdfDamaged,
+    PdfHasNoPages,
+    TooManyPages,
+)
+from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.loaders.pdf import check_pdf, extract_pages
+
+LIMITS = ExtractionLimits()
+
+
+def read(content: bytes, password: str | None = None) -> ExtractedPdf:
+    return extract_pages(content, password=password, limits=LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", FileEmpty),
+        (hostile.html_named_pdf(), NotAPdf),
+        (b"%PDF", NotAPdf),
+        (hostile.truncated(), PdfDamaged),
+        (hostile.without_pages(), PdfHasNoPages),
+        (hostile.encrypted(), PasswordNeeded),
+        (b"%PDF-1.7\n" + b"\x00\xff" * 500, PdfDamaged),
+    ],
+    ids=["empty", "html", "four-bytes", "truncated", "no-pages", "encrypted", "noise"],
+)
+def test_a_file_that_cannot_be_read_says_why(content: bytes, error: type[DocumentError]) -> None:
+    with pytest.raises(error):
+        check_pdf(content, password=None, limits=LIMITS)
+
+
+def test_a_wrong_password_is_told_from_a_missing_one() -> None:
+    with pytest.raises(PasswordWrong):
+        check_pdf(hostile.encrypted("right"), password="wrong", limits=LIMITS)
+
+
+def test_the_right_password_gives_an_open_copy() -> None:
+    checked = check_pdf(hostile.encrypted("right"), password="right", limits=LIMITS)
+    assert checked.decrypted is not None
+    assert "25 days" in read(checked.decrypted).pages[0].text
+    assert check_pdf(checked.decrypted, password=None, limits=LIMITS).decrypted is None
+
+
+def test_a_pdf_protected_against_changes_only_is_read_without_a_password() -> None:
+    assert "25 days" in read(hostile.protected_against_changes()).pages[0].text
+
+
+def test_size_and_pages_have_limits() -> None:
+    with pytest.raises(FileTooLarge):
+        check_pdf(hostile.leave_policy(), password=None, limits=ExtractionLimits(maximum_bytes=500))
+    with pytest.raises(TooManyPages, match="12 pages"):
+        check_pdf(hostile.blank_pages(12), password=None, limits=ExtractionLimits(maximum_pages=10))
+
+
+def test_a_page_tree_that_holds_itself_is_read() -> None:
+    assert [page.text for page in read(hostile.cyclic_page_tree()).pages][0] == "Potato salad"
+
+
+def test_three_thousand_blank_pages_have_no_text() -> None:
+    extracted = read(hostile.blank_pages(3000))
+    assert len(extracted.pages) == 3000
+    assert {page.method for page in extracted.pages} == {"none"}
+
+
+def test_a_picture_between_text_is_the_only_page_without() -> None:
+    assert [page.method for page in read(hostile.partly_scanned()).pages] == ["text", "none", "text"]
+
+
+def test_text_in_a_wrong_encoding_is_flagged_and_left_out() -> None:
+    page = read(hostile.mojibake()).pages[0]
+    assert page.text == ""
+    assert "cannot be used" in page.warnings[0]
+
+
+def test_a_file_without_its_end_mark_is_read_with_a_warning() -> None:
+    page = read(hostile.without_end_mark()).pages[0]
+    assert "25 days" in page.text
+    assert "end mark" in page.warnings[0]
+
+
+def test_running_heads_are_left_out_and_facts_kept() -> None:
+    pages = read(hostile.running_heads()).pages
+    assert pages[6].text == "Office 7: the allowance is 107 EUR."
+
+
+def test_printed_page_numbers_are_kept_where_they_differ() -> None:
+    assert [page.label for page in read(hostile.labelled_pages()).pages] == ["i", "ii", "1", "2"]
+
+
+def test_the_outline_gives_the_sections_with_their_place() -> None:
+    content = hostile.pdf_of([["Leave", "25 days."], ["Pay", "On the 25th."]], title="Rules of work", outline=True)
+    extracted = read(content)
+    text = "\n".join(page.text for page in extracted.pages)
+    assert [(section.title, section.page) for section in extracted.sections] == [("Leave", 1), ("Pay", 2)]
+    assert [text[section.start :][: len(section.title)] for section in extracted.sections] == ["Leave", "Pay"]
+    assert extracted.title == "Rules of work"
+
+
+def test_without_an_outline_lines_set_larger_are_the_sections() -> None:
+    extracted = read(hostile.long_document(3))
+    assert [section.title for section in extracted.sections] == ["Chapter 1", "Chapter 2", "Chapter 3"]
+
+
+def test_korean_text_is_read_with_articles_as_sections() -> None:
+    content = hostile.pdf_of(
+        [["제3조(육아휴직)", "직원은 자녀 한 명당 1년까지 쉴 수 있다."]], font="HYSMyeongJo-Medium"
+    )
+    extracted = read(content)
+    assert "육아휴직" in extracted.pages[0].text
+    assert [section.title for section in extracted.sections] == ["제3조(육아휴직)"]

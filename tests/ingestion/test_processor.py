@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import hostile
+import psycopg
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.errors import NoTextInPdf, ProviderUnavailable
+from rag.files import FileStore
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted, page_list, reading_message
+from rag.ingestion.sandbox import Sandbox
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import Collection, DocumentStatus, Identity, Page
+
+TAGS = {"summary": "What offices do.", "topics": ["offices"], "questions": ["When do offices close?", "b?", "c?"]}
+MODEL = "openai/text-embedding-3-small@1536"
+
+
+@pytest.fixture
+def paid(
+    database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> Processor:
+    """A processor on the stand-in of OpenAI."""
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    provider_standin.reply(json.dumps(TAGS))
+    return Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+
+
+@pytest.fixture
+def paid_collection(library: DocumentLibrary) -> Collection:
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    return replace(collection, overrides={})
+
+
+def small_batches(database: Database, collection: Collection) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE collections SET overrides = '{\"embedding_batch_size\": 4}' WHERE id = %s", (collection.id,)
+        )
+
+
+def billed(database: Database, operation: str) -> tuple[int, int]:
+    """Rows and input tokens of the ledger."""
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "SELECT count(*), coalesce(sum(input_tokens), 0)::int FROM cost_ledger WHERE operation = %s", (operation,)
+        ).fetchone()
+        assert row is not None
+        return row[0], row[1]
+
+
+def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
+    paid: Processor,
+    paid_collection: Collection,
+    provider_standin: ProviderStandin,
+    database: Database,
+    library: DocumentLibrary,
+) -> None:
+    small_batches(database, paid_collection)
+    result = paid.process_document(
+        file=hostile.long_document(6), file_name="rules.pdf", tenant_id="demo", collection=paid_collection
+    )
+    rows, tokens = billed(database, "embedding")
+    assert rows == provider_standin.calls["embeddings"] == -(-result.chunk_count // 4)
+    assert tokens == provider_standin.tokens["embeddings"]
+    assert billed(database, "tagging")[0] == provider_standin.calls["chat"] == 1
+    document = library.get("demo", result.document_id)
+    assert result.costs.embedding
+    assert result.costs.metadata
+    assert Decimal(document.costs["total"]) == result.costs.total == result.costs.embedding + result.costs.metadata
+    assert document.estimate is not None
+    assert document.metadata["summary"] == TAGS["summary"]
+    assert library.suggested_questions("demo", paid_collection.id)[0] == "When do offices close?"
+
+
+def test_work_that_broke_off_goes_on_without_paying_again(
+    paid: Processor,
+    paid_collection: Collection,
+    provider_standin: ProviderStandin,
+    database: Database,
+    library: DocumentLibrary,
+    admin: Identity,
+) -> None:
+    small_batches(database, paid_collection)
+    document = library.upload(admin, paid_collection, "rules.pdf", hostile.long_document(6))
+    paid.run("demo", document.id)
+    library.confirm(admin, document.id)
+    provider_standin.reset()
+    provider_standin.reply(json.dumps(TAGS))
+    provider_standin.fail_next(400, times=1, endpoint="embeddings")
+    paid.run("demo", document.id)
+    failed = library.get("demo", document.id)
+    assert failed.status is DocumentStatus.FAILED
+    assert failed.message
+    library.retry(admin, document.id)
+    provider_standin.fail_next(503, times=50, endpoint="embeddings")
+    with pytest.raises(ProviderUnavailable):
+        paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.PROCESSING
+    provider_standin.reset()
+    provider_standin.reply(json.dumps(TAGS))
+    paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
+    chunks = library.chunks("demo", document.id)
+    assert [chunk.chunk_index for chunk in chunks] == list(range(len(chunks)))
+    assert billed(database, "embedding") == (-(-len(chunks) // 4), provider_standin.tokens["embeddings"])
+
+
+def test_a_killed_process_leaves_whole_batches_only(
+    paid: Processor,
+    paid_collection: Collection,
+    provider_standin: ProviderStandin,
+    database: Database,
+    library: DocumentLibrary,
+    admin: Identity,
+    superuser_conninfo: str,
+) -> None:
+    small_batches(database, paid_collection)
+    document = library.upload(admin, paid_collection, "rules.pdf", hostile.long_document(6))
+    paid.run("demo", document.id)
+    library.confirm(admin, document.id)
+    # As if the process had died after two batches: only their rows are there.
+    paid.run("demo", document.id)
+    whole = library.chunks("demo", document.id)
+    with psycopg.connect(superuser_conninfo) as connection:
+        connection.execute("DELETE FROM document_chunks WHERE chunk_index >= 8")
+        connection.execute(
+            "UPDATE documents SET status = 'processing', step = 'embed', metadata = metadata - 'questions'"
+        )
+    before = provider_standin.calls["embeddings"]
+    paid.run("demo", document.id)
+    again = library.chunks("demo", document.id)
+    assert [(c.content, c.section) for c in again] == [(c.content, c.section) for c in whole]
+    assert {c.id for c in whole[:8]} == {c.id for c in again[:8]}
+    assert provider_standin.calls["embeddings"] - before == -(-(len(whole) - 8) // 4)
+
+
+def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
+    paid: Processor, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
+) -> None:
+    provider_standin.fail_next(400, times=1, endpoint="chat")
+    result = paid.process_document(
+        file=hostile.leave_policy(), file_name="leave.pdf", tenant_id="demo", collection=paid_collection
+    )
+    document = library.get("demo", result.document_id)
+    assert document.status is DocumentStatus.COMPLETED
+    assert "could not be tagged" in document.message
+    assert document.metadata["suggested_questions"] == []
+    assert result.costs.metadata == 0
+
+
+def test_cutting_by_topic_is_paid_and_cut_once(
+    paid: Processor,
+    paid_collection: Collection,
+    provider_standin: ProviderStandin,
+    database: Database,
+    library: DocumentLibrary,
+    admin: Identity,
+) -> None:
+    document = library.upload(admin, paid_collection, "rules.pdf", hostile.long_document(3), chunking_method="semantic")
+    paid.run("demo", document.id)
+    library.confirm(admin, document.id)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET step = 'chunk'")
+    paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
+    assert billed(database, "embedding")[1] == provider_standin.tokens["embeddings"]
+
+
+def test_a_scan_given_to_process_document_is_refused(processor: Processor, collection: Collection) -> None:
+    with pytest.raises(NoTextInPdf):
+        processor.process_document(
+            file=hostile.image_only(), file_name="scan.pdf", tenant_id="demo", collection=collection
+        )
+
+
+def test_a_document_another_worker_has_is_left_alone(
+    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    with processor._claimed("demo", document.id), pytest.raises(WorkedOnElsewhere):
+        processor.run("demo", document.id)
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
+
+
+def test_a_document_deleted_in_the_meantime_ends_the_work_quietly(
+    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    library.delete(admin, document.id)
+    processor.run("demo", document.id)
+    assert library.list("demo") == []
+
+
+def test_a_lost_original_fails_with_a_sentence(
+    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    files.delete("demo", document.file_path)
+    processor.run("demo", document.id)
+    failed = library.get("demo", document.id)
+    assert (failed.status, failed.message) == (
+        DocumentStatus.FAILED,
+        "The original of this document is no longer stored.",
+    )
+    files.put("demo", hostile.leave_policy())
+    library.retry(admin, document.id)
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
+
+
+def test_a_missing_key_is_said_before_anything_is_spent(
+    processor: Processor, library: DocumentLibrary, admin: Identity, paid_collection: Collection
+) -> None:
+    document = library.upload(admin, paid_collection, "a.pdf", hostile.leave_policy())
+    processor.run("demo", document.id)
+    failed = library.get("demo", document.id)
+    assert failed.status is DocumentStatus.FAILED
+    assert "OPENAI_API_KEY" in failed.message
+
+
+def test_interrupted_work_keeps_its_state(
+    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    processor.interrupt()
+    with pytest.raises(WorkInterrupted):
+        processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.READING
+    processor.resume()
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
+
+
+def test_pages_are_listed_in_words() -> None:
+    assert page_list([4]) == "Page 4"
+    assert page_list([1, 2, 3, 7]) == "Pages 1–3, 7"
+    assert page_list(list(range(1, 100, 2))).endswith("and more")
+
+
+def test_what_a_page_warns_of_is_said_with_its_number() -> None:
+    pages = [Page(number=1, text="a"), Page(number=2, text="", method="none", warnings=("It is unreadable.",))]
+    assert reading_message(pages) == "Page 2: It is unreadable."
+    assert reading_message(pages[:1]) == ""

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from question_month import write_month
+from streamlit.testing.v1 import AppTest
+
+from rag.access.sessions import token_hash
+from rag.database import Database
+from rag.services import Services
+from rag.types import Account, Collection, Role
+
+PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "analytics.py")
+EMAIL = "asker@example.com"
+
+Open = Callable[..., AppTest]
+
+
+@pytest.fixture
+def open_page(app_services: Services, database: Database) -> Open:
+    """Opens the page for someone of a role, with what stands in the address."""
+
+    def opened(role: Role = Role.MANAGER, **address: Any) -> AppTest:
+        with database.transaction("demo") as connection:
+            row = connection.execute(
+                "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+                "VALUES ('demo', %s, 'Asker', %s, '') "
+                "ON CONFLICT (email) DO UPDATE SET role = excluded.role RETURNING id, created_at",
+                (EMAIL, role),
+            ).fetchone()
+        assert row is not None
+        account = Account(
+            id=row[0],
+            tenant_id="demo",
+            email=EMAIL,
+            name="Asker",
+            role=role,
+            user_group="",
+            is_active=True,
+            created_at=row[1],
+            last_signed_in_at=None,
+        )
+        page = AppTest.from_file(PAGE, default_timeout=30)
+        page.user = {"sid": token_hash(app_services.sessions.start(account))}
+        for name, value in address.items():
+            page.query_params[name] = value
+        return page.run()
+
+    return opened
+
+
+@pytest.fixture
+def month(database: Database, collection: Collection) -> list[UUID]:
+    """Questions of the last ten days."""
+    return write_month(database, "demo", collection.id, until=today(), days=10, questions_per_day=6)
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
+
+
+def words(page: AppTest) -> str:
+    return "\n".join(str(e.value) for kind in ("markdown", "caption", "subheader", "error") for e in page.get(kind))
+
+
+def metrics(page: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def select_row(page: AppTest, prefix: str, row: int) -> AppTest:
+    key = next(k for k in page.session_state if str(k).startswith(prefix))
+    page.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
+    return page.run()
+
+
+def test_an_employee_sees_no_figure(open_page: Open, month: list[UUID]) -> None:
+    page = open_page(Role.EMPLOYEE)
+
+    assert page.exception
+    assert not page.metric
+    assert not page.dataframe
+
+
+def test_an_empty_log_explains_itself(open_page: Open) -> None:
+    page = open_page()
+
+    assert not page.exception
+    assert "Nothing was asked in this period" in words(page)
+    assert "first question in the chat" in words(page)
+    assert not page.metric
+
+
+def test_a_manager_sees_six_figures_and_both_charts(open_page: Open, month: list[UUID], app_services: Services) -> None:
+    page = open_page()
+
+    assert not page.exception
+    assert list(metrics(page)) == ["Questions", "Cost", "Median time", "p95 time", "Answered", "Helpful"]
+    assert metrics(page)["Questions"] == str(len(month))
+    assert len(page.get("plotly_chart")) == 2
+    assert "never names or addresses" in words(page)
+    assert "unpriced call" in words(page)
+    assert list(page.dataframe[0].value.columns) == ["Document", "Questions", "Helpful"]
+    models = page.dataframe[1].value
+    (unpriced,) = models[models["Model"] == "house-model-1"]["Cost"]
+    assert unpriced.endswith(" unpriced")
+
+
+def test_costs_are_drawn_by_model_too(open_page: Open, month: list[UUID]) -> None:
+    page = open_page()
+    page.segmented_control("analytics_cost_by").set_value("Model").run()
+    page.segmented_control("analytics_percentile").set_value("p95").run()
+
+    assert not page.exception
+    assert "house\\-model\\-1" in words(page)
+
+
+def test_period_and_group_are_read_from_the_address(open_page: Open, month: list[UUID], database: Database) -> None:
+    week_ago = today() - timedelta(days=6)
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM chat_logs WHERE user_group = 'Sales' AND created_at >= %s", (week_ago,)
+        ).fetchone()
+    assert row is not None
+
+    page = open_page(analytics_period="7 days", analytics_group="Sales")
+
+    assert not page.exception
+    assert metrics(page)["Questions"] == str(row[0])
+    assert page.query_params["analytics_group"] == "Sales"
+
+
+def test_own_dates_are_read_from_the_address(open_page: Open, month: list[UUID]) -> None:
+    before = (today() - timedelta(days=30)).isoformat()
+    page = open_page(analytics_period="Custom", analytics_days=[before, before])
+
+    assert not page.exception
+    assert "Nothing was asked in this period" in words(page)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        {"analytics_document": "nonsense"},
+        {"analytics_group": "' OR 1=1"},
+        {"analytics_period": "9999 days"},
+        {"analytics_period": "Custom", "analytics_days": ["2026-13-45", "x"]},
+        {"analytics_view": "nothing"},
+    ],
+    ids=lambda a: "-".join(a),
+)
+def test_nonsense_in_the_address_is_ignored(open_page: Open, month: list[UUID], address: dict[str, Any]) -> None:
+    page = open_page(**address)
+
+    assert not page.exception
+    assert metrics(page)["Questions"] == str(len(month))
+
+
+def test_a_selected_question_opens_everything_logged_of_it_and_no_address(open_page: Open, month: list[UUID]) -> None:
+    page = open_page(analytics_view="Questions")
+    assert f"{len(month)} questions" in words(page)
+    assert {"Asked", "Question", "Outcome", "Group", "Time (s)", "Cost"} <= set(page.dataframe[0].value.columns)
+    page.selectbox("analytics_outcome").set_value("answered").run()
+
+    select_row(page, "analytics_questions_", 0)
+
+    assert not page.exception
+    said = words(page)
+    assert "Where the time went" in said
+    assert "reranked by rerank\\-multilingual\\-v3\\.0 from 8 to 5" in said
+    assert "412 of them instructions" in said
+    assert "**25 days**" in said
+    found = page.dataframe[1].value
+    assert list(found["Before"]) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert sorted(found["After"].dropna()) == [1, 2, 3, 4, 5]
+    assert found["Similarity"].is_monotonic_decreasing
+    assert page.get("plotly_chart")
+    everything = said + "".join(frame.value.to_csv() for frame in page.dataframe)
+    assert EMAIL not in everything
+
+
+def test_questions_are_searched_and_nothing_found_is_said(open_page: Open, month: list[UUID]) -> None:
+    page = open_page(analytics_view="Questions")
+    page.text_input("analytics_text").set_value("no such words anywhere").run()
+
+    assert not page.exception
+    assert "No question matches" in words(page)
+
+
+def test_what_the_documents_could_not_answer_has_its_own_list(open_page: Open, month: list[UUID]) -> None:
+    page = open_page(analytics_view="Not in the documents")
+
+    assert not page.exception
+    table = page.dataframe[0].value
+    assert list(table.columns) == ["Times", "Question", "Groups", "Last asked"]
+    assert table["Times"].is_monotonic_decreasing
+    select_row(page, "analytics_unanswered_", 0)
+    assert not page.exception
+    assert ":orange-badge[Not in the documents]" in words(page)
+
+
+def test_a_hostile_question_is_shown_as_text(open_page: Open, database: Database) -> None:
+    hostile = "<script>alert(1)</script> ![x](http://elsewhere/x) $x$ :red[red]"
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, question, answer, outcome, total_ms, user_group) "
+            "VALUES ('demo', %s, %s, 'answered', 10, %s)",
+            (hostile, hostile, hostile),
+        )
+    page = open_page(analytics_view="Questions")
+    select_row(page, "analytics_questions_", 0)
+
+    assert not page.exception
+    said = words(page)
+    assert r"\<script\>alert\(1\)" in said
+    assert "](http" not in said.replace(r"\]", "")
+    assert not [m for m in page.markdown if m.allow_html]
+
+
+def test_another_tenants_questions_do_not_count(open_page: Open, database: Database) -> None:
+    with database.transaction("other") as connection:
+        connection.execute(
+            "INSERT INTO chat_logs (tenant_id, question, outcome, total_ms) VALUES ('other', 'Canary', 'answered', 1)"
+        )
+    page = open_page(Role.ADMIN, analytics_view="Questions")
+
+    assert not page.exception
+    assert "Nothing was asked" in words(page)
+    assert "Canary" not in words(page)

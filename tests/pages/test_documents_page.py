@@ -1,0 +1,446 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg.types.json import Jsonb
+from pypdf import PdfWriter
+from streamlit.testing.v1 import AppTest
+
+from rag.access.sessions import token_hash
+from rag.database import Database
+from rag.services import Services
+from rag.types import Account, Collection, DocumentStatus, Role
+
+PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "documents.py")
+ESTIMATE = {
+    "pages": 12,
+    "characters": 24_000,
+    "tokens": 6_000,
+    "chunks": 30,
+    "parsing": "0",
+    "chunking": "0",
+    "embedding": "0.00012",
+    "metadata": "0.0018",
+    "total": "0.00192",
+}
+HOSTILE = "<img src=x onerror=alert(1)> $x^2$ :red[red] **bold** ![x](http://elsewhere/x)"
+
+Add = Callable[..., UUID]
+
+
+@pytest.fixture
+def account(database: Database) -> Account:
+    return add_account(database, Role.ADMIN)
+
+
+def add_account(database: Database, role: Role) -> Account:
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+            "VALUES ('demo', %s, 'Admin', %s, '') RETURNING id, created_at",
+            (f"{role}@example.com", role),
+        ).fetchone()
+    assert row is not None
+    return Account(
+        id=row[0],
+        tenant_id="demo",
+        email=f"{role}@example.com",
+        name="Admin",
+        role=role,
+        user_group="",
+        is_active=True,
+        created_at=row[1],
+        last_signed_in_at=None,
+    )
+
+
+def page_of(services: Services, account: Account) -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=30)
+    page.user = {"sid": token_hash(services.sessions.start(account))}
+    return page
+
+
+@pytest.fixture
+def page(app_services: Services, account: Account) -> AppTest:
+    """The page as an administrator sees it, before its first run."""
+    return page_of(app_services, account)
+
+
+@pytest.fixture
+def add(database: Database, collection: Collection, account: Account) -> Add:
+    """Adds a document in any state."""
+
+    def added(title: str, status: str, **values: Any) -> UUID:
+        row = {
+            "step": "extract",
+            "steps_done": 0,
+            "steps_total": 0,
+            "message": "",
+            "page_count": 12,
+            "empty_pages": [],
+            "chunk_count": 0,
+            "estimate": None,
+            "costs": {},
+            "processing_ms": 0,
+            "generate_metadata": True,
+        } | values
+        with database.transaction("demo") as connection:
+            found = connection.execute(
+                "INSERT INTO documents (tenant_id, collection_id, title, file_name, file_size, sha256, status, step, "
+                "steps_done, steps_total, message, page_count, empty_pages, chunk_count, estimate, costs, "
+                "processing_ms, generate_metadata, added_by) VALUES ('demo', %(collection_id)s, %(title)s, "
+                "%(file_name)s, 1048576, %(title)s, %(status)s, %(step)s, %(steps_done)s, %(steps_total)s, "
+                "%(message)s, %(page_count)s, %(empty_pages)s::integer[], %(chunk_count)s, %(estimate)s, %(costs)s, "
+                "%(processing_ms)s, %(generate_metadata)s, %(added_by)s) RETURNING id",
+                {
+                    **row,
+                    "collection_id": collection.id,
+                    "title": title,
+                    "file_name": f"{title}.pdf",
+                    "status": status,
+                    "estimate": Jsonb(row["estimate"]) if row["estimate"] else None,
+                    "costs": Jsonb(row["costs"]),
+                    "added_by": account.id,
+                },
+            ).fetchone()
+        assert found is not None
+        document_id: UUID = found[0]
+        return document_id
+
+    return added
+
+
+def pdf(tmp_path: Path, *, password: str = "") -> bytes:
+    """A PDF of one empty page."""
+    writer = PdfWriter()
+    writer.add_blank_page(200, 200)
+    if password:
+        writer.encrypt(password, algorithm="AES-256")
+    path = tmp_path / "made.pdf"
+    writer.write(path)
+    return path.read_bytes()
+
+
+def words(page: AppTest) -> str:
+    """Everything the page says in Markdown, captions and alerts."""
+    return "\n".join(str(e.value) for kind in ("markdown", "caption", "error", "info") for e in page.get(kind))
+
+
+def metrics(page: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in page.metric}
+
+
+# Who
+
+
+@pytest.mark.parametrize("role", [Role.EMPLOYEE, Role.MANAGER])
+def test_who_is_no_administrator_sees_no_document(
+    app_services: Services, database: Database, add: Add, role: Role
+) -> None:
+    add("Salaries", "completed")
+
+    shown = page_of(app_services, add_account(database, role)).run()
+
+    assert shown.exception  # NotAllowed; its words are not shown to visitors
+    assert not shown.dataframe
+    assert not shown.file_uploader
+
+
+# Empty and wrong
+
+
+def test_an_empty_library_says_what_to_do(page: AppTest) -> None:
+    page.run()
+
+    assert not page.exception
+    assert "No documents yet" in words(page)
+    assert metrics(page) == {"Ready documents": "0", "Pages": "0", "Chunks": "0", "Processing cost": r"\$0\.00"}
+
+
+def test_a_file_that_is_no_pdf_is_refused_beside_its_name_while_the_other_goes_on(
+    page: AppTest, app_services: Services, tmp_path: Path
+) -> None:
+    page.run()
+    page.file_uploader[0].upload("letter.pdf", b"Dear all", "application/pdf")
+    page.file_uploader[0].upload("rules.pdf", pdf(tmp_path), "application/pdf").run()
+
+    assert not page.exception
+    assert r"letter\.pdf" in words(page)
+    assert "not a PDF, whatever its name says" in words(page)
+    assert [d.file_name for d in app_services.documents.list("demo")] == ["rules.pdf"]
+    # The uploader was given a new key: it holds nothing any more.
+    assert page.file_uploader[0].value == []
+
+
+def test_a_refused_file_can_be_dismissed(page: AppTest) -> None:
+    page.run()
+    page.file_uploader[0].upload("letter.pdf", b"Dear all", "application/pdf").run()
+    next(b for b in page.button if str(b.key).startswith("documents_dismiss_")).click().run()
+
+    assert not page.exception
+    assert r"letter\.pdf" not in words(page)
+
+
+def test_a_protected_pdf_asks_for_its_password_beside_it_until_it_is_right(
+    page: AppTest, app_services: Services, tmp_path: Path
+) -> None:
+    page.run()
+    page.file_uploader[0].upload("contract.pdf", pdf(tmp_path, password="open sesame"), "application/pdf").run()
+    assert "protected by a password" in words(page)
+
+    page.text_input[0].set_value("wrong")
+    page.form_submit_button[0].click().run()
+    assert "does not open the PDF" in words(page)
+    assert app_services.documents.list("demo") == []
+
+    page.text_input[0].set_value("open sesame")
+    page.form_submit_button[0].click().run()
+    assert not page.exception
+    assert [d.file_name for d in app_services.documents.list("demo")] == ["contract.pdf"]
+    assert "documents_refused" in page.session_state
+    assert page.session_state["documents_refused"] == []
+
+
+def test_the_same_content_is_refused_with_the_name_of_the_stored_document(page: AppTest, tmp_path: Path) -> None:
+    content = pdf(tmp_path)
+    page.run()
+    page.file_uploader[0].upload("rules.pdf", content, "application/pdf").run()
+    page.file_uploader[0].upload("copy.pdf", content, "application/pdf").run()
+
+    assert not page.exception
+    assert r"copy\.pdf" in words(page)
+    assert "already stored" in words(page)
+
+
+def test_names_are_shown_as_text_whatever_they_contain(page: AppTest, add: Add) -> None:
+    document_id = add(HOSTILE, "estimated", estimate=ESTIMATE)
+    add(HOSTILE + "2", "failed", message=HOSTILE)
+    add(HOSTILE + "3", "reading", steps_done=1, steps_total=3)
+    page.query_params["document"] = str(document_id)
+
+    page.run()
+
+    assert not page.exception
+    assert not [m for m in page.markdown if m.allow_html]
+    said = words(page) + "".join(bar.text for bar in page.progress) + "".join(s.value for s in page.subheader)
+    assert r"\<img src\=x" in said
+    unescaped = re.sub(r"\\.", "", said)
+    for harmful in ("<", "$", ":red[", "**bold", "!["):
+        assert harmful not in unescaped
+
+
+# From reading to ready
+
+
+def test_reading_shows_the_page_it_is_at(page: AppTest, add: Add) -> None:
+    add("Handbook", "reading", steps_done=11, steps_total=105)
+
+    page.run()
+
+    assert not page.exception
+    assert page.progress[0].text == "**Handbook** · Reading page 12 of 105"
+    assert page.progress[0].value == 10
+
+
+def test_the_estimate_is_confirmed_for_one_document(page: AppTest, app_services: Services, add: Add) -> None:
+    document_id = add("Handbook", "estimated", estimate=ESTIMATE)
+    page.run()
+    said = words(page)
+    assert "12 pages · 24,000 characters · about 6,000 tokens · about 30 chunks" in said
+    assert r"Embedding \$0\.0001 · Metadata \$0\.0018 · **Total \$0\.0019**" in said
+
+    page.button(f"documents_confirm_{document_id}").click().run()
+
+    assert not page.exception
+    assert app_services.documents.get("demo", document_id).status == "processing"
+    assert "Waiting for its turn" in page.progress[0].text
+
+
+def test_all_are_confirmed_at_once_for_their_total(page: AppTest, app_services: Services, add: Add) -> None:
+    unpriced = ESTIMATE | {"metadata": None, "total": None}
+    added = [add("A", "estimated", estimate=ESTIMATE), add("B", "estimated", estimate=unpriced)]
+    page.run()
+    button = page.button("documents_confirm_all")
+    assert button.label == r"Confirm all 2 (\$0\.0019 \+ unpriced)"
+    assert "Metadata unpriced · **Total unpriced**" in words(page)
+
+    button.click().run()
+
+    assert not page.exception
+    assert {app_services.documents.get("demo", i).status for i in added} == {"processing"}
+
+
+def test_a_discarded_estimate_removes_the_document(page: AppTest, app_services: Services, add: Add) -> None:
+    document_id = add("Handbook", "estimated", estimate=ESTIMATE)
+    page.run()
+    page.button(f"documents_discard_{document_id}").click().run()
+
+    assert not page.exception
+    assert app_services.documents.list("demo") == []
+
+
+def test_what_another_administrator_has_confirmed_is_not_discarded(
+    page: AppTest, app_services: Services, add: Add, database: Database
+) -> None:
+    document_id = add("Handbook", "estimated", estimate=ESTIMATE)
+    page.run()
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'processing', step = 'chunk'")
+    page.button(f"documents_discard_{document_id}").click().run()
+
+    assert not page.exception
+    assert [d.id for d in app_services.documents.list("demo")] == [document_id]
+
+
+def test_a_document_deleted_meanwhile_is_a_sentence_and_not_an_error(
+    page: AppTest, add: Add, database: Database
+) -> None:
+    document_id = add("Handbook", "estimated", estimate=ESTIMATE)
+    page.run()
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM documents")
+    page.button(f"documents_confirm_{document_id}").click().run()
+
+    assert not page.exception
+    assert "does not exist" in words(page)
+
+
+def test_progress_is_read_from_the_database_and_ends_with_the_costs(
+    page: AppTest, add: Add, database: Database
+) -> None:
+    add("Handbook", "processing", step="embed", steps_done=40, steps_total=266)
+    page.run()
+    assert "Embedding chunk 41 of 266" in page.progress[0].text
+    assert ":green-badge[Chunk] :blue-badge[Embed] :gray-badge[Metadata]" in words(page)
+
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET status = 'completed', chunk_count = 266, processing_ms = 12840, costs = %s",
+            (Jsonb({k: ESTIMATE[k] for k in ("parsing", "chunking", "embedding", "metadata", "total")}),),
+        )
+    page.run()
+
+    assert not page.exception
+    assert not page.progress
+    said = words(page)
+    assert "**Handbook** is ready" in said
+    assert r"12 pages · 266 chunks · processed in 12\.8 s" in said
+    assert r"**Total \$0\.0019**" in said
+    assert metrics(page)["Chunks"] == "266"
+
+
+def test_a_failed_document_says_why_and_is_tried_again(page: AppTest, app_services: Services, add: Add) -> None:
+    document_id = add("Handbook", "failed", step="embed", message="The provider's quota is used up.")
+    page.run()
+    assert "quota is used up" in words(page)
+
+    page.button(f"documents_retry_{document_id}").click().run()
+
+    assert not page.exception
+    assert app_services.documents.get("demo", document_id).status == "processing"
+
+
+# The library
+
+
+def test_the_table_shows_every_document_and_an_unknown_price_as_unpriced(page: AppTest, add: Add) -> None:
+    add("Handbook", "completed", chunk_count=30, costs={"total": "0.00192"})
+    add("Travel", "completed", chunk_count=10, costs={"total": None})
+    add("Old scan", "needs_ocr")
+
+    page.run()
+
+    table = page.dataframe[0].value
+    assert list(table["Title"]) == ["Old scan", "Travel", "Handbook"]
+    assert [status[0] for status in table["Status"]] == ["Needs OCR", "Ready", "Ready"]
+    assert list(table["Cost"]) == ["–", "unpriced", "$0.0019"]
+    assert list(table["Size"]) == ["1.0 MB"] * 3
+    assert list(table["Added by"]) == ["Admin"] * 3
+    assert metrics(page)["Processing cost"] == r"\$0\.0019 \+"
+
+
+def test_the_table_is_filtered_by_name_and_status(page: AppTest, add: Add) -> None:
+    add("Handbook", "completed")
+    add("Travel", "failed")
+    page.run()
+
+    page.text_input("documents_text").set_value("HAND").run()
+    assert list(page.dataframe[0].value["Title"]) == ["Handbook"]
+
+    page.text_input("documents_text").set_value("").run()
+    page.pills("documents_wanted").set_value([DocumentStatus.FAILED]).run()
+    assert list(page.dataframe[0].value["Title"]) == ["Travel"]
+
+    page.text_input("documents_text").set_value("nothing").run()
+    assert not page.dataframe
+    assert "No document matches" in words(page)
+    assert not page.exception
+
+
+def test_an_opened_document_shows_its_pages_and_survives_a_refresh(
+    page: AppTest, app_services: Services, account: Account, add: Add, database: Database
+) -> None:
+    document_id = add("Handbook", "completed", empty_pages=[2, 4, 5])
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, warnings) VALUES "
+            "(%(id)s, 1, 'demo', 'Annual leave is 25 days.', 24, 'text', '{\"Two columns\"}'), "
+            "(%(id)s, 2, 'demo', '', 0, 'none', '{}')",
+            {"id": document_id},
+        )
+    page.query_params["document"] = str(document_id)
+
+    page.run()
+
+    assert not page.exception
+    assert page.code[0].value == "Annual leave is 25 days."
+    assert "Two columns" in words(page)
+    assert r"No text on pages 2, 4–5" in words(page)
+    again = page_of(app_services, account)
+    again.query_params["document"] = str(document_id)
+    assert again.run().code[0].value == "Annual leave is 25 days."
+
+
+@pytest.mark.parametrize("given", ["nonsense", "00000000-0000-0000-0000-000000000000", "' OR 1=1"])
+def test_an_unknown_document_in_the_address_opens_nothing(page: AppTest, add: Add, given: str) -> None:
+    add("Handbook", "completed")
+    page.query_params["document"] = given
+    page.run()
+
+    assert not page.exception
+    assert "Select a row to open" in words(page)
+
+
+def test_deleting_asks_first_and_names_the_document(page: AppTest, app_services: Services, add: Add) -> None:
+    document_id = add("Handbook", "completed", chunk_count=30)
+    page.query_params["document"] = str(document_id)
+    page.run()
+
+    page.button("documents_delete").click().run()
+    assert "**Handbook**" in words(page)
+    assert "Its 12 pages and 30 chunks are removed at once" in words(page)
+    assert len(app_services.documents.list("demo")) == 1
+
+    page.button("documents_delete_confirmed").click().run()
+    assert not page.exception
+    assert app_services.documents.list("demo") == []
+    assert "No documents yet" in words(page)
+
+
+def test_another_tenants_documents_are_not_listed(page: AppTest, database: Database) -> None:
+    with database.transaction("other") as connection:
+        connection.execute(
+            "WITH c AS (INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('other', 'x', 'y') "
+            "RETURNING id) INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
+            "SELECT 'other', id, 'Canary', 'canary.pdf', 'x', 'completed' FROM c"
+        )
+    page.run()
+
+    assert not page.exception
+    assert "No documents yet" in words(page)
+    assert "Canary" not in words(page)

@@ -1,0 +1,67 @@
+"""Documents in the database the way ingestion leaves them, without ingestion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from pgvector import HalfVector
+from psycopg.types.json import Jsonb
+
+from rag.database import Database
+from rag.providers import Embedder
+from rag.retrieval.keywords import contextual_text, index_document
+from rag.types import Collection, Scope
+
+
+@dataclass
+class Shelf:
+    """Adds documents to a collection and takes them away."""
+
+    database: Database
+    collection: Collection
+    embedder: Embedder
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(tenant_id=self.collection.tenant_id, collection_ids=(self.collection.id,))
+
+    def add(
+        self,
+        title: str,
+        passages: Sequence[str],
+        *,
+        language: str = "en",
+        status: str = "completed",
+        section: str = "",
+        metadata: dict[str, Any] | None = None,
+    ) -> UUID:
+        """Store a document with one passage per page, embedded and indexed; its id."""
+        tenant, collection = self.collection.tenant_id, self.collection.id
+        vectors = self.embedder.embed(
+            [contextual_text(title, section, p) for p in passages], purpose="document"
+        ).vectors
+        with self.database.transaction(tenant) as connection:
+            row = connection.execute(
+                "INSERT INTO documents "
+                "(tenant_id, collection_id, title, file_name, sha256, status, language, metadata) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
+                (tenant, collection, title, f"{title}.pdf", str(uuid4()), status, language, Jsonb(metadata or {})),
+            ).fetchone()
+            assert row is not None
+            for index, (passage, vector) in enumerate(zip(passages, vectors, strict=True)):
+                connection.execute(
+                    "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, embedding, "
+                    "embedding_model, chunk_index, first_page, last_page, section) "
+                    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                    (tenant, collection, row[0], passage, HalfVector(vector), self.embedder.id, index, index + 1,
+                     index + 1, section),
+                )  # fmt: skip
+            index_document(connection, tenant_id=tenant, collection_id=collection, document_id=row[0])
+        return UUID(str(row[0]))
+
+    def remove(self, document_id: UUID) -> None:
+        with self.database.transaction(self.collection.tenant_id) as connection:
+            connection.execute("DELETE FROM documents WHERE id = %s", (document_id,))

@@ -1,0 +1,263 @@
+"""A question's whole way to its passages, with and without providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from shelf import Shelf
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.errors import DatabaseUnavailable, QuestionEmpty
+from rag.profiles import HR
+from rag.providers.registry import Providers
+from rag.retrieval.context import NO_EMBEDDING, NO_RERANKING, NO_TRANSLATION, Retriever
+from rag.settings import Settings
+from rag.types import Collection, Identity, Question
+
+HANDBOOK = [
+    "Vacation. Every employee has 25 days of vacation a year. Days not taken expire on 31 March.",
+    "Sickness. Call your manager before 9 a.m. A doctor's certificate is needed from the third day.",
+    "Parking. The company rents forty parking spaces. They are given out by seniority.",
+    "Working capital is reviewed every quarter. We do not sell personal data.",
+    "Expenses. Travel expenses are repaid within ten days after the form was sent.",
+]
+
+
+@pytest.fixture
+def offline(database: Database) -> Retriever:
+    return Retriever(database, Providers(Settings()))
+
+
+@pytest.fixture
+def providers(provider_standin: ProviderStandin) -> Iterator[Providers]:
+    made = Providers(
+        Settings(
+            openai_api_key="key",
+            openai_base_url=provider_standin.openai_url,
+            cohere_api_key="key",
+            cohere_base_url=provider_standin.cohere_url,
+        )
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def paid_shelf(database: Database, providers: Providers, new_collection: Callable[..., Collection]) -> Shelf:
+    """A shelf embedded by the stand-in."""
+    model = "openai/text-embedding-3-small@1536"
+    shelf = Shelf(database, new_collection("demo", "Paid", embedding_model=model), providers.embedder_for(model))
+    shelf.add("Handbook", HANDBOOK)
+    return shelf
+
+
+@pytest.fixture
+def online(database: Database, providers: Providers, paid_shelf: Shelf, provider_standin: ProviderStandin) -> Retriever:
+    provider_standin.reset()
+    return Retriever(database, providers)
+
+
+def question(text: str, asker: Identity, collection: Collection) -> Question:
+    return Question(text=text, identity=asker, collection=collection)
+
+
+def test_an_empty_question_is_refused(offline: Retriever, asker: Identity, collection: Collection) -> None:
+    with pytest.raises(QuestionEmpty):
+        offline.retrieve_context(question(" \n ", asker, collection), profile=HR)
+
+
+def test_an_empty_collection_has_neither_answer_nor_nearest(
+    offline: Retriever, asker: Identity, collection: Collection
+) -> None:
+    found = offline.retrieve_context(question("How many vacation days?", asker, collection), profile=HR)
+    assert (found.citations, found.nearest, found.context_text, found.charges) == ((), (), "", ())
+
+
+def test_a_question_finds_its_passage_numbered_and_placed(
+    offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    shelf.add("Handbook", HANDBOOK, section="Rules › Leave")
+    steps: list[tuple[str, str]] = []
+    found = offline.retrieve_context(
+        question("How many vacation days do employees have?", asker, collection),
+        profile=HR,
+        on_step=lambda name, detail: steps.append((name, detail)),
+    )
+    first = found.citations[0]
+    assert (first.number, first.title, first.first_page, first.passage) == (1, "Handbook", 1, HANDBOOK[0])
+    assert {"vacation", "days"} <= set(first.matched_terms)
+    assert found.context_text.startswith(f"[1] Handbook, p. 1, Rules › Leave\n{HANDBOOK[0]}")
+    assert [c.number for c in found.citations] == list(range(1, len(found.citations) + 1))
+    assert steps == [("searching", ""), ("found", "5")]
+    assert found.nearest == ()
+    assert found.notices == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the capital of France?",
+        "Do you sell pizza?",
+        "Who won the world cup?",
+        "Tell me a joke",
+        "프랑스의 수도는?",
+    ],
+)
+def test_what_is_not_in_the_documents_is_not_cited_but_the_nearest_are_shown(
+    text: str, offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    shelf.add("Handbook", HANDBOOK)
+    found = offline.retrieve_context(question(text, asker, collection), profile=HR)
+    assert found.citations == ()
+    assert found.context_text == ""
+    assert 1 <= len(found.nearest) <= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("how many vacaton days", 1),
+        ("do I need a docters certificate", 2),
+        ("parking", 3),
+        ("When are my travel expenses repaid?", 5),
+    ],
+)
+def test_real_questions_pass_with_typos_and_few_words(
+    text: str, page: int, offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    shelf.add("Handbook", HANDBOOK)
+    found = offline.retrieve_context(question(text, asker, collection), profile=HR)
+    assert found.citations[0].first_page == page
+
+
+def test_a_corrected_question_is_logged_as_expanded(
+    offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    shelf.add("Handbook", HANDBOOK)
+    found = offline.retrieve_context(question("vacaton days", asker, collection), profile=HR)
+    assert found.rag_details.query.expanded == ["vacation days"]
+
+
+def test_the_context_stays_within_its_tokens(
+    offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    shelf.add("Handbook", [f"{passage} {'Vacation days. ' * 40}" for passage in HANDBOOK])
+    asked = question("vacation days", asker, collection)
+    small = offline.retrieve_context(asked, profile=replace(HR, context_tokens=60))
+    assert len(small.citations) == 1
+    assert len(small.context_text) < 450
+    assert small.citations[0].passage in small.context_text
+    large = offline.retrieve_context(asked, profile=HR)
+    assert len(large.citations) == 5
+
+
+def test_one_result_per_document_is_kept_where_the_profile_says_so(
+    offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    for number in range(3):
+        shelf.add(f"Handbook {number}", ["Vacation days.", "More on vacation days."])
+    found = offline.retrieve_context(
+        question("vacation days", asker, collection), profile=replace(HR, one_result_per_document=True)
+    )
+    assert len({c.document_id for c in found.citations}) == len(found.citations) == 3
+
+
+def test_a_question_may_name_the_documents_to_look_in(
+    offline: Retriever, shelf: Shelf, asker: Identity, collection: Collection
+) -> None:
+    shelf.add("Old handbook", HANDBOOK)
+    new = shelf.add("New handbook", HANDBOOK)
+    asked = Question(text="vacation days", identity=asker, collection=collection, document_ids=(new,))
+    assert {c.document_id for c in offline.retrieve_context(asked, profile=HR).citations} == {new}
+
+
+def test_everything_done_is_in_the_details(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("How many vacation days does an employee have?")
+    steps: list[str] = []
+    found = online.retrieve_context(
+        question("Hoeveel vakantiedagen heeft een medewerker eigenlijk?", asker, paid_shelf.collection),
+        profile=HR,
+        on_step=lambda name, detail: steps.append(name),
+    )
+    details = found.rag_details
+    assert steps == ["translating", "searching", "found", "reranking"]
+    assert found.citations[0].first_page == 1
+    assert (details.query.translated_from, details.query.translated_query) == (
+        "nl",
+        "How many vacation days does an employee have?",
+    )
+    assert details.search.type == "hybrid"
+    assert (details.search.vector_top_k, details.search.final_top_k) == (20, 5)
+    assert details.search.queries[0].result_count == len(details.search.raw_results) == 5
+    assert all(len(r.preview) <= 200 and -1 <= r.similarity <= 1 for r in details.search.raw_results)
+    assert "vacation" in details.search.matched_terms
+    assert details.reranking.enabled
+    assert details.reranking.input_documents == details.reranking.output_documents == 5
+    assert [r.new_rank for r in details.reranking.results] == [1, 2, 3, 4, 5]
+    assert {r.original_rank for r in details.reranking.results} == {1, 2, 3, 4, 5}
+    timing = details.timing
+    parts = timing.translation_ms + timing.embedding_ms + timing.search_ms + timing.reranking_ms
+    assert 0 < parts <= timing.total_ms
+    assert [c.operation for c in found.charges] == ["translation", "embedding", "reranking"]
+    assert found.token_usage.input == sum(u.get("input_tokens", 0) for u in provider_standin.usages)
+    assert details.costs.total == pytest.approx(float(found.cost))
+    assert details.costs.total == pytest.approx(
+        details.costs.translation + details.costs.embedding + details.costs.reranking
+    )
+
+
+def test_a_dead_translator_leaves_the_original(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(400, times=9, endpoint="chat")
+    found = online.retrieve_context(
+        question("Hoeveel vacation days heeft een employee?", asker, paid_shelf.collection), profile=HR
+    )
+    assert found.notices == (NO_TRANSLATION,)
+    assert found.rag_details.query.translated_from is None
+    assert found.citations
+
+
+def test_a_dead_embedder_leaves_keywords(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(400, times=9, endpoint="embeddings")
+    found = online.retrieve_context(question("vacation days", asker, paid_shelf.collection), profile=HR)
+    assert found.notices == (NO_EMBEDDING,)
+    assert found.citations[0].first_page == 1
+    assert found.rag_details.search.vector_top_k == 0
+    assert "embedding" not in [c.operation for c in found.charges]
+
+
+def test_a_dead_reranker_leaves_the_found_order(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(400, times=9, endpoint="rerank")
+    found = online.retrieve_context(question("vacation days", asker, paid_shelf.collection), profile=HR)
+    assert found.notices == (NO_RERANKING,)
+    assert found.citations[0].first_page == 1
+    assert found.rag_details.reranking.results == []
+
+
+def test_a_missing_key_is_said_and_keywords_are_searched(
+    database: Database, paid_shelf: Shelf, asker: Identity
+) -> None:
+    keyless = Retriever(database, Providers(Settings()))
+    found = keyless.retrieve_context(question("vacation days", asker, paid_shelf.collection), profile=HR)
+    assert "OPENAI_API_KEY" in found.notices[0]
+    assert found.citations[0].first_page == 1
+
+
+def test_without_a_database_there_is_no_answer(
+    offline: Retriever, database: Database, asker: Identity, collection: Collection
+) -> None:
+    unreachable = Database("host=/nowhere dbname=none")
+    with pytest.raises(DatabaseUnavailable):
+        Retriever(unreachable, Providers(Settings())).retrieve_context(
+            question("vacation", asker, collection), profile=HR
+        )

@@ -1,0 +1,85 @@
+"""What counts as speaking to a question, and what as a slip of the pen."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag.retrieval.analysers import analyse
+from rag.retrieval.evidence import coverage, matched_words, question_words
+from rag.retrieval.keywords import inverse_document_frequency
+from rag.retrieval.spelling import corrections, is_one_slip_away
+
+
+def is_evidence(
+    question: str, passage: str, known: dict[str, int], language: str = "en", similarity: float = 0.1
+) -> bool:
+    """Judge a passage among 500, `known` telling in how many of them a term stands."""
+
+    def idf(term: str) -> float:
+        return inverse_document_frequency(known.get(term, 0), 500)
+
+    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(
+        similarity
+    )
+
+
+def test_a_question_without_topic_has_no_evidence() -> None:
+    assert not is_evidence("what is it?", "it is what it is", {})
+
+
+def test_one_known_word_beside_an_unknown_one_is_no_evidence() -> None:
+    assert not is_evidence("What is the capital of France?", "Working capital is reviewed.", {"capit": 1})
+    assert not is_evidence("Do you sell pizza?", "We do not sell data.", {"sell": 2})
+
+
+def test_all_words_are_evidence_however_common() -> None:
+    assert is_evidence("What does the plan cover?", "The plan covers much.", {"plan": 400, "cover": 300})
+
+
+def test_the_rare_word_alone_is_evidence_beside_a_common_one() -> None:
+    assert is_evidence("Is acupuncture reimbursed?", "Acupuncture is possible.", {"acupunctur": 2, "reimburs": 90})
+
+
+def test_several_words_are_evidence_with_some_missing() -> None:
+    known = {"parent": 4, "leav": 20, "week": 30}
+    assert is_evidence("How many weeks of parental leave when adopting?", "Parental leave is 12 weeks.", known)
+
+
+def test_a_korean_word_counts_by_its_parts() -> None:
+    known = {"육아휴직": 3, "육아": 5, "아휴": 3, "휴직": 6, "기간": 20}
+    assert is_evidence("육아휴직 기간은?", "육아휴직의 기간은 1년이다.", known, "ko")
+
+
+def test_stopwords_of_the_question_do_not_count_in_documents_of_another_language() -> None:
+    assert [word.text for word in question_words("what is the parking policy", "en", "nl")] == ["parking", "policy"]
+
+
+def test_words_are_marked_as_the_passage_writes_them() -> None:
+    words = question_words("Which policies cover dental care?", "en", "en")
+    assert matched_words("Our Policy covers Dental work.", words, "en") == ("policy", "covers", "dental")
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "expected"),
+    [
+        ("hearin", "hearing", True),
+        ("servises", "services", True),
+        ("shuold", "should", True),
+        ("benefitss", "benefits", True),
+        ("plan", "plan", False),
+        ("pizza", "piazzas", False),
+        ("france", "finance", False),
+        ("form", "from", True),
+        ("ab", "abcd", False),
+    ],
+)
+def test_one_slip_is_one_letter_or_a_swap(word: str, other: str, expected: bool) -> None:
+    assert is_one_slip_away(word, other) is expected
+    assert is_one_slip_away(other, word) is expected
+
+
+def test_only_unknown_words_near_a_known_one_are_corrected() -> None:
+    passages = ["Hearing services and hearings", "types of care"]
+    assert corrections(["hearin", "pizza", "typs", "abc"], passages) == {"hearin": "hearing", "typs": "types"}
+    assert corrections([], passages) == {}
+    assert corrections(["hearin"], []) == {}

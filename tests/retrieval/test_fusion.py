@@ -1,0 +1,93 @@
+"""The formulas that make one order of two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from rag.retrieval.boosts import boosted, closeness, naming
+from rag.retrieval.fusion import (
+    limited_per_document,
+    reciprocal_rank_fusion,
+    weighted_fusion,
+    without_repeats,
+)
+from rag.types import SearchResult
+
+
+def result(number: int, **values: object) -> SearchResult:
+    plain = SearchResult(
+        chunk_id=UUID(int=number), document_id=UUID(int=1), collection_id=UUID(int=1), title="Guide",
+        file_name="guide.pdf", content=f"passage {number}", first_page=1, last_page=1, section="", chunk_index=number,
+        metadata={},
+    )  # fmt: skip
+    return replace(plain, **values)  # type: ignore[arg-type]
+
+
+def test_no_results_fuse_to_none() -> None:
+    assert weighted_fusion([]) == reciprocal_rank_fusion([]) == without_repeats([]) == boosted_alone([]) == []
+
+
+def test_the_weighted_score_is_that_of_source_003_with_keywords_by_their_highest() -> None:
+    both = result(1, similarity=0.5, vector_rank=1, keyword_score=10.0, keyword_rank=2)
+    keyword_only = result(2, keyword_score=20.0, keyword_rank=1)
+    fused = weighted_fusion([both, keyword_only])
+    assert [r.chunk_id.int for r in fused] == [1, 2]
+    assert fused[0].score == pytest.approx(0.6 * 0.5 + 0.4 * 10 / 20 + 0.3 / 61 + 0.2 / 62)
+    assert fused[1].score == pytest.approx(0.4 + 0.2 / 61)
+
+
+def test_a_negative_similarity_takes_nothing_away() -> None:
+    fused = weighted_fusion([result(1, similarity=-0.4, vector_rank=1)])
+    assert fused[0].score == pytest.approx(0.3 / 61)
+
+
+def test_rank_fusion_adds_reciprocal_ranks() -> None:
+    fused = reciprocal_rank_fusion([result(1, vector_rank=2, keyword_rank=1), result(2, vector_rank=1)])
+    assert [r.score for r in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61])
+
+
+def test_equal_scores_are_ordered_the_same_way_every_time() -> None:
+    results = [result(n, vector_rank=1) for n in (3, 1, 2)]
+    assert [r.chunk_id.int for r in reciprocal_rank_fusion(results)] == [1, 2, 3]
+
+
+def test_the_same_text_under_the_same_title_is_kept_once() -> None:
+    results = [result(1, content="A  b"), result(2, content="a B"), result(3, content="a b", title="Twin")]
+    assert [r.chunk_id.int for r in without_repeats(results)] == [1, 3]
+
+
+def test_at_most_so_many_of_each_document_are_kept() -> None:
+    results = [result(1), result(2), result(3, document_id=UUID(int=2))]
+    assert [r.chunk_id.int for r in limited_per_document(results, 1)] == [1, 3]
+    assert limited_per_document(results, 0) == results
+
+
+def test_words_that_stand_together_count_together() -> None:
+    weights = {"dental": 2.0, "limit": 3.0}
+    assert closeness([], weights) == 0
+    assert closeness(["dental", *["x"] * 200, "limit"], weights) == 3.0
+    assert closeness(["x"] * 100 + ["dental", "x", "limit"], weights) == 5.0
+
+
+def test_a_name_counts_by_what_tells_it_apart() -> None:
+    plus, standard, handbook = naming(
+        [{"northwind", "plus"}, {"northwind", "standard"}, {"handbook"}], {"northwind", "plus", "eye"}
+    )
+    assert plus == 1.0
+    assert 0 < standard < 0.5
+    assert handbook == 0
+    assert naming([set()], {"plus"}) == [0.0]
+
+
+def test_boosts_are_small_beside_the_scores() -> None:
+    first, second = result(1, score=1.0), result(2, score=0.5)
+    raised = boosted([first, second], closenesses=[0.0, 9.0], title_shares=[0.0, 1.0], section_shares=[0.0, 1.0])
+    assert [r.chunk_id.int for r in raised] == [1, 2]
+    assert raised[1].score == pytest.approx(0.5 + 0.3 + 0.15)
+
+
+def boosted_alone(results: list[SearchResult]) -> list[SearchResult]:
+    return boosted(results, closenesses=[], title_shares=[], section_shares=[])

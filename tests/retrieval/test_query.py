@@ -1,0 +1,166 @@
+"""The question before the search: its language, its translation; and after it: the reranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Event
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
+from rag.providers import Completed, Completion, Ranking, TextDelta
+from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+from rag.retrieval.query_translator import translate_query_if_needed
+from rag.retrieval.reranker import is_reranking_enabled, rerank_results
+from rag.settings import Settings
+from rag.types import ChatMessage, SearchResult, Usage
+
+QUESTIONS = {
+    "en": ["How many days off do I get?", "What does the dental plan cover?", "Who approves travel expenses?"],
+    "nl": ["Hoeveel vakantiedagen heb ik?", "Wat is het beleid voor thuiswerken?", "Wie keurt mijn declaratie goed?"],
+    "de": ["Wie viele Urlaubstage habe ich?", "Wer genehmigt Reisekosten?", "Was gilt bei Krankheit?"],
+    "fr": ["Combien de jours de congé ai-je ?", "Qui approuve les frais ?", "Quelle est la politique de télétravail ?"],
+    "es": ["¿Cuántos días de vacaciones tengo?", "¿Quién aprueba los gastos?", "Cuál es la política de teletrabajo"],
+    "it": ["Quanti giorni di ferie ho?", "Chi approva le spese di viaggio?", "Qual è la politica sul telelavoro?"],
+    "pt": ["Quantos dias de férias eu tenho?", "Quem aprova as despesas?", "Qual é a política de trabalho remoto?"],
+    "pl": ["Ile dni urlopu mi przysługuje?", "Kto zatwierdza wydatki?", "Jaka jest polityka pracy zdalnej?"],
+    "tr": ["Kaç gün izin hakkım var?", "Masrafları kim onaylıyor?", "Uzaktan çalışma politikası nedir?"],
+    "ko": ["연차는 며칠인가요?", "재택근무 규정이 뭐예요?", "HR 담당자는 누구입니까?"],
+    "ja": ["有給休暇は何日ですか?", "経費は誰が承認しますか?", "在宅勤務の規定は?"],
+    "zh": ["我有多少天年假?", "谁批准差旅费用?", "在家办公的政策是什么?"],
+    "ar": ["كم يوم إجازة لدي؟", "من يوافق على نفقات السفر؟", "ما هي سياسة العمل عن بعد؟"],
+}
+
+
+@pytest.mark.parametrize("text", ["", "  ", "12345", "???", "🙂"])
+def test_a_text_without_words_has_no_language(text: str) -> None:
+    assert detect_language_heuristic(text) == ""
+    assert detect_language(text) == ""
+
+
+@pytest.mark.parametrize(("language", "text"), [(code, text) for code, texts in QUESTIONS.items() for text in texts])
+def test_the_language_of_a_question_is_recognised(language: str, text: str) -> None:
+    assert detect_language(text) == language
+
+
+def test_the_heuristic_alone_recognises_nearly_all() -> None:
+    right = [detect_language_heuristic(text) == code for code, texts in QUESTIONS.items() for text in texts]
+    assert sum(right) / len(right) >= 0.97
+
+
+def test_a_foreign_name_does_not_change_the_language() -> None:
+    assert detect_language("Microsoft Teams 회의는 어떻게 예약하나요?") == "ko"
+
+
+class FixedModel:
+    """Answers every request alike and counts them."""
+
+    provider = "openai"
+
+    def __init__(self, text: str, model: str) -> None:
+        self.text, self.model, self.calls = text, model, 0
+
+    def stream(
+        self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
+    ) -> Iterator[TextDelta | Completed]:
+        raise NotImplementedError
+
+    def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        self.calls += 1
+        usage = Usage(provider=self.provider, model=self.model, input_tokens=9, output_tokens=7)
+        return Completion(text=self.text, usage=usage)
+
+
+def test_a_question_in_the_documents_language_is_not_translated() -> None:
+    model = FixedModel("never", "same-language")
+    assert translate_query_if_needed("What is it?", "en", model=model).query == "What is it?"
+    assert translate_query_if_needed("What is it?", "en-GB", target_language="en", model=model).usage is None
+    assert translate_query_if_needed("???", "", model=model).translated_from is None
+    assert model.calls == 0
+
+
+def test_without_a_model_the_question_stays() -> None:
+    translation = translate_query_if_needed("Wat is het vakantiebeleid?", "nl")
+    assert (translation.query, translation.translated_from, translation.usage) == (
+        "Wat is het vakantiebeleid?",
+        None,
+        None,
+    )
+
+
+def test_a_translation_is_paid_once() -> None:
+    model = FixedModel(' "What is the vacation policy?" ', "paid-once")
+    first = translate_query_if_needed("Wat is het vakantiebeleid?", "nl", model=model)
+    again = translate_query_if_needed("Wat is het vakantiebeleid?", "nl", model=model)
+    assert first.query == again.query == "What is the vacation policy?"
+    assert first.translated_from == again.translated_from == "nl"
+    assert first.usage is not None
+    assert again.usage is None
+    assert model.calls == 1
+
+
+@pytest.mark.parametrize("text", ["", "  ", "word " * 1000])
+def test_an_unusable_translation_is_an_error_and_not_remembered(text: str) -> None:
+    model = FixedModel(text, "unusable")
+    for _ in range(2):
+        with pytest.raises(ProviderAnswerInvalid):
+            translate_query_if_needed("Wat is dit?", "nl", model=model)
+    assert model.calls == 2
+
+
+class ReversingReranker:
+    """Finds the last document most relevant."""
+
+    provider, model = "cohere", "rerank-test"
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+        self.seen = list(documents)
+        order = tuple((index, (index + 1) / 10) for index in reversed(range(len(documents))))
+        return Ranking(results=order[:limit], usage=Usage(provider="cohere", model=self.model, search_units=1))
+
+
+class DeadReranker(ReversingReranker):
+    def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
+        raise ProviderUnavailable
+
+
+def found(number: int) -> SearchResult:
+    return SearchResult(
+        chunk_id=UUID(int=number), document_id=UUID(int=1), collection_id=UUID(int=1), title="Guide",
+        file_name="guide.pdf", content=f"passage {number}", first_page=1, last_page=1, section="Leave", chunk_index=0,
+        metadata={}, original_rank=number,
+    )  # fmt: skip
+
+
+def test_results_come_back_in_the_rerankers_order_with_its_relevance() -> None:
+    reranker = ReversingReranker()
+    reranked = rerank_results("leave?", [found(1), found(2), found(3)], reranker=reranker, limit=2)
+    assert [(r.original_rank, r.rerank_score, r.score) for r in reranked.results] == [(3, 0.3, 0.3), (2, 0.2, 0.2)]
+    assert reranker.seen[0] == "Guide\nLeave\npassage 1"
+    assert reranked.usage is not None
+
+
+def test_nothing_to_rerank_costs_nothing() -> None:
+    assert rerank_results("leave?", [], reranker=DeadReranker()).usage is None
+
+
+def test_a_dead_reranker_is_the_callers_to_survive() -> None:
+    with pytest.raises(ProviderUnavailable):
+        rerank_results("leave?", [found(1)], reranker=DeadReranker())
+
+
+def test_reranking_is_enabled_by_its_key() -> None:
+    assert is_reranking_enabled(Settings(cohere_api_key="key"))
+    assert not is_reranking_enabled(Settings())
