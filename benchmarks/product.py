@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from queue import Empty, Queue
 from uuid import uuid4
@@ -19,6 +20,7 @@ from rag.access.sessions import Sessions
 from rag.database import Database
 from rag.embedded import start_server
 from rag.settings import Settings, environment_name
+from rag.types import Identity, Role
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -71,7 +73,7 @@ class Product:
             except Empty:
                 continue
         if link := re.search(r"http://\S+/welcome\?token=\S+", seen):
-            self.welcome_url = link[0]
+            self.welcome_url = link[0].replace("//localhost:", "//127.0.0.1:")
         with self._database() as database:
             while time.monotonic() < deadline:
                 states = self._states(database)
@@ -96,6 +98,18 @@ class Product:
                 account, _ = accounts.invite(identity, f"{uuid4().hex}@benchmark.example", "Reader")
                 cookies.append(f"{SESSION_COOKIE}={sessions.start(account, 'benchmark')}")
             return cookies
+
+    def add_people(self, people: Iterable[tuple[str, str, str, str]]) -> None:
+        """Accounts by name, e-mail, role and user group, as the first administrator adds them."""
+        with self._database() as database:
+            sessions = Sessions(database)
+            accounts = Accounts(database, sessions, Settings(tenant=TENANT))
+            with database.transaction(TENANT) as connection:
+                row = connection.execute("SELECT id FROM accounts WHERE role = 'admin' LIMIT 1").fetchone()
+            assert row is not None
+            administrator = Identity(account_id=row[0], tenant_id=TENANT, email="", name="", role=Role.ADMIN)
+            for name, email, role, user_group in people:
+                accounts.invite(administrator, email, name, role, user_group)
 
     def stop(self) -> None:
         """As Ctrl-C does."""

@@ -30,17 +30,28 @@ from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parent.parent
 IMAGES = PROJECT / "docs" / "images"
-DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-QUESTION = "How many days of annual leave do I have, and can I carry some over?"
+DESK, HIGH, PHONE = {"width": 1280, "height": 800}, {"width": 1280, "height": 1240}, {"width": 390, "height": 844}
+PEOPLE = (
+    ("Mill office", "mill@ottermere.example", "manager", "Mill"),
+    ("Bindery office", "bindery@ottermere.example", "manager", "Bindery"),
+    ("Paper machine 2", "machine2@ottermere.example", "employee", "Mill"),
+    ("Edition binding", "editions@ottermere.example", "employee", "Bindery"),
+    ("Paper studio", "studio@ottermere.example", "employee", "Busan"),
+)
+QUESTION = "What am I paid during a long illness, and when does income protection begin?"
 #: Each sentence with words of the passage it stands on.
 ANSWER = (
     (
-        "Full-time employees in Ottermere have **27 days** of annual leave a year, in addition to the eight public "
-        "holidays",
-        "27 days of annual leave",
+        "After one year of service you receive **full pay for 14 weeks** of illness and half pay for a further "
+        "14 weeks within any twelve months",
+        "full pay for 14 weeks",
     ),
-    ("Up to **six days** may be carried into the next year; they are taken by 31 March", "Up to six days"),
-    ("Between 1 and 30 November you may also buy up to five further days for the coming year", "1 and 30 November"),
+    (
+        "When sick pay has ended, at the earliest after 28 weeks, income protection pays **60 % of basic pay** until "
+        "you can work again, for at most five years",
+        "60 % of basic pay",
+    ),
+    ("The insurer needs the application in week 20 at the latest; the People Team prepares it with you", "in week 20"),
 )
 
 
@@ -153,19 +164,24 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         page.get_by_role("dialog").get_by_role("img").first.wait_for()
         take(page, "page-view")
     with signed_in(browser, product, state, dark=False) as page:
+        page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         open_page(page, product, "documents", "Add documents")
         page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(extra_document(folder))
         page.get_by_role("button", name=re.compile("^(Confirm|Process)")).first.wait_for()
         take(page, "documents")
+    product.add_people(PEOPLE)
     fill_month(folder / "data")  # after the library, whose list it would lengthen
     with signed_in(browser, product, state, dark=False) as page:
+        page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         open_page(page, product, "analytics", "Questions")
         take(page, "analytics")
-        open_page(page, product, "people", "people@ottermere.example")
+        page.set_viewport_size(DESK)  # type: ignore[arg-type]
+        open_page(page, product, "people", "Add a person")
         take(page, "people")
     with signed_in(browser, product, state, dark=True) as page:
         open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")
         take(page, "chat-dark")
+        page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         open_page(page, product, "analytics", "Questions")
         take(page, "analytics-dark")
     with signed_in(browser, product, state, dark=False, phone=True) as page:

@@ -230,7 +230,8 @@ if state.chat_source is not None and not has_dialog:
 with log:
     for message in messages:
         if live is None or message.id != live.message_id:
-            draw_message(message, is_last=message is messages[-1], on_open=show_source, on_rate=rate)
+            is_last = live is None and message is messages[-1]
+            draw_message(message, is_last=is_last, on_open=show_source, on_rate=rate)
 
 if live is not None:
     stop_slot.container(width="content").button(

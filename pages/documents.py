@@ -26,7 +26,7 @@ from rag.ui.document_cards import (
     draw_remarks,
 )
 from rag.ui.document_details import METHODS, STATUSES, draw_document, known_cost
-from rag.ui.document_table import draw_table
+from rag.ui.document_table import draw_cost_table, draw_table
 from rag.ui.formats import count, money
 from rag.ui.text import plain
 
@@ -36,6 +36,8 @@ METHOD_HELP = {
     "semantic": "Cuts where the topic changes. Best for long mixed texts; reads the text once more to find the places.",
 }
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
+#: More finished documents than these are shown as one table.
+SINGLE_CARDS = 3
 TROUBLED = (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)
 
 
@@ -228,8 +230,26 @@ def draw_queue() -> None:
         st.subheader("In progress", anchor=False)
         for document in reversed(active):
             draw_progress(document)
-    for document in (d for d in documents if d.id in state.documents_finished):
-        draw_finished(document, on_dismiss=forget)
+    ready = [d for d in documents if d.id in state.documents_finished]
+    if len(ready) > SINGLE_CARDS:
+        draw_many_finished(ready)
+    else:
+        for document in ready:
+            draw_finished(document, on_dismiss=forget)
+
+
+def draw_many_finished(ready: Sequence[Document]) -> None:
+    with st.container(border=True, key="documents_finished", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f":green[:material/check_circle:] **{len(ready)} documents** are ready", width="stretch")
+            st.button(
+                "Dismiss",
+                key="documents_done_all",
+                icon=":material/close:",
+                type="tertiary",
+                on_click=state.documents_finished.clear,
+            )
+        draw_cost_table(ready)
 
 
 def draw_estimates(estimated: Sequence[Document]) -> None:

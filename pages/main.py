@@ -11,7 +11,7 @@ import streamlit as st
 from rag.errors import AccessError
 from rag.services import current_identity
 from rag.types import Identity, Role
-from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, sign_out_form
+from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
 from rag.ui.text import plain
 from rag.ui.theme import MARK, PRODUCT, WORDMARK
 
@@ -61,8 +61,7 @@ def draw_account(identity: Identity) -> None:
     with st.popover(plain(identity.name or identity.email), icon=":material/account_circle:", width="stretch"):
         st.text(identity.email)
         st.caption(f"{identity.role.value.capitalize()} · {plain(identity.tenant_id)}")
-        st.markdown("[Change password](/account/password)")
-        st.html(sign_out_form(st.context.cookies.get("hr_csrf", "")))
+        st.html(account_actions(st.context.cookies.get("hr_csrf", "")))
 
 
 st.set_page_config(page_title=PRODUCT, page_icon=MARK)

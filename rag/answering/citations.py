@@ -112,6 +112,12 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
     return found
 
 
+def cited_figures(text: str, number: int) -> str:
+    """The words with digits of the sentences that cite `[number]`: what a reader looks for on the page."""
+    cited_by = (claim for claim, numbers in claims(text) if number in numbers)
+    return " ".join(word for claim in cited_by for word in claim.split() if any(map(str.isdigit, word)))
+
+
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
     """The citation with the words of its passage, as written there, that share a term with the texts."""
     wanted = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}

@@ -14,7 +14,7 @@ from threading import Event
 from uuid import UUID
 
 from rag.answering.bookkeeping import Bookkeeping
-from rag.answering.citations import CitationFilter, cited, verified, with_matched_terms
+from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
 from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
@@ -131,11 +131,14 @@ class Run:
             self.end(Outcome.FAILED, MessageState.CUT, exc.message)
 
     def check_citations(self) -> None:
-        """Mark what each passage shares with the question and the answer, and the figures that it does not hold."""
-        texts = (self.question.text, self.text) if self.kind == "cited" else (self.question.text,)
+        """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold."""
         language = self.question.collection.language
         checked = tuple(
-            with_matched_terms(citation, texts, detect_language(citation.passage[:400]) or language)
+            with_matched_terms(
+                citation,
+                (self.question.text, cited_figures(self.text, citation.number)),
+                detect_language(citation.passage[:400]) or language,
+            )
             for citation in self.citations
         )
         if self.kind == "cited":

@@ -124,6 +124,7 @@ class Queue:
     def _work(self) -> None:
         while not self._stop.is_set():
             try:
+                self._processor.sandbox.warm_up()
                 asyncio.run(self._serve())
             except Exception:
                 log.exception("The queue's worker ended; it starts again")

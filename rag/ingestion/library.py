@@ -5,21 +5,14 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
-import hashlib
-import re
-import unicodedata
-from dataclasses import replace
-from typing import Protocol
 from uuid import UUID
 
-from psycopg import Connection
-
 from rag.database import Database, queries
-from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
+from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.files import FileStore
+from rag.ingestion.intake import JobQueue, add_document, find_documents
 from rag.ingestion.page_images import PageImages
 from rag.ingestion.sandbox import Sandbox, sandbox_for
-from rag.ingestion.titles import title_from_file_name
 from rag.profiles import profile_by_name
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -30,10 +23,8 @@ from rag.types import (
     Document,
     DocumentChunk,
     DocumentPage,
-    DocumentStatus,
     Identity,
     Role,
-    Step,
 )
 
 # The library has a method called list; within the class that name means the method.
@@ -42,17 +33,6 @@ Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Collections = list[Collection]
 Questions = list[str]
-
-#: Longest name kept, in characters; file systems allow 255 bytes.
-LONGEST_NAME = 200
-#: Invisible, but part of words in Persian and Indic scripts.
-JOINERS = "\u200c\u200d"
-
-
-class JobQueue(Protocol):
-    """Where work on documents is left."""
-
-    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
 
 
 class DocumentLibrary:
@@ -246,98 +226,6 @@ class DocumentLibrary:
     ) -> Collections:
         return self._database.fetch_all(
             tenant_id, "find_collections", Collection, collection_id=collection_id, collection_name=name
-        )
-
-
-def find_documents(
-    database: Database,
-    tenant_id: str,
-    *,
-    document_id: UUID | None = None,
-    collection_id: UUID | None = None,
-    sha256: str | None = None,
-) -> list[Document]:
-    """Documents of a tenant that meet all conditions given, newest first."""
-    rows = database.fetch_all(
-        tenant_id,
-        "find_documents",
-        Document,
-        document_id=document_id,
-        collection_id=collection_id,
-        sha256=sha256,
-    )
-    return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
-
-
-def add_document(
-    database: Database,
-    files: FileStore,
-    sandbox: Sandbox,
-    collection: Collection,
-    file_name: str,
-    content: bytes,
-    *,
-    password: str | None,
-    chunking_method: ChunkingMethod,
-    generate_metadata: bool,
-    added_by: UUID | None,
-    queue: JobQueue | None,
-) -> UUID:
-    """Check a file, store it, and make its document; queued for reading when there is a queue."""
-    tenant_id = collection.tenant_id
-    sha256 = hashlib.sha256(content).hexdigest()
-    _require_new(database, collection, sha256)
-    checked = sandbox.check_pdf(content, password=password)
-    stored = checked.decrypted or content
-    name = display_name(file_name)
-    key = hashlib.sha256(stored).hexdigest()
-    file_path = f"{key[:2]}/{key}"
-    with database.transaction(tenant_id) as connection:
-        connection.execute(queries["lock_stored_file"], {"file_path": file_path})
-        files.put(tenant_id, stored)
-        parameters = {
-            "collection_id": collection.id,
-            "title": title_from_file_name(name),
-            "file_name": name,
-            "file_path": file_path,
-            "file_size": len(content),
-            "sha256": sha256,
-            "page_count": checked.page_count,
-            "chunking_method": chunking_method,
-            "generate_metadata": generate_metadata,
-            "added_by": added_by,
-        }
-        added = connection.execute(queries["add_document"], parameters).fetchone()
-        if added is not None and queue is not None:
-            queue.enqueue(tenant_id, added[0], connection=connection)
-    if added is None:
-        _require_new(database, collection, sha256)
-        raise DocumentAlreadyStored
-    document_id: UUID = added[0]
-    return document_id
-
-
-def display_name(file_name: str) -> str:
-    """A name to show: without folders, control and direction-changing characters; in any script; never a path."""
-    name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
-    name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
-    # The slash of a closing HTML tag is no folder.
-    name = " ".join(re.split(r"(?<!<)[/\\]", name)[-1].split())
-    if not name.strip(". "):
-        return "document.pdf"
-    if len(name) > LONGEST_NAME:
-        ending = ".pdf" if name.lower().endswith(".pdf") else ""
-        name = name[: LONGEST_NAME - len(ending) - 1] + "…" + ending
-    return name
-
-
-def _require_new(database: Database, collection: Collection, sha256: str) -> None:
-    found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
-    if found:
-        raise DocumentAlreadyStored(
-            f"This file has the same content as “{found[0].title}”, which is already stored.",
-            document_id=found[0].id,
-            title=found[0].title,
         )
 
 

@@ -33,7 +33,8 @@ from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, join_pages
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf, sections_from_json
-from rag.ingestion.library import add_document, find_documents
+from rag.ingestion.intake import add_document, find_documents
+from rag.ingestion.messages import no_text_message, reading_message
 from rag.ingestion.paid_embedder import LedgerEmbedder
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.tagging import questions_from_sections, tag_document
@@ -65,6 +66,8 @@ log = logging.getLogger("rag.ingestion")
 TEMPORARY = (ProviderUnavailable, ProviderQuotaExhausted, DatabaseUnavailable)
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
+#: Characters below which a text is too short to tell its language by statistics.
+SHORT_TEXT = 400
 
 
 class WorkInterrupted(Exception):
@@ -237,7 +240,7 @@ class Processor:
         """Pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, work.document
         text = join_pages(pages)
-        language = detect_language(_sample(text)) or extracted.language
+        language = _language_of(text, extracted.language or work.collection.language)
         title = title_from_metadata(extracted.title)
         empty = [page.number for page in pages if not page.text.strip()]
         has_text = len(empty) < len(pages)
@@ -251,7 +254,7 @@ class Processor:
                 {
                     **work.key,
                     "status": DocumentStatus.ESTIMATED if has_text else DocumentStatus.NEEDS_OCR,
-                    "message": reading_message(pages) if has_text else str(NoTextInPdf()),
+                    "message": reading_message(pages) if has_text else no_text_message(pages),
                     "title": title or None,
                     "page_count": len(pages),
                     "empty_pages": empty,
@@ -438,35 +441,6 @@ class Processor:
             raise WorkInterrupted
 
 
-def reading_message(pages: Sequence[Page]) -> str:
-    """What an admin should know about how the pages were read; empty when all went well."""
-    sentences = []
-    empty = [page.number for page in pages if not page.text.strip() and not page.warnings]
-    if empty:
-        verb = "has" if len(empty) == 1 else "have"
-        sentences.append(f"{page_list(empty)} {verb} no text and cannot be searched; scanned pages need OCR.")
-    by_warning: dict[str, list[int]] = {}
-    for page in pages:
-        for warning in page.warnings:
-            by_warning.setdefault(warning, []).append(page.number)
-    for warning, numbers in by_warning.items():
-        where = f"{page_list(numbers)}: " if len(numbers) < len(pages) else ""
-        sentences.append(f"{where}{warning}")
-    return " ".join(sentences)
-
-
-def page_list(numbers: Sequence[int]) -> str:
-    """Pages in words: "Page 4", "Pages 1–3, 7", the end of a long list left out."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:12])
-    return f"Page{'s' if len(numbers) > 1 else ''} {shown}{' and more' if len(ranges) > 12 else ''}"
-
-
 def _hold(connection: Connection, work: Work) -> None:
     if connection.execute(queries["hold_document"], work.key).fetchone() is None:
         raise DocumentGone
@@ -487,10 +461,16 @@ def _sizes(profile: Profile) -> ChunkSizes:
     )
 
 
-def _sample(text: str) -> str:
-    """The beginning and the middle: a title page alone may be in another language."""
+def _language_of(text: str, claimed: str) -> str:
+    """The language of the beginning and the middle: a title page alone may be in another.
+
+    A few words are no ground for a statistical guess; there what the file or the collection says holds.
+    """
+    if len(text) < SHORT_TEXT:
+        return detect_language_heuristic(text) or claimed
     middle = len(text) // 2
-    return f"{text[:1500]}\n{text[middle : middle + 1500]}" if len(text) > 3000 else text
+    sample = f"{text[:1500]}\n{text[middle : middle + 1500]}" if len(text) > 3000 else text
+    return detect_language(sample) or claimed
 
 
 def _with_language(page: Page, language: str) -> tuple[Page, str]:

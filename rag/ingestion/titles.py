@@ -8,7 +8,7 @@ import re
 MACHINE_TITLE = re.compile(
     r"^(microsoft (word|powerpoint|excel)\b|untitled|document\d*$|powerpoint presentation|presentation\d*$|book\d*$"
     r"|slide \d+|layout \d+|print|printing|scan|img[_-]?\d|unknown|titel|title)"
-    r"|\.(docx?|pptx?|xlsx?|indd|qxd|pdf|odt|rtf|tex|dvi|hwpx?|pub)$|[\\/]",
+    r"|\.(docx?|pptx?|xlsx?|indd|qxd|pdf|odt|rtf|txt|tex|dvi|hwpx?|pub)$|[\\/]",
     re.IGNORECASE,
 )
 

@@ -218,3 +218,15 @@ def _scores(hit: Hit) -> dict[str, Any]:
     scores = hit._asdict()
     del scores["chunk_id"]
     return scores
+
+
+__all__ = [
+    "Found",
+    "SearchQuery",
+    "TermStatistics",
+    "find_hits",
+    "hybrid_search",
+    "keyword_search",
+    "search",
+    "vector_search",
+]

@@ -1,6 +1,7 @@
 -- The read models of the analytics page. Days are UTC. Everything is one tenant's by row-level security.
 -- A question belongs to a document when its answer was built on passages of it (chat_logs.document_ids).
--- A paid call belongs to the document it processed or to the question it was made for.
+-- A paid call belongs to the document it processed or to the question it was made for, asked at most a day before: the
+-- bound keeps the filters from reading the whole log.
 
 -- analytics_summary --
 -- Figures of all questions asked, and of all paid calls made, from `start` until before `end`.
@@ -17,10 +18,12 @@ WITH asked AS MATERIALIZED (
     SELECT sum(c.cost) AS cost, count(*) AS calls, count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
     FROM cost_ledger c
     WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR EXISTS (
-            SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND %(document_id)s = ANY (l.document_ids)))
-      AND (%(user_group)s::text IS NULL OR EXISTS (
-            SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND l.user_group = %(user_group)s))
+      AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
+            SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
+            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+      AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
+            SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
+            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
 )
 SELECT count(asked.id) AS questions,
        count(*) FILTER (WHERE asked.outcome IS NOT NULL) AS closed,
@@ -58,10 +61,12 @@ WITH asked AS (
     SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, sum(c.cost) AS cost
     FROM cost_ledger c
     WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR EXISTS (
-            SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND %(document_id)s = ANY (l.document_ids)))
-      AND (%(user_group)s::text IS NULL OR EXISTS (
-            SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND l.user_group = %(user_group)s))
+      AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
+            SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
+            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+      AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
+            SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
+            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
     GROUP BY 1
 )
 SELECT days.day::date AS day, coalesce(questions, 0) AS questions, coalesce(closed, 0) AS closed,
@@ -78,10 +83,12 @@ SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, c.operation AS name, coun
        count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
 FROM cost_ledger c
 WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR EXISTS (
-        SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND %(document_id)s = ANY (l.document_ids)))
-  AND (%(user_group)s::text IS NULL OR EXISTS (
-        SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND l.user_group = %(user_group)s))
+  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
+        SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
+        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+  AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
+        SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
+        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
 GROUP BY 1, 2
 ORDER BY 1, 2
 
@@ -91,10 +98,12 @@ SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, c.model AS name, count(*)
        count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
 FROM cost_ledger c
 WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR EXISTS (
-        SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND %(document_id)s = ANY (l.document_ids)))
-  AND (%(user_group)s::text IS NULL OR EXISTS (
-        SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND l.user_group = %(user_group)s))
+  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
+        SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
+        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+  AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
+        SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
+        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
 GROUP BY 1, 2
 ORDER BY 1, 2
 
@@ -106,10 +115,12 @@ SELECT c.provider, c.model, c.operation, count(*) AS calls, sum(c.cost) AS cost,
        sum(c.search_units)::bigint AS search_units, sum(c.pages)::bigint AS pages
 FROM cost_ledger c
 WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR EXISTS (
-        SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND %(document_id)s = ANY (l.document_ids)))
-  AND (%(user_group)s::text IS NULL OR EXISTS (
-        SELECT FROM chat_logs l WHERE l.id = c.chat_log_id AND l.user_group = %(user_group)s))
+  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
+        SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
+        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+  AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
+        SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
+        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
 GROUP BY 1, 2, 3
 ORDER BY sum(c.cost) DESC NULLS LAST, c.provider, c.model, c.operation
 
@@ -137,20 +148,25 @@ ORDER BY 1, 2
 
 -- analytics_top_documents --
 -- Documents by the number of questions whose answers were built on them. A deleted document is no longer there.
-SELECT d.id AS document_id, d.title, count(*) AS questions, max(l.created_at) AS last_asked_at,
-       coalesce(sum(f.rated), 0)::bigint AS rated, coalesce(sum(f.helpful), 0)::bigint AS helpful
-FROM chat_logs l
-CROSS JOIN LATERAL (SELECT DISTINCT unnest(l.document_ids) AS document_id) used
-JOIN documents d ON d.id = used.document_id
-LEFT JOIN (
-    SELECT chat_log_id, count(*) AS rated, count(*) FILTER (WHERE rating = 1) AS helpful
-    FROM feedback GROUP BY chat_log_id
-) f ON f.chat_log_id = l.id
-WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-  AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
-GROUP BY d.id, d.title
-ORDER BY questions DESC, d.title
+WITH used AS MATERIALIZED (
+    SELECT DISTINCT l.id, l.created_at, document_id
+    FROM chat_logs l, unnest(l.document_ids) AS document_id
+    WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+      AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
+      AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+), rated AS MATERIALIZED (
+    SELECT used.document_id, count(*) AS rated, count(*) FILTER (WHERE f.rating = 1) AS helpful
+    FROM feedback f JOIN used ON used.id = f.chat_log_id
+    GROUP BY used.document_id
+), counted AS MATERIALIZED (
+    SELECT document_id, count(*) AS questions, max(created_at) AS last_asked_at FROM used GROUP BY document_id
+)
+SELECT d.id AS document_id, d.title, counted.questions, counted.last_asked_at,
+       coalesce(rated.rated, 0) AS rated, coalesce(rated.helpful, 0) AS helpful
+FROM counted
+JOIN documents d ON d.id = counted.document_id
+LEFT JOIN rated ON rated.document_id = counted.document_id
+ORDER BY counted.questions DESC, d.title
 LIMIT %(limit)s
 
 -- analytics_unanswered --

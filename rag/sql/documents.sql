@@ -188,24 +188,6 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 UPDATE documents SET costs = %(costs)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
--- Embedding anew
-
--- collection_documents --
--- Searchable documents of a collection
-SELECT id FROM documents
-WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
-ORDER BY created_at, id
-
--- update_chunk_vector --
--- The new vector of one chunk
-UPDATE document_chunks SET embedding = %(embedding)s, embedding_model = %(embedding_model)s
-WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
-
--- switch_embedding_model --
--- From here on questions are embedded with the new model
-UPDATE collections SET embedding_model = %(embedding_model)s
-WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
-
 -- Jobs
 
 -- enqueue --

@@ -44,17 +44,18 @@ total AS MATERIALIZED (
     FROM keyword_totals
     WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
 ),
+counted AS MATERIALIZED (
+    SELECT wanted.term, (
+        SELECT sum(k.chunks)::float8 FROM keyword_terms k
+        WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
+          AND k.term = wanted.term) AS chunks
+    FROM wanted
+),
 asked AS MATERIALIZED (
     SELECT counted.term, counted.chunks,
            ln(1 + (total.chunks - counted.chunks + 0.5) / (counted.chunks + 0.5)) AS idf,
            format('{%%s:1}/1000000000', counted.term)::sparsevec AS unit
-    FROM total, (
-        SELECT wanted.term, (
-            SELECT sum(k.chunks)::float8 FROM keyword_terms k
-            WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
-              AND k.term = wanted.term) AS chunks
-        FROM wanted
-    ) AS counted
+    FROM counted CROSS JOIN total
     WHERE counted.chunks > 0
 ),
 question AS MATERIALIZED (

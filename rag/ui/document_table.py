@@ -1,4 +1,4 @@
-"""The table of the library."""
+"""Documents as tables: the library, and what processing many of them cost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from rag.types import Document
-from rag.ui.document_details import STATUSES, known_cost
-from rag.ui.formats import file_size, money
+from rag.ui.document_details import COST_STEPS, STATUSES, known_cost
+from rag.ui.formats import duration, file_size, money
 
 
 def draw_table(shown: Sequence[Document], opened: str | None, *, on_open: Callable[[str | None], None]) -> None:
@@ -58,4 +58,28 @@ def draw_table(shown: Sequence[Document], opened: str | None, *, on_open: Callab
             ),
         },
         alt="Documents of the library",
+    )
+
+
+def draw_cost_table(documents: Sequence[Document]) -> None:
+    """What processing cost, a row per document and a column per step."""
+    steps = {**COST_STEPS, "total": "Total"}
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "Title": [d.title for d in documents],
+                "Pages": [d.page_count for d in documents],
+                "Chunks": [d.chunk_count for d in documents],
+                **{label: [money(known_cost(d.costs, step)) for d in documents] for step, label in steps.items()},
+                "Time": [duration(d.processing_ms) for d in documents],
+            }
+        ),
+        key="documents_cost_table",
+        hide_index=True,
+        height=min(38 + 35 * len(documents), 260),
+        column_config={
+            "Title": st.column_config.TextColumn(width=260),
+            **{label: st.column_config.TextColumn(alignment="right") for label in (*steps.values(), "Time")},
+        },
+        alt="Cost per step of the documents that became ready",
     )

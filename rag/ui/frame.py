@@ -41,20 +41,24 @@ location.assign("/login?next=" + encodeURIComponent(location.pathname + location
 """
 
 
-def sign_out_form(csrf_token: str) -> str:
-    """A real form and not a button of Streamlit: signing out is a request of its own, and its answer clears the cookie.
+LOOK = (
+    "display:block;box-sizing:border-box;width:100%;padding:.5rem .75rem;margin:0 0 .5rem;font:inherit;"
+    "font-size:.875rem;text-align:center;color:inherit;text-decoration:none;background:transparent;cursor:pointer;"
+    "border:1px solid rgba(128,138,165,.45);border-radius:10px"
+)
 
-    Without the token, which an old tab may lack, it is a link to the page that asks once more.
+
+def account_actions(csrf_token: str) -> str:
+    """Changing the password and signing out, in this tab.
+
+    Signing out is a real form and not a button of Streamlit: it is a request of its own, and its answer clears the
+    cookie. Without the token, which an old tab may lack, it is a link to the page that asks once more.
     """
-    look = (
-        "display:block;box-sizing:border-box;width:100%;padding:.45rem .75rem;font:inherit;text-align:center;"
-        "color:inherit;text-decoration:none;background:transparent;cursor:pointer;"
-        "border:1px solid rgba(128,138,165,.45);border-radius:10px"
-    )
+    change = f'<a href="/account/password" target="_self" style="{LOOK}">Change password</a>'
     if not csrf_token:
-        return f'<a href="/logout" target="_self" style="{look}">Sign out</a>'
-    return (
+        return change + f'<a href="/logout" target="_self" style="{LOOK}">Sign out</a>'
+    return change + (
         '<form method="post" action="/logout" style="margin:0">'
         f'<input type="hidden" name="csrf" value="{escape(csrf_token, quote=True)}">'
-        f'<button type="submit" style="{look}">Sign out</button></form>'
+        f'<button type="submit" style="{LOOK}">Sign out</button></form>'
     )

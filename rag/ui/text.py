@@ -99,5 +99,7 @@ def _terms_pattern(terms: Sequence[str]) -> re.Pattern[str] | None:
         return None
     # Scripts without spaces have no word edges to hold on to. Neighbours, also across two short words such as "of
     # the", are marked as one: a passage in confetti cannot be read.
-    word = "|".join(re.escape(t) if CJK.search(t) else rf"(?<!\w){re.escape(t)}(?!\w)" for t in wanted)
+    word = "|".join(
+        re.escape(t) if CJK.search(t) else rf"(?<!\w)(?<!\d[.,]){re.escape(t)}(?!\w|[.,]\d)" for t in wanted
+    )
     return re.compile(rf"(?:{word})(?: (?:\w{{1,3}} ){{0,2}}(?:{word}))*", re.IGNORECASE)

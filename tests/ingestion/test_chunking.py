@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
@@ -69,7 +70,7 @@ def test_smart_chunks_end_with_sentences_and_overlap_by_whole_ones() -> None:
     text = " ".join(f"Sentence number {n} tells of the rule." for n in range(200))
     chunks = chunk_text(text, chunk_size=300, overlap=80)
     assert all(chunk.content.endswith("rule.") and chunk.content.startswith("Sentence") for chunk in chunks)
-    assert all(later.start < earlier.end for earlier, later in zip(chunks, chunks[1:], strict=False))
+    assert all(later.start < earlier.end for earlier, later in itertools.pairwise(chunks))
 
 
 def test_sentence_ends_of_chinese_japanese_and_arabic_are_known() -> None:

@@ -17,7 +17,8 @@ from rag.errors import (
     PasswordWrong,
 )
 from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary, display_name
+from rag.ingestion.intake import display_name
+from rag.ingestion.library import DocumentLibrary
 from rag.types import Collection, Document, DocumentStatus, Identity
 
 Work = Callable[[str, UUID], None]

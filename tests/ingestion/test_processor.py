@@ -13,7 +13,8 @@ from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
 from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted, page_list, reading_message
+from rag.ingestion.messages import page_list, reading_message
+from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -4,6 +4,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import hostile
@@ -45,13 +46,11 @@ def test_a_file_that_takes_too_long_is_ended_and_the_next_is_read(hurried: Sandb
     assert hurried.check_pdf(hostile.leave_policy()).page_count == 1
 
 
-def test_a_file_that_unpacks_to_more_than_the_memory_ends_in_a_reason() -> None:
+def test_a_file_that_unpacks_to_more_than_the_memory_ends_without_text_and_the_next_is_read() -> None:
     small = Sandbox(ExtractionLimits(memory_mb=400, timeout_seconds=20), processes=1)
     try:
-        with pytest.raises(DocumentError):
-            pages = small.extract_pages(hostile.flate_bomb(500)).pages
-            assert not any(page.text for page in pages)
-            raise DocumentError  # read as an empty page: that is a reason as well
+        with suppress(DocumentError):  # refused, or its only page left empty: both are a stated reason
+            assert [page.method for page in small.extract_pages(hostile.flate_bomb(500)).pages] == ["none"]
         assert small.check_pdf(hostile.leave_policy()).page_count == 1
     finally:
         small.close()

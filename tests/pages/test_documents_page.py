@@ -334,6 +334,27 @@ def test_progress_is_read_from_the_database_and_ends_with_the_costs(
     assert metrics(page)["Chunks"] == "266"
 
 
+def test_many_finished_documents_are_one_table_with_the_cost_of_each_step(
+    page: AppTest, add: Add, database: Database
+) -> None:
+    for title in "ABCD":
+        add(title, "processing", step="publish", steps_total=1)
+    page.run()
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET status = 'completed', costs = %s", (Jsonb({"metadata": None, "total": None}),)
+        )
+    page.run()
+
+    assert not page.exception
+    assert "**4 documents** are ready" in words(page)
+    table = page.dataframe[0].value
+    assert sorted(table["Title"]) == ["A", "B", "C", "D"]
+    assert set(table["Metadata"]) == {"unpriced"}
+    page.button("documents_done_all").click().run()
+    assert "are ready" not in words(page)
+
+
 def test_a_failed_document_says_why_and_is_tried_again(page: AppTest, app_services: Services, add: Add) -> None:
     document_id = add("Handbook", "failed", step="embed", message="The provider's quota is used up.")
     page.run()

@@ -60,6 +60,10 @@ def test_terms_are_marked_inside_words_where_a_script_has_no_spaces() -> None:
     assert marked("연차휴가는 15일", ["휴가"]) == "연차:yellow-background[휴가]는 15일"
 
 
+def test_a_number_is_not_marked_within_another_number() -> None:
+    assert marked("5.1 has 5 and 1,500", ["5", "500", "1"]) == r"5\.1 has :yellow-background[5] and 1,500"
+
+
 def test_a_marked_term_cannot_close_its_mark() -> None:
     assert marked("x a]b y", ["a]b"]) == r"x :yellow-background[a\]b] y"
 

@@ -29,15 +29,20 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float) -> b
     """The page, counted from 1, as PNG; `highlight` is marked as far as it is found. Raises `PdfDamaged`."""
     try:
         document = pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as exc:
+        raise PdfDamaged("This page cannot be drawn.") from exc
+    try:
         page = document[number - 1]
         width, height = page.get_size()
         scale = min(scale, LONGEST_SIDE / max(width, height, 1))
         picture = page.render(scale=scale).to_pil().convert("RGB")
         boxes = passage_boxes(page, highlight) if highlight.strip() else []
+        if boxes:
+            picture = marked(picture, page, boxes)
     except (pypdfium2.PdfiumError, ValueError, IndexError) as exc:
         raise PdfDamaged("This page cannot be drawn.") from exc
-    if boxes:
-        picture = marked(picture, page, boxes)
+    finally:
+        document.close()
     buffer = io.BytesIO()
     picture.save(buffer, "PNG", compress_level=3)
     return buffer.getvalue()

@@ -11,7 +11,7 @@ from rag.answering.citations import without_markers
 from rag.prices import estimate_tokens
 from rag.types import ChatMessage
 
-FOLDER = Path(__file__).parent / "prompts"
+FOLDER = Path(__file__).parent
 #: A model that finds no answer in the passages begins its reply so; the reader never sees it.
 NOT_FOUND = "NOT_FOUND"
 HISTORY_TOKENS = 1500
