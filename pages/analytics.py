@@ -172,7 +172,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         on_select="rerun",
         selection_mode="single-row",
         hide_index=True,
-        height=390,
+        height=min(38 + 35 * len(rows), 390),
         column_config={
             "Asked": st.column_config.DatetimeColumn(format="D MMM, HH:mm", timezone=st.context.timezone, width=105),
             "Question": st.column_config.TextColumn(width=280),

@@ -24,6 +24,8 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "failed": ("Failed", "red"),
 }
 IN_PROGRESS = ("In progress", "blue")
+#: Columns of the passages where nothing was reranked.
+NOT_RERANKED = ("Before", "Document", "Page", "Section", "Similarity", "Passage")
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
@@ -107,9 +109,14 @@ def _draw_passages(entry: ChatLogEntry) -> None:
         ),
         key=f"analytics_passages_{entry.question.id}",
         hide_index=True,
+        column_order=None if reranking.get("enabled") else NOT_RERANKED,
         placeholder="–",
         column_config={
-            "Before": st.column_config.NumberColumn(width=60, help="Place as found, before reranking."),
+            "Before": st.column_config.NumberColumn(
+                "Before" if reranking.get("enabled") else "Place",
+                width=60,
+                help="Place as found, before any reranking.",
+            ),
             "After": st.column_config.NumberColumn(width=55, help="Place after reranking; – when it was left out."),
             "Document": st.column_config.TextColumn(width=170),
             "Page": st.column_config.TextColumn(width=75),

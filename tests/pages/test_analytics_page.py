@@ -65,7 +65,9 @@ def today() -> date:
 
 
 def words(page: AppTest) -> str:
-    return "\n".join(str(e.value) for kind in ("markdown", "caption", "subheader", "error") for e in page.get(kind))
+    return "\n".join(
+        str(getattr(e, "value", "")) for kind in ("markdown", "caption", "subheader", "error") for e in page.get(kind)
+    )
 
 
 def metrics(page: AppTest) -> dict[str, str]:

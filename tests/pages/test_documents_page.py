@@ -128,7 +128,9 @@ def pdf(tmp_path: Path, *, password: str = "") -> bytes:
 
 def words(page: AppTest) -> str:
     """Everything the page says in Markdown, captions and alerts."""
-    return "\n".join(str(e.value) for kind in ("markdown", "caption", "error", "info") for e in page.get(kind))
+    return "\n".join(
+        str(getattr(e, "value", "")) for kind in ("markdown", "caption", "error", "info") for e in page.get(kind)
+    )
 
 
 def metrics(page: AppTest) -> dict[str, str]:
