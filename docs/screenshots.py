@@ -115,6 +115,12 @@ def ask(page: Page, question: str) -> None:
     page.get_by_test_id("stFeedback").first.wait_for()
 
 
+def wait_for_charts(page: Page) -> None:
+    for number in range(2):
+        page.get_by_test_id("stPlotlyChart").nth(number).locator("svg").first.wait_for()
+    page.wait_for_timeout(2_500)  # the small ones in the figures come last and say nothing when they are there
+
+
 def extra_document(folder: Path) -> Path:
     """A PDF that is not yet stored: the travel page of the handbook."""
     writer = pypdf.PdfWriter()
@@ -161,7 +167,8 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         take(page, "chat")
         chat = page.url
         page.get_by_role("button", name="Open page").first.click()
-        page.get_by_role("dialog").get_by_role("img").first.wait_for()
+        page.get_by_role("dialog").get_by_role("img").first.hover()
+        page.mouse.wheel(0, 420)
         take(page, "page-view")
     with signed_in(browser, product, state, dark=False) as page:
         page.set_viewport_size(HIGH)  # type: ignore[arg-type]
@@ -174,6 +181,7 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
     with signed_in(browser, product, state, dark=False) as page:
         page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         open_page(page, product, "analytics", "Questions")
+        wait_for_charts(page)
         take(page, "analytics")
         page.set_viewport_size(DESK)  # type: ignore[arg-type]
         open_page(page, product, "people", "Add a person")
@@ -183,9 +191,11 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         take(page, "chat-dark")
         page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         open_page(page, product, "analytics", "Questions")
+        wait_for_charts(page)
         take(page, "analytics-dark")
     with signed_in(browser, product, state, dark=False, phone=True) as page:
         open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")
+        page.get_by_text("After one year of service you receive").first.evaluate("e => e.scrollIntoView()")
         take(page, "chat-phone")
     with signed_in(browser, product, folder / "nobody.json", dark=False) as page:
         page.goto(product.url)

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from rag.api.html_pages import TEMPLATES, page
 from rag.api.sign_in import safe_next
 from rag.types import Account, Identity
-from rag.ui.frame import sign_out_form
+from rag.ui.frame import account_actions
 
 ClientOf = Callable[..., TestClient]
 HTML = {"accept": "text/html"}
@@ -127,7 +127,7 @@ def test_signing_out_ends_the_session_on_the_server(client_of: ClientOf, access:
 def test_the_sign_out_button_of_a_page_works_at_one_click(client_of: ClientOf, person: Account) -> None:
     client = client_of()
     sign_in(client)
-    hidden = fields_of(sign_out_form(client.cookies["hr_csrf"]))
+    hidden = fields_of(account_actions(client.cookies["hr_csrf"]))
     assert client.post("/logout", data=hidden).headers["location"] == "/login?signed-out=1"
 
 
