@@ -30,7 +30,7 @@ from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parent.parent
 IMAGES = PROJECT / "docs" / "images"
-DESK, HIGH, PHONE = {"width": 1280, "height": 800}, {"width": 1280, "height": 1240}, {"width": 390, "height": 844}
+DESK, HIGH, PHONE = {"width": 1280, "height": 900}, {"width": 1280, "height": 1240}, {"width": 390, "height": 844}
 PEOPLE = (
     ("Mill office", "mill@ottermere.example", "manager", "Mill"),
     ("Bindery office", "bindery@ottermere.example", "manager", "Bindery"),
@@ -166,6 +166,7 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         ask(page, QUESTION)
         take(page, "chat")
         chat = page.url
+        page.set_viewport_size(HIGH)  # type: ignore[arg-type]
         page.get_by_role("button", name="Open page").first.click()
         page.get_by_role("dialog").get_by_role("img").first.hover()
         page.mouse.wheel(0, 420)

@@ -55,6 +55,15 @@ class Database:
         except psycopg.ProgrammingError as exc:
             raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
         self._pool.open(wait=True, timeout=15)
+        try:
+            with self.transaction(None):
+                pass
+        except psycopg.errors.InsufficientPrivilege as exc:
+            self.close()
+            raise DatabaseUnavailable(
+                "The role in DATABASE_URL may not work as rag_app, the role that is bound by row-level security. "
+                "As the owner of the tables, run: GRANT rag_app TO that role."
+            ) from exc
 
     def close(self) -> None:
         self._pool.close(timeout=5)

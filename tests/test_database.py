@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rag.database import Database
 from rag.embedded import EmbeddedServer, start_server
@@ -186,3 +187,11 @@ def test_the_last_process_to_leave_stops_the_server(tmp_path: Path) -> None:
     second.stop()
     second.stop()
     assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_role_that_may_not_become_the_applications_is_told_what_to_grant(superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo, autocommit=True) as connection:
+        connection.execute("CREATE ROLE stranger LOGIN PASSWORD 'x'")
+    database = Database(make_conninfo(superuser_conninfo, user="stranger", password="x"))
+    with pytest.raises(DatabaseUnavailable, match="GRANT rag_app TO"):
+        database.open()

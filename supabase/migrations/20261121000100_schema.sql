@@ -10,7 +10,8 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rag_app') THEN
         CREATE ROLE rag_app NOLOGIN NOSUPERUSER NOBYPASSRLS;
     END IF;
-    IF NOT pg_has_role(current_user, 'rag_app', 'MEMBER') THEN
+    -- Since Postgres 16 the maker of a role may administer it, but not become it until that is granted as well.
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
         EXECUTE format('GRANT rag_app TO %I', current_user);
     END IF;
 END
