@@ -90,6 +90,7 @@ def serve(arguments: argparse.Namespace, settings: Settings) -> int:
         port=settings.port,
         log_config=None,
         access_log=False,
+        ws_per_message_deflate=False,  # a redraw is small; packing it costs more time than sending it
         timeout_graceful_shutdown=3,
         ws_max_size=settings.maximum_upload_bytes,
         server_header=False,

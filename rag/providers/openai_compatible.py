@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import re
-import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from threading import Event
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import openai
 from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion
 
 from rag.errors import (
     InvalidInput,
@@ -23,7 +21,8 @@ from rag.errors import (
     ProviderStreamCut,
 )
 from rag.providers import Completed, Completion, TextDelta
-from rag.providers.cancellable import Source, cancellable
+from rag.providers.cancellable import cancellable
+from rag.providers.chat_stream import ChatEvents
 from rag.providers.openai_errors import openai_errors, retry_soon
 from rag.providers.vectors import unit_rows
 from rag.tokens import estimate_tokens
@@ -154,20 +153,21 @@ class OpenAIChatModel:
 
         request = self._request(messages, temperature, maximum_output_tokens)
 
-        def open_stream() -> openai.Stream[ChatCompletionChunk]:
-            def attempt() -> openai.Stream[ChatCompletionChunk]:
+        def open_stream() -> ChatEvents:
+            def attempt() -> ChatEvents:
                 with openai_errors():
-                    opened: openai.Stream[ChatCompletionChunk] = self._client.chat.completions.create(
-                        **request, stream=True, stream_options={"include_usage": True}
+                    return ChatEvents(
+                        self._client.chat.completions.create(
+                            **request, stream=True, stream_options={"include_usage": True}
+                        )
                     )
-                    return opened
 
             return retry_soon(attempt, give_up=cancel)
 
         received = _Received()
         with openai_errors(has_text=lambda: received.has_text):
-            for chunk in cancellable(open_stream, interrupt=interrupt, cancel=cancel):
-                text = received.take(chunk)
+            for events in cancellable(open_stream, cancel=cancel):
+                text = "".join(map(received.take, events))
                 if text:
                     yield TextDelta(text)
         if cancel.is_set():
@@ -260,16 +260,17 @@ class _Received:
         self.finish_reason: str | None = None
         self.usage: CompletionUsage | None = None
 
-    def take(self, chunk: ChatCompletionChunk) -> str:
-        """Note what the chunk says; its text, or "" when it has none."""
-        if chunk.usage:
-            self.usage = chunk.usage
-        if not chunk.choices:
+    def take(self, event: Mapping[str, Any]) -> str:
+        """Note what an event of the stream says; its text, or "" when it has none."""
+        if event.get("usage"):
+            self.usage = CompletionUsage.model_validate(event["usage"])
+        if not event.get("choices"):
             return ""
-        choice = chunk.choices[0]
-        self.finish_reason = choice.finish_reason or self.finish_reason
-        self.is_refusal = self.is_refusal or bool(choice.delta.refusal)
-        text = choice.delta.content or ""
+        choice = event["choices"][0]
+        delta = choice.get("delta") or {}
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        self.is_refusal = self.is_refusal or bool(delta.get("refusal"))
+        text: str = delta.get("content") or ""
         self.has_text = self.has_text or bool(text)
         return text
 
@@ -277,16 +278,6 @@ class _Received:
 def is_reasoning_model(model: str) -> bool:
     """Whether the model takes `max_completion_tokens` and no temperature; OpenRouter's names have a vendor in front."""
     return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
-
-
-def interrupt(stream: Source[ChatCompletionChunk]) -> None:
-    """End a blocked read of the stream from another thread; closing alone would not."""
-    response = getattr(stream, "response", None)
-    network = response.extensions.get("network_stream") if response is not None else None
-    connection = network.get_extra_info("socket") if network is not None else None
-    if connection is not None:
-        with suppress(OSError):  # closed by the other end in the meantime
-            connection.shutdown(socket.SHUT_RDWR)
 
 
 def _is_json(text: str) -> bool:

@@ -1,0 +1,100 @@
+"""The events of a streamed answer, read in batches.
+
+The `openai` SDK makes the request and judges its status; its typed events are not used, because building one costs
+73 µs of processor time against 10 µs for the JSON alone, and a hundred readers receive 5,000 of them a second. Reads
+are at least 40 ms apart for the same reason: what comes in between is taken at once.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import openai
+
+READ_EVERY_SECONDS = 0.04
+#: An answer's first words are not waited for.
+EAGER_READS = 4
+
+
+class ChatEvents:
+    """The JSON events of one open stream, those that arrived together in one list."""
+
+    def __init__(self, stream: openai.Stream[Any]) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield events until the provider ends the stream.
+
+        Raises `openai.APIError` for an event that reports an error, after the events before it; `ValueError` for what
+        is no JSON; the transport's errors.
+        """
+        rest = b""
+        reads = 0
+        next_read = 0.0
+        for piece in self._stream.response.iter_bytes():
+            lines = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
+            rest = lines.pop()
+            events, failure, is_last = self._parsed(lines)
+            if events:
+                yield events
+            if failure is not None:
+                raise failure
+            if is_last:
+                return
+            reads += 1
+            if reads > EAGER_READS:
+                now = time.monotonic()
+                if now < next_read:
+                    continue  # parts of one network read come one by one: there is nothing to wait for
+                time.sleep(READ_EVERY_SECONDS)
+                next_read = time.monotonic() + 0.002
+        if rest.strip():
+            events, failure, _ = self._parsed([rest])
+            if events:
+                yield events
+            if failure is not None:
+                raise failure
+
+    def close(self) -> None:
+        self._stream.response.close()
+
+    def interrupt(self) -> None:
+        """End a blocked read from another thread; closing alone would not."""
+        network = self._stream.response.extensions.get("network_stream")
+        connection = network.get_extra_info("socket") if network is not None else None
+        if connection is not None:
+            with suppress(OSError):  # closed by the other end in the meantime
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _parsed(self, lines: list[bytes]) -> tuple[list[Mapping[str, Any]], Exception | None, bool]:
+        """The events of whole lines, what went wrong after them, and whether the stream says that it is over."""
+        events: list[Mapping[str, Any]] = []
+        for line in lines:
+            if not line.startswith(b"data:"):
+                continue  # comments such as OpenRouter's, empty lines, other fields
+            data = line[5:].strip()
+            if data.startswith(b"[DONE]"):
+                return events, None, True
+            try:
+                event = json.loads(data)
+            except ValueError as exc:
+                return events, exc, False
+            if not isinstance(event, dict):
+                return events, ValueError("an event is no JSON object"), False
+            if event.get("error"):
+                return events, self._reported(event["error"]), False
+            events.append(event)
+        return events, None, False
+
+    def _reported(self, error: object) -> openai.APIError:
+        said = error.get("message") if isinstance(error, dict) else None
+        return openai.APIError(
+            message=said if isinstance(said, str) and said else "An error occurred during streaming",
+            request=self._stream.response.request,
+            body=error,
+        )
