@@ -154,10 +154,11 @@ def show(name: str, people: int, result: Result) -> None:
     quantiles = statistics.quantiles(result.delays_ms, n=100)
     provider = statistics.quantiles(result.provider_ms, n=100)[94]
     first = statistics.median(result.first_token_ms)
+    per_answer = result.server_cpu_seconds * 1000 / max(1, len(result.first_token_ms))
     busy = result.server_cpu_seconds / result.wall_seconds
     print(
         f"{name:18}{people:>7}{quantiles[49]:>9.0f}{quantiles[94]:>8.0f}{quantiles[98]:>8.0f}"
-        f"{max(result.delays_ms):>8.0f}{provider:>10.0f}{first:>11.0f}{busy:>9.2f}{result.received:>9}{result.failed:>7}"
+        f"{max(result.delays_ms):>8.0f}{provider:>10.0f}{first:>11.0f}{busy:>9.2f}{per_answer:>8.0f}{result.received:>9}{result.failed:>7}"
     )
     for problem in sorted(set(result.problems))[:5]:
         print(f"    {problem}")
@@ -176,7 +177,7 @@ def main() -> None:
     )
     print(
         f"{'':18}{'people':>7}{'p50':>9}{'p95':>8}{'p99':>8}{'max':>8}{'client p95':>10}{'first p50':>11}"
-        f"{'cores':>9}{'tokens':>9}{'cut':>7}"
+        f"{'cores':>9}{'CPU ms':>8}{'tokens':>9}{'cut':>7}"
     )
     for people in arguments.people:
         for name, run in (("ours", ours), ("plain", plain)):

@@ -228,18 +228,24 @@ if state.chat_source is not None and not has_dialog:
     )
 
 with log:
-    for message in messages:
-        if live is None or message.id != live.message_id:
-            is_last = live is None and message is messages[-1]
-            draw_message(message, is_last=is_last, on_open=show_source, on_rate=rate)
+    for message in messages[:-1]:
+        draw_message(message, is_last=False, on_open=show_source, on_rate=rate)
+    # The latest answer has one place, while it is written and after: it does not jump when it is done.
+    answer = st.container(key="chat_now").empty()
 
 if live is not None:
     stop_slot.container(width="content").button(
         "Stop", key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
-    with log:
+    with answer.container():
         follow(live)
-    st.rerun()
+    # What is stored replaces what was written, in this run: another would draw the whole page once more.
+    stop_slot.empty()
+    messages = running.conversations.messages(identity, live.conversation_id, last=1)
+
+if messages:
+    with answer.container():
+        draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate)
 
 if messages and (finished := running.answers.find(identity, messages[-1].id)) and finished.follow_ups:
     next_questions.container().pills(

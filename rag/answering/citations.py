@@ -90,10 +90,13 @@ def verified(
     given = figures(question)
     unsupported: set[int] = set()
     for claim, numbers in claims(text):
+        if not missing_figures(claim, given):
+            continue
         sources = [by_number[number] for number in numbers if number in by_number]
-        around = " ".join(f"{s.title} {s.file_name} {s.section} {s.passage}" for s in sources)
-        missing = missing_figures(claim, given | figures(around))
-        if missing and missing_figures(claim, given | figures(" ".join([around, *map(page_text, sources)]))):
+        known = given.union(*(figures(f"{s.title} {s.file_name} {s.section} {s.passage}") for s in sources))
+        if missing_figures(claim, known) and missing_figures(
+            claim, known.union(*map(figures, map(page_text, sources)))
+        ):
             unsupported.update(source.number for source in sources)
     return tuple(replace(citation, is_supported=citation.number not in unsupported) for citation in citations)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*(?:[.,]\d+)?")
+NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 GROUPING = "'’\u00a0\u202f "
 
 #: Number words up to twelve, then the round ones, in the languages whose documents spell them out.
@@ -53,6 +55,7 @@ MONTHS = {
 }
 
 
+@lru_cache(maxsize=512)
 def figures(text: str) -> frozenset[str]:
     """Every reading of every figure in a text, number words and names of months included, in plain form: "1500"."""
     text = _plain(text)
@@ -84,9 +87,16 @@ def _is_known(written: str, known: frozenset[str]) -> bool:
 
 def _plain(text: str) -> str:
     """Digits of all scripts as 0 … 9, full-width forms as ordinary ones."""
-    text = text.translate({0xA0: "\u202f"})
-    normal = "".join(c if c == "\u202f" else unicodedata.normalize("NFKC", c) for c in text)
-    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() and not c.isascii() else c for c in normal)
+    return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
+
+
+def _plain_character(match: re.Match[str]) -> str:
+    character = match.group()
+    if character in "\u00a0\u202f":
+        return "\u202f"
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    return unicodedata.normalize("NFKC", character)
 
 
 def _written(text: str) -> list[str]:

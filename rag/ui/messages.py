@@ -43,11 +43,7 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
         return
     citations = [citation_from_json(stored) for stored in message.citations]
     anchor = f"s{message.id.hex[:8]}"
-    # The same place as that of an answer being written: it does not jump when it is done.
-    with (
-        st.chat_message("assistant", avatar=MARK),
-        st.container(key="chat_now" if is_last else None, gap="small"),
-    ):
+    with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         _draw_answer(message, [c.number for c in citations], anchor)
     if citations:
         _draw_sources(message, citations, anchor, on_open, is_last=is_last)
@@ -57,7 +53,7 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
 
 def follow(live: LiveAnswer) -> None:
     """Draw an answer as it is written. Every pulse makes a call of Streamlit, where a click can interrupt it."""
-    with st.chat_message("assistant", avatar=MARK), st.container(key="chat_now", gap="small"):
+    with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         text = st.empty()
         status = st.status(":shimmer[Reading the question]", type="compact")
         for step in live.follow_steps():
