@@ -238,7 +238,7 @@ if live is not None:
         "Stop", key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
     with answer.container():
-        follow(live)
+        follow(live, every_seconds=running.answers.pace_seconds)
     # What is stored replaces what was written, in this run: another would draw the whole page once more.
     stop_slot.empty()
     messages = running.conversations.messages(identity, live.conversation_id, last=1)

@@ -38,6 +38,10 @@ FLUSH_SECONDS = 1.0
 KEEP_SECONDS = 60.0
 #: How long `stop_all` waits for the threads to write what they have.
 SHUTDOWN_SECONDS = 3.0
+#: Seconds between redraws, and when more than so many answers are written at once.
+PACE_SECONDS = 0.09
+CROWDED_PACE_SECONDS = 0.13
+CROWD = 30
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
 BUSY = "An answer is still being written in this conversation. Wait for it to end, or stop it."
@@ -158,6 +162,13 @@ class LiveAnswers:
             account_id=identity.account_id,
         )
         return self.find(identity, found) if found else None
+
+    @property
+    def pace_seconds(self) -> float:
+        """How far apart redraws of an answer should be. With many readers redraws are most of the work."""
+        with self._lock:
+            writing = sum(not live.is_done for live in self._answers.values())
+        return PACE_SECONDS if writing <= CROWD else CROWDED_PACE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close the answers of one tenant that a dead process left being written; the number of them.

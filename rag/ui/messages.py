@@ -51,8 +51,8 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
         _draw_footer(message, len(citations), on_rate)
 
 
-def follow(live: LiveAnswer) -> None:
-    """Draw an answer as it is written. Every pulse makes a call of Streamlit, where a click can interrupt it."""
+def follow(live: LiveAnswer, *, every_seconds: float) -> None:
+    """Draw an answer as it is written, `every_seconds`. Every pulse makes a call of Streamlit, where a click can interrupt it."""
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         text = st.empty()
         status = st.status(":shimmer[Reading the question]", type="compact")
@@ -63,7 +63,7 @@ def follow(live: LiveAnswer) -> None:
                 status.update(label=f":shimmer[{_step_label(step)}]")
                 status.markdown(f":small[{_step_label(step)}]")
         written = ""
-        for piece in live.tail():
+        for piece in live.tail(every_seconds=every_seconds):
             written += piece
             text.markdown(answer_markdown(written))
 
