@@ -38,6 +38,9 @@ class Profile:
     candidate_factor: int = 4
     #: Least cosine similarity; None leaves it to the embedder's own calibrated default.
     similarity_threshold: float | None = None
+    #: "absolute" takes the value above; "calibrated" what was measured on the collection's own text, and until then,
+    #: as "embedder" does, the embedder's own.
+    threshold_mode: Literal["absolute", "calibrated", "embedder"] = "calibrated"
     fusion: Literal["weighted", "rrf"] = "weighted"
     vector_weight: float = 0.6
     keyword_weight: float = 0.4
@@ -46,12 +49,45 @@ class Profile:
     one_result_per_document: bool = False
     maximum_per_document: int = 0  # 0: no limit
 
+    # Understanding the question, beside its language. What needs a model is off: it costs a call and can add noise.
+    correct_spelling: bool = True
+    #: Regular expressions, tried on the question in small letters, with the categories they stand for.
+    query_patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    #: Years named in the question limit the search to documents of those years.
+    filter_by_year: bool = False
+    #: "Since last March" limits the search to documents from then on.
+    filter_by_date: bool = False
+    #: Two questions in one sentence are searched for one by one as well; by their words, without a model.
+    split_questions: bool = True
+    #: A model adds words that documents would use.
+    expand_question: bool = False
+    #: A model puts the question in so many other ways.
+    alternative_questions: int = 0
+    #: A model takes the question apart.
+    decompose_question: bool = False
+
     # Order.
     reranking: bool = True
     rerank_model: str = "rerank-multilingual-v3.0"
+    #: Best passages kept after reranking; 0: all that are wanted.
+    rerank_top_n: int = 0
+    #: What the reranker reads of a passage; empty: what is indexed of it, title and section in front.
+    rerank_format: str = ""
     recency_boost: bool = False
+    #: Days and factor, the youngest first; older ones take `recency_older`.
+    recency_steps: tuple[tuple[int, float], ...] = ()
+    recency_older: float = 1.0
     pinned_first: bool = False
     multi_signal: bool = False
+    category_boosts: tuple[tuple[str, float], ...] = ()
+    #: Factors for this year, last year, and so on; older ones take 1.
+    year_boosts: tuple[float, ...] = ()
+    quality_boost: float = 1.0
+    quality_minimum_words: int = 0
+    quality_maximum_words: int = 0
+    collapse_near_repeats: bool = True
+    #: The passages before and after a hit go to the model with it, where they fit the budget.
+    stitch_neighbours: bool = True
 
     # Language.
     translate_queries: bool = True
@@ -64,6 +100,19 @@ class Profile:
     temperature: float = 0.2
     maximum_output_tokens: int = 1024
     follow_ups: int = 3
+
+    def passages(self, top_k: int | None = None) -> int:
+        """Passages in the context when `top_k` are wanted: after reranking the best `rerank_top_n` of them."""
+        wanted = top_k or self.top_k
+        return min(wanted, self.rerank_top_n) if self.reranking and self.rerank_top_n else wanted
+
+    def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
+        """The least cosine similarity that counts, by the embedder's default and what was measured, if it was."""
+        if self.threshold_mode == "absolute" and self.similarity_threshold is not None:
+            return self.similarity_threshold
+        if self.threshold_mode == "calibrated" and calibrated is not None:
+            return calibrated
+        return embedder_default
 
 
 HR = Profile(
@@ -78,10 +127,16 @@ NOTICES = Profile(
     chunk_size=1500,
     embedding_model="openai/text-embedding-3-large@3072",
     search_type="vector",
+    top_k=10,
     candidate_factor=3,
     one_result_per_document=True,
     rerank_model="rerank-v3.5",
+    rerank_top_n=5,
+    rerank_format="{title}\n\n{content}",
+    filter_by_date=True,
     recency_boost=True,
+    recency_steps=((7, 1.5), (30, 1.3), (90, 1.1), (365, 1.0)),
+    recency_older=0.9,
     pinned_first=True,
     translate_queries=False,
     prompt="notices",
@@ -100,6 +155,21 @@ PORTFOLIO = Profile(
     candidate_factor=4,
     reranking=False,
     multi_signal=True,
+    category_boosts=(("resume", 1.3), ("linkedin", 1.25), ("journey", 1.2), ("github", 1.15)),
+    year_boosts=(1.3, 1.2, 1.1),
+    quality_boost=1.1,
+    quality_minimum_words=100,
+    quality_maximum_words=300,
+    query_patterns=(
+        ("work|job|experience|role|position|company", ("resume", "linkedin")),
+        ("decision|learn|journey|why|story|approach", ("journey",)),
+        ("skill|technology|tool|tech stack", ("resume", "linkedin")),
+        ("project|build|built|created|developed|code|github", ("github", "resume", "linkedin")),
+        ("education|school|university|degree", ("resume", "linkedin")),
+    ),
+    filter_by_year=True,
+    split_questions=False,  # "Query Transformation: None"
+    stitch_neighbours=False,  # its passages are whole positions, projects and chapters
     translate_queries=False,
     prompt="portfolio",
     context_tokens=2000,
@@ -113,6 +183,7 @@ LEGAL = Profile(
     embedding_model="gemini/gemini-embedding-001@768",
     search_type="vector",
     reranking=False,
+    stitch_neighbours=False,  # a reference block quotes passages as they were tagged
     translate_queries=False,
     prompt="legal",
     chat_model="gemini-flash-latest",
@@ -125,6 +196,7 @@ CIVIL = Profile(
     chunk_size=1200,
     embedding_model="ollama/bge-m3@1024",
     similarity_threshold=0.2,
+    threshold_mode="absolute",
     reranking=False,
     translate_queries=False,
     prompt="civil",

@@ -77,7 +77,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
     ledger = Ledger(database)
     chat_logs = ChatLogs(database)
     conversations = Conversations(database)
-    retriever = Retriever(database, providers)
+    retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings)
     answers = LiveAnswers(answerer, conversations, database)
     processor = Processor(database, files, providers, ledger, settings)

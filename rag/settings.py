@@ -46,6 +46,8 @@ class Settings:
     cohere_base_url: str = "https://api.cohere.com"
     rerank_model: str = ""
     cohere_timeout_seconds: float = 10.0
+    # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
+    cross_encoder: str = ""
 
     # Limits.
     maximum_upload_mb: int = 50
@@ -73,6 +75,7 @@ ENVIRONMENT_NAMES = {
     "address": "RAG_ADDRESS",
     "tenant": "RAG_TENANT",
     "public_url": "RAG_PUBLIC_URL",
+    "cross_encoder": "RAG_CROSS_ENCODER",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",

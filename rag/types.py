@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal
@@ -310,11 +310,24 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchFilters:
-    """Conditions applied inside the search. Empty means no condition."""
+    """Conditions on documents, applied inside the search. Empty means no condition; all given ones must be met."""
 
     document_ids: tuple[UUID, ...] = ()
+    #: Slugs; a document of any of them.
     categories: tuple[str, ...] = ()
+    document_types: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
+    #: First and last day, both included: of the date written in the document, else of its making.
+    date_from: date | None = None
+    date_to: date | None = None
+    important_only: bool = False
+    #: Fields of the document's metadata with the values they must have.
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no condition at all."""
+        return self == SearchFilters()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,6 +377,9 @@ class Citation:
     matched_terms: tuple[str, ...] = ()
     #: False when the sentence that cites it holds figures that its page does not.
     is_supported: bool = True
+    #: Pages of what the model read, the text around the passage included; 0: those of the passage.
+    first_read_page: int = 0
+    last_read_page: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -547,6 +563,15 @@ class TimingDetails:
 
 
 @dataclass(kw_only=True)
+class StepDetails:
+    """One step of the retrieval: what it did in a few words, and how long it took."""
+
+    name: str = ""
+    detail: str = ""
+    ms: float = 0.0
+
+
+@dataclass(kw_only=True)
 class RAGDetails:
     """Everything that was done for one question. Filled stage by stage; stored as camelCase JSON."""
 
@@ -556,3 +581,5 @@ class RAGDetails:
     openai: OpenAIDetails = field(default_factory=OpenAIDetails)
     costs: CostDetails = field(default_factory=CostDetails)
     timing: TimingDetails = field(default_factory=TimingDetails)
+    #: Every step in its order, beyond the HR document's interface; None where nothing was retrieved.
+    steps: list[StepDetails] | None = None

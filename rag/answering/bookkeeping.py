@@ -107,11 +107,11 @@ class Bookkeeping:
             return None
 
     def page_text(self, citation: Citation) -> str:
-        """The text of the pages a passage stands on; "" where they cannot be read."""
+        """The text of the pages the model read with a passage; "" where they cannot be read."""
+        first = citation.first_read_page or citation.first_page
+        last = citation.last_read_page or citation.last_page
         try:
-            return self._chat_logs.page_text(
-                self._tenant_id, citation.document_id, citation.first_page, citation.last_page
-            )
+            return self._chat_logs.page_text(self._tenant_id, citation.document_id, first, last)
         except DatabaseUnavailable:
             return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import cohere
@@ -14,6 +15,7 @@ from rag.errors import SettingsError
 from rag.profiles import Profile
 from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.cohere import CohereReranker
+from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from rag.settings import Settings, environment_name
@@ -43,6 +45,7 @@ class Providers:
             _require_sendable(environment_name(name), getattr(settings, name))
         self._openai = self._connect_openai()
         self._cohere = self._connect_cohere()
+        self._cross_encoder: Reranker | None = None
         self._embedders: dict[str, Embedder] = {self._builtin.id: self._builtin}
 
     def embedder_for(self, embedding_model_id: str) -> Embedder:
@@ -96,11 +99,21 @@ class Providers:
         return self._chat_model(self._settings.translation_model or profile.translation_model)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """Cohere's reranker when the profile wants one and its key is set."""
-        if self._cohere is None or not profile.reranking:
+        """The local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
+        if not profile.reranking:
+            return None
+        if self._settings.cross_encoder:
+            return self._local_reranker()
+        if self._cohere is None:
             return None
         model = self._settings.rerank_model or profile.rerank_model
         return CohereReranker(self._cohere, model=model, timeout_seconds=self._settings.cohere_timeout_seconds)
+
+    def _local_reranker(self) -> Reranker:
+        # Two threads may load it at once; the later one's is kept.
+        if self._cross_encoder is None:
+            self._cross_encoder = LocalCrossEncoder(Path(self._settings.cross_encoder).expanduser())
+        return self._cross_encoder
 
     def close(self) -> None:
         """Close the connections."""

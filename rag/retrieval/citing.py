@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rag.retrieval.evidence import matched_words
 from rag.retrieval.relevance import Judged
+from rag.retrieval.stitching import Neighbour, stitched
 from rag.tokens import estimate_tokens
 from rag.types import Citation, SearchResult
 
 
-def context_from(judged: Sequence[Judged], *, maximum_tokens: int) -> tuple[str, list[Judged]]:
-    """The numbered passages as one text, and those of them that fit; the best one is shortened if it alone does not."""
-    parts: list[str] = []
+def context_from(
+    judged: Sequence[Judged],
+    *,
+    maximum_tokens: int,
+    neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
+) -> tuple[str, list[Judged]]:
+    """The numbered passages as one text, and those of them that fit; the best one is shortened if it alone does not.
+
+    `neighbours` reads the passages around those kept; they are added as far as tokens are left.
+    """
     kept: list[Judged] = []
     left = maximum_tokens
     for item in judged:
-        part = f"[{len(parts) + 1}] {place(item.result)}\n{item.result.content}"
-        tokens = estimate_tokens(part)
-        if tokens > left and parts:
+        tokens = estimate_tokens(_part(len(kept) + 1, item))
+        if tokens > left and kept:
             break
         if tokens > left:
             content = item.result.content[: int(len(item.result.content) * left / tokens)]
-            item = replace(item, result=replace(item.result, content=content))
-            part = f"[1] {place(item.result)}\n{content}"
-        parts.append(part)
+            kept.append(replace(item, result=replace(item.result, content=content)))
+            left = 0
+            break
         kept.append(item)
         left -= tokens
-    return "\n\n".join(parts), kept
+
+    def fits(text: str) -> bool:
+        nonlocal left
+        tokens = estimate_tokens(text)
+        if tokens > left:
+            return False
+        left -= tokens
+        return True
+
+    if neighbours is not None and left > 0 and kept:
+        kept = stitched(kept, neighbours([item.result for item in kept]), fits)
+    return "\n\n".join(_part(number, item) for number, item in enumerate(kept, 1)), kept
+
+
+def _part(number: int, item: Judged) -> str:
+    return f"[{number}] {place(item.result)}\n{item.before}{item.result.content}{item.after}"
 
 
 def place(result: SearchResult) -> str:
@@ -54,6 +76,8 @@ def citations_from(judged: Sequence[Judged]) -> tuple[Citation, ...]:
             passage=item.result.content,
             score=shown_score(item),
             matched_terms=matched_words(item.result.content, item.words, item.language),
+            first_read_page=item.first_read_page,
+            last_read_page=item.last_read_page,
         )
         for number, item in enumerate(judged, 1)
     )

@@ -6,92 +6,62 @@ embedding keywords alone, without a reranker the found order stays; each is said
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rag.database import Database
-from rag.embeddings import generate_embedding
-from rag.errors import ProviderError, QuestionEmpty, RagError, SettingsError
-from rag.prices import charge
+from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profiles import Profile
-from rag.providers import Embedder
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
-from rag.retrieval.details import costs_from, raw_results_from, reranked_from
-from rag.retrieval.query import SearchQuery
+from rag.retrieval.details import costs_from, reranked_from
+from rag.retrieval.finding import find, wordings_of
+from rag.retrieval.options import Options
+from rag.retrieval.order import needs_signals, ordered, read_signals
 from rag.retrieval.query_analysis import detect_language
-from rag.retrieval.query_translator import Translation, translate_query_if_needed
 from rag.retrieval.relevance import Judged, judge, worth_citing
+from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
-from rag.retrieval.search import Found, search
-from rag.types import (
-    Charge,
-    ContextResponse,
-    Operation,
-    QueryDetails,
-    Question,
-    RAGDetails,
-    RerankingDetails,
-    Scope,
-    SearchDetails,
-    SearchFilters,
-    SearchQueryDetails,
-    SearchResult,
-    TokenUsage,
-    Usage,
-)
+from rag.retrieval.run import OnStep, Run, TenantPrices, ms_since
+from rag.retrieval.stitching import Neighbour, read_neighbours
+from rag.retrieval.understanding import understand
+from rag.types import ContextResponse, Question, RerankingDetails, SearchFilters, SearchResult, TokenUsage
 
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
-logger = logging.getLogger(__name__)
-
 #: Nearest passages shown when there is no answer.
 NEAREST = 3
 
-NO_TRANSLATION = "The question could not be translated, so it was searched for as it is."
-NO_EMBEDDING = "The embedding model did not answer, so only keywords were searched for."
 NO_RERANKING = "The reranker did not answer, so the passages are in the order they were found."
 
-OnStep = Callable[[str, str], None]
 
+@dataclass(frozen=True, kw_only=True)
+class Retrieval:
+    """A response with all that led to it, for whoever wants to see why."""
 
-@dataclass
-class _Run:
-    """What one question has gathered so far."""
-
-    question: Question
-    profile: Profile
-    top_k: int
-    text: str
-    language: str
-    on_step: OnStep
-    details: RAGDetails = field(default_factory=RAGDetails)
-    charges: list[Charge] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-
-    def add_charge(self, operation: Operation, usage: Usage) -> None:
-        self.charges.append(charge(operation, usage))
-
-    def skip(self, notice: str, reason: RagError) -> None:
-        """Go on without a provider. Settings trouble is said in its own words: someone here can mend it."""
-        logger.warning("%s (%s)", notice, reason)
-        self.notices.append(f"{notice} {reason}" if isinstance(reason, SettingsError) else notice)
+    response: ContextResponse
+    #: As found, best first.
+    found: tuple[SearchResult, ...]
+    #: After everything, best first; those of `cited` are among them.
+    judged: tuple[Judged, ...]
+    cited: tuple[Judged, ...]
 
 
 class Retriever:
-    """Finds the passages that answer a question. Thread-safe."""
+    """Finds the passages that answer a question. Thread-safe.
 
-    def __init__(self, database: Database, providers: Providers) -> None:
+    `tenant_prices` says what a tenant itself pays, by model and unit; without it list prices count.
+    """
+
+    def __init__(self, database: Database, providers: Providers, *, tenant_prices: TenantPrices | None = None) -> None:
         self._database = database
         self._providers = providers
+        self._tenant_prices = tenant_prices
 
     def retrieve_context(
         self,
@@ -101,42 +71,67 @@ class Retriever:
         top_k: int | None = None,
         language: str | None = None,
         on_step: OnStep | None = None,
+        options: Options | None = None,
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
-        `language` is the question's ISO 639-1 code, detected when not given. `on_step` is told "translating",
-        "searching", "found" with their number, and "reranking" as they happen. Without a passage that speaks to the
-        question, `citations` is empty and `nearest` holds what came closest. The charges are the caller's to record.
-        Raises `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless nothing can be searched without it.
+        `language` is the question's ISO 639-1 code, detected when not given. `options` switch single steps for this
+        call. `on_step` is told "translating", "searching", "found" with their number, and "reranking" as they happen.
+        Without a passage that speaks to the question, `citations` is empty and `nearest` holds what came closest. The
+        charges are the caller's to record. Raises `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless
+        nothing can be searched without it.
         """
+        return self.retrieve(
+            question, profile=profile, top_k=top_k, language=language, on_step=on_step, options=options
+        ).response
+
+    def retrieve(
+        self,
+        question: Question,
+        *,
+        profile: Profile,
+        top_k: int | None = None,
+        language: str | None = None,
+        on_step: OnStep | None = None,
+        options: Options | None = None,
+        today: date | None = None,
+    ) -> Retrieval:
+        """`retrieve_context` with every passage looked at. `today` is what "last March" is counted from."""
         started = time.perf_counter()
         text = question.text.strip()
         if not text:
             raise QuestionEmpty
-        run = _Run(
+        options = options or Options()
+        profile = options.applied_to(profile)
+        wanted = top_k or profile.top_k
+        today = today or datetime.now(UTC).date()
+        run = Run(
             question=question,
             profile=profile,
-            top_k=top_k or profile.top_k,
+            top_k=profile.passages(wanted),
             text=text,
             language=language if language is not None else detect_language(text),
+            filters=options.filters or SearchFilters(),
             on_step=on_step or (lambda name, detail: None),
+            tenant_prices=self._tenant_prices,
         )
-        translation = self._translate(run)
-        found = self._search(run, translation)
+        asked = understand(run, self._providers, today)
+        found = find(run, asked, self._database, self._providers, candidates=wanted * profile.candidate_factor)
         judged = judge(
-            _spread(found.results, profile),
+            self._spread(run, found.results),
             found,
-            wordings=_wordings(run, translation, found),
+            wordings=wordings_of(run, asked, found),
             threshold=self._threshold(run),
         )
-        judged = self._rerank(run, translation.query, judged)
-        cited = worth_citing(judged)[: run.top_k]
-        context_text, cited = context_from(cited, maximum_tokens=profile.context_tokens)
-        run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
-        run.details.search.final_top_k = run.top_k
-        run.details.costs = costs_from(run.charges)
-        run.details.timing.total_ms = _ms_since(started)
-        return ContextResponse(
+        judged = self._rerank(run, asked.translation.query, judged)
+        cited = self._order(run, worth_citing(judged), today)
+        context_text, cited = context_from(
+            cited,
+            maximum_tokens=profile.context_tokens,
+            neighbours=(lambda hits: self._neighbours(run, hits)) if profile.stitch_neighbours else None,
+        )
+        self._finish(run, cited, started)
+        response = ContextResponse(
             context_text=context_text,
             citations=citations_from(cited),
             token_usage=TokenUsage(
@@ -149,92 +144,21 @@ class Retriever:
             charges=tuple(run.charges),
             notices=tuple(run.notices),
         )
+        return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 
-    def _translate(self, run: _Run) -> Translation:
-        run.details.query = QueryDetails(original=run.text)
-        target = run.question.collection.language or "en"
-        if not run.profile.translate_queries or not run.language or run.language.split("-")[0] == target.split("-")[0]:
-            return Translation(query=run.text)
-        started = time.perf_counter()
-        try:
-            model = self._providers.translation_model_for(run.profile)
-            if model is None:
-                return Translation(query=run.text)
-            run.on_step("translating", "")
-            translation = translate_query_if_needed(run.text, run.language, target_language=target, model=model)
-        except (ProviderError, SettingsError) as error:
-            run.skip(NO_TRANSLATION, error)
-            return Translation(query=run.text)
-        finally:
-            run.details.timing.translation_ms = _ms_since(started)
-        if translation.usage is not None:
-            run.add_charge("translation", translation.usage)
-        run.details.query.translated_from = translation.translated_from
-        run.details.query.translated_query = translation.query if translation.translated_from else None
-        return translation
-
-    def _embed(self, run: _Run, text: str) -> NDArray[np.float32] | None:
-        started = time.perf_counter()
-        try:
-            embedder = self._embedder(run)
-            made = generate_embedding(text, embedder=embedder, purpose="query")
-        except (ProviderError, SettingsError) as error:
-            run.skip(NO_EMBEDDING, error)
-            return None
-        finally:
-            run.details.timing.embedding_ms = _ms_since(started)
-        if embedder.is_paid:
-            for usage in made.usages:
-                run.add_charge("embedding", usage)
-        vector: NDArray[np.float32] = made.vectors[0]
-        return vector
-
-    def _search(self, run: _Run, translation: Translation) -> Found:
-        run.on_step("searching", "")
-        vector = self._embed(run, translation.query)
+    def _spread(self, run: Run, results: Sequence[SearchResult]) -> list[SearchResult]:
+        """The results with their ranks, each said once and over as many documents as the profile wants."""
         profile = run.profile
-        # The original stays beside its translation: names and identifiers are the same in every language, and a
-        # collection may hold documents in the question's own.
-        text = run.text if not translation.translated_from else f"{translation.query}\n{run.text}"
-        started = time.perf_counter()
-        candidates = run.top_k * profile.candidate_factor
-        found = search(
-            self._database,
-            SearchQuery(
-                text=text,
-                language=run.language,
-                vector=vector,
-                embedding_model=run.question.collection.embedding_model,
-                fusion=profile.fusion,
-                vector_weight=profile.vector_weight,
-                keyword_weight=profile.keyword_weight,
-                vector_rank_weight=profile.vector_rank_weight,
-                keyword_rank_weight=profile.keyword_rank_weight,
-            ),
-            scope=Scope(tenant_id=run.question.identity.tenant_id, collection_ids=(run.question.collection.id,)),
-            filters=SearchFilters(document_ids=run.question.document_ids),
-            limit=candidates,
-            by_keyword=profile.search_type == "hybrid" or vector is None,
-        )
-        run.details.timing.search_ms = _ms_since(started)
-        run.details.query.expanded = [found.text] if found.text != text else []
-        run.details.search = SearchDetails(
-            type=profile.search_type,
-            vector_top_k=candidates if vector is not None else 0,
-            queries=[
-                SearchQueryDetails(
-                    query=found.text,
-                    embedding_ms=run.details.timing.embedding_ms,
-                    search_ms=run.details.timing.search_ms,
-                    result_count=len(found.results),
-                )
-            ],
-            raw_results=raw_results_from(found.results),
-        )
-        run.on_step("found", str(len(found.results)))
-        return found
+        with run.step("collapse") as step:
+            kept = without_near_repeats(results) if profile.collapse_near_repeats else list(results)
+            kept = fusion.limited_per_document(
+                kept, 1 if profile.one_result_per_document else profile.maximum_per_document
+            )
+            if len(kept) < len(results):
+                step.detail = f"{len(results)} passages to {len(kept)}"
+        return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
 
-    def _rerank(self, run: _Run, query: str, judged: list[Judged]) -> list[Judged]:
+    def _rerank(self, run: Run, query: str, judged: list[Judged]) -> list[Judged]:
         details = RerankingDetails()
         run.details.reranking = details
         if not run.profile.reranking or not judged:
@@ -246,48 +170,56 @@ class Retriever:
                 return judged
             details.enabled, details.model, details.input_documents = True, reranker.model, len(judged)
             run.on_step("reranking", reranker.model)
-            reranked = rerank_results(query, [item.result for item in judged], reranker=reranker)
+            with run.step("rerank") as step:
+                step.detail = f"{len(judged)} passages by {reranker.model}"
+                reranked = rerank_results(
+                    query,
+                    [item.result for item in judged],
+                    reranker=reranker,
+                    template=run.profile.rerank_format,
+                )
         except (ProviderError, SettingsError) as error:
-            run.skip(NO_RERANKING, error)
+            run.skip(NO_RERANKING, error, "reranking")
             return judged
         finally:
             if details.enabled:
-                details.latency_ms = run.details.timing.reranking_ms = _ms_since(started)
-        if reranked.usage is not None:
-            run.add_charge("reranking", reranked.usage)
+                details.latency_ms = run.details.timing.reranking_ms = ms_since(started)
+        run.pay("reranking", reranked.usage)
         by_id = {item.result.chunk_id: item for item in judged}
         details.output_documents = len(reranked.results)
         details.results = reranked_from(reranked.results)
         return [replace(by_id[r.chunk_id], result=r) for r in reranked.results]
 
-    def _embedder(self, run: _Run) -> Embedder:
-        return self._providers.embedder_for(run.question.collection.embedding_model)
+    def _order(self, run: Run, judged: list[Judged], today: date) -> list[Judged]:
+        """The passages to cite, in the profile's order."""
+        if not needs_signals(run.profile) or not judged:
+            return judged[: run.top_k]
+        with run.step("order") as step:
+            signals = read_signals(self._database, run.tenant_id, [item.result for item in judged])
+            done = ordered(judged, signals, profile=run.profile, top_k=run.top_k, today=today)
+            names = ("multi_signal", "recency_boost", "pinned_first")
+            step.detail = ", ".join(name for name in names if getattr(run.profile, name))
+        return done
 
-    def _threshold(self, run: _Run) -> float | None:
+    def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
+        with run.step("neighbours") as step:
+            neighbours = read_neighbours(self._database, run.tenant_id, hits)
+            step.detail = f"{len(neighbours)} beside {len(hits)} passages" if neighbours else ""
+        return neighbours
+
+    def _threshold(self, run: Run) -> float | None:
         """The similarity that is evidence by itself; None for the built-in embedder, which only compares words."""
+        collection = run.question.collection
         try:
-            embedder = self._embedder(run)
+            embedder = self._providers.embedder_for(collection.embedding_model)
         except (ProviderError, SettingsError):
             return None
         if embedder.provider == "builtin":
             return None
-        profile_threshold = run.profile.similarity_threshold
-        return embedder.default_threshold if profile_threshold is None else profile_threshold
+        return run.profile.threshold(embedder.default_threshold, collection.overrides.get("similarity_threshold"))
 
-
-def _wordings(run: _Run, translation: Translation, found: Found) -> list[tuple[str, str]]:
-    """The question's wordings with their languages; each may speak for a passage."""
-    if not translation.translated_from:
-        return [(found.text, run.language)]
-    translated, _, original = found.text.partition("\n")
-    return [(translated, run.question.collection.language), (original or run.text, run.language)]
-
-
-def _spread(results: Sequence[SearchResult], profile: Profile) -> list[SearchResult]:
-    """The results with their ranks, over as many documents as the profile wants."""
-    limit = 1 if profile.one_result_per_document else profile.maximum_per_document
-    return [replace(r, original_rank=rank) for rank, r in enumerate(fusion.limited_per_document(results, limit), 1)]
-
-
-def _ms_since(started: float) -> float:
-    return round(1000 * (time.perf_counter() - started), 3)
+    def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
+        run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
+        run.details.search.final_top_k = run.top_k
+        run.details.costs = costs_from(run.charges)
+        run.details.timing.total_ms = ms_since(started)

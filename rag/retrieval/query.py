@@ -36,6 +36,8 @@ class SearchQuery:
     keyword_weight: float = 0.4
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
+    #: Whether words that stand nowhere are read as what the found passages suggest.
+    correct_spelling: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

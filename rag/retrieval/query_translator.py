@@ -83,7 +83,7 @@ def translate_query_if_needed(
     text = completion.text.strip().removeprefix("<question>").removesuffix("</question>").strip().strip('"“”')
     # Ten times the question is not a translation of it, but an answer.
     if not text or len(text) > 200 + 10 * len(query):
-        raise ProviderAnswerInvalid("The model sent no usable translation.")
+        raise ProviderAnswerInvalid("The model sent no usable translation.", usage=completion.usage)
     translation = Translation(query=text, translated_from=source, usage=completion.usage)
     _cache.put(key, replace(translation, usage=None))
     return translation

@@ -19,6 +19,8 @@ def corrected(
     query: SearchQuery, statistics: TermStatistics, found: Sequence[SearchResult], languages: Mapping[UUID, str]
 ) -> SearchQuery:
     """The query with words that stand nowhere replaced by what the passages suggest was meant."""
+    if not query.correct_spelling:
+        return query
     analysers = set(languages.values())
     unknown = [
         word.text

@@ -29,6 +29,11 @@ class Judged:
     #: The question's words in the passage's language, and that language: what to mark in the passage.
     words: tuple[QuestionWord, ...]
     language: str
+    #: Text around the passage that the model reads with it, and the pages of all that; 0: those of the passage.
+    before: str = ""
+    after: str = ""
+    first_read_page: int = 0
+    last_read_page: int = 0
 
 
 def judge(

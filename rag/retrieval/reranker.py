@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,8 @@ from rag.providers import Reranker
 from rag.retrieval.keywords import contextual_text
 from rag.settings import Settings, load_settings
 from rag.types import SearchResult, Usage
+
+_PLACE = re.compile(r"\{(?:title|section|content)\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,17 +23,18 @@ class Reranked:
 
 
 def rerank_results(
-    query: str, results: Sequence[SearchResult], *, reranker: Reranker, limit: int | None = None
+    query: str, results: Sequence[SearchResult], *, reranker: Reranker, limit: int | None = None, template: str = ""
 ) -> Reranked:
     """The `limit` most relevant results by the reranker, best first; `score` becomes its relevance, 0 … 1.
 
-    Title and section stand in front of each passage, so that near-twin documents are told apart. Raises
-    `ProviderError`; the caller then keeps the order found.
+    The reranker reads what `template` makes of `{title}`, `{section}` and `{content}`; without one, title and section
+    stand in front of each passage, so that near-twin documents are told apart. Raises `ProviderError`; the caller then
+    keeps the order found.
     """
     wanted = len(results) if limit is None else min(limit, len(results))
     if wanted < 1:
         return Reranked(results=())
-    texts = [contextual_text(r.title, r.section, r.content) for r in results]
+    texts = [text_to_rerank(r, template) for r in results]
     ranking = reranker.rank(query, texts, limit=wanted)
     return Reranked(
         results=tuple(
@@ -40,6 +44,16 @@ def rerank_results(
     )
 
 
+def text_to_rerank(result: SearchResult, template: str) -> str:
+    """What the reranker reads of a passage."""
+    if not template:
+        return contextual_text(result.title, result.section, result.content)
+    # One pass, so that braces in a passage stay what they are.
+    values = {"{title}": result.title, "{section}": result.section, "{content}": result.content}
+    return _PLACE.sub(lambda match: values[match.group()], template)
+
+
 def is_reranking_enabled(settings: Settings | None = None) -> bool:
-    """Whether a reranker is configured: `COHERE_API_KEY` is set."""
-    return bool((settings or load_settings()).cohere_api_key)
+    """Whether a reranker is configured: `COHERE_API_KEY` or `RAG_CROSS_ENCODER` is set."""
+    settings = settings or load_settings()
+    return bool(settings.cohere_api_key or settings.cross_encoder)

@@ -13,7 +13,9 @@ from rag.database import Database
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.context import NO_EMBEDDING, NO_RERANKING, NO_TRANSLATION, Retriever
+from rag.retrieval.context import NO_RERANKING, Retriever
+from rag.retrieval.finding import NO_EMBEDDING
+from rag.retrieval.understanding import NO_TRANSLATION
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question
 

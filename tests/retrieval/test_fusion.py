@@ -83,10 +83,10 @@ def test_a_name_counts_by_what_tells_it_apart() -> None:
 
 
 def test_boosts_are_small_beside_the_scores() -> None:
-    first, second = result(1, score=1.0), result(2, score=0.5)
+    first, second = result(1, score=1.0), result(2, score=0.3)
     raised = boosted([first, second], closenesses=[0.0, 9.0], title_shares=[0.0, 1.0], section_shares=[0.0, 1.0])
     assert [r.chunk_id.int for r in raised] == [1, 2]
-    assert raised[1].score == pytest.approx(0.5 + 0.3 + 0.15)
+    assert raised[1].score == pytest.approx(0.3 + 0.3 + 0.15 + 0.2)
 
 
 def boosted_alone(results: list[SearchResult]) -> list[SearchResult]:

@@ -1,0 +1,182 @@
+"""Days named in a question: "since last March", "2024년 이후", "vóór 1 juli 2025". By rules, in six languages.
+
+A day is only read where a word says how it is meant (since, until, in); a number alone may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+
+@dataclass(frozen=True)
+class DateRange:
+    """From and to a day, both inclusive; None where it is open."""
+
+    first: date | None = None
+    last: date | None = None
+
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januari januar janvier enero gennaio",
+            "february feb februari februar février fevrier febrero febbraio",
+            "march mar maart märz maerz mars marzo",
+            "april apr avril abril aprile",
+            "may mei mai mayo maggio",
+            "june jun juni juin junio giugno",
+            "july jul juli juillet julio luglio",
+            "august aug augustus août aout agosto",
+            "september sep sept septembre septiembre settembre",
+            "october oct oktober okt octobre octubre ottobre",
+            "november nov novembre noviembre",
+            "december dec dezember dez décembre decembre diciembre dicembre",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_MONTH = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
+_LAST = r"last|past|previous|vorige[nrms]?|afgelopen|letzte[nrms]?|vergangene[nrms]?|dernier|dernière|pasado|pasada|scors[oa]"
+_THIS = r"this|the current|dit|deze|diese[nrms]?|cette|ce|este|esta|quest[oa]"
+_UNIT = {
+    "week": r"week|woche|semaine|semana|settimana",
+    "month": r"month|maand|monats?|mois|mes|mese",
+    "year": r"year|jaar|jahre?s?|année|an|año|anno",
+}
+_NUMBER = r"3[01]|[12]\d|0?[1-9]"
+#: What a day looks like, most telling first. Groups: y, m, d, name, last, unit.
+_DAY = (
+    r"(?:(?P<y>(?:19|20)\d\d)(?:\s*[-./년年]\s*(?P<m>1[0-2]|0?[1-9])"
+    rf"(?:\s*[-./월月]\s*(?P<d>{_NUMBER})\s*[일日]?|\s*[월月])?|\s*[년年])?"
+    rf"|(?P<d2>{_NUMBER})(?:st|nd|rd|th|\.|er)?\s+(?:of\s+|de\s+)?(?P<name2>{_MONTH})\b\.?"
+    r"(?:\s+(?:de\s+)?(?P<y2>(?:19|20)\d\d))?"
+    rf"|(?:(?P<last>{_LAST})\s+)?(?P<name>{_MONTH})\b\.?(?:\s+(?P<d3>{_NUMBER})(?:st|nd|rd|th)?,)?"
+    r"(?:\s+(?:de\s+)?(?P<y3>(?:19|20)\d\d))?"
+    rf"|(?P<which>{_LAST}|{_THIS})\s+(?P<unit>{'|'.join(_UNIT.values())})\b"
+    rf"|(?:l['’]|el\s+|la\s+)?(?P<unit2>{'|'.join(_UNIT.values())})\s+"
+    r"(?:dernier|dernière|passée?|pasado|pasada|scors[oa])\b"
+    r"|(?P<east>작년|지난해|올해|지난달|이번 ?달|지난주|昨年|去年|今年|先月|上个月|先週|上周))"
+)
+_SINCE = r"since|after|as of|sinds|na|vanaf|seit|nach|ab|depuis|après|à partir d[eu]|desde|después de|dal?|dopo"
+_UNTIL = r"before|until|till|up to|by|vóór|tot|vor|bis|avant|jusqu['’](?:en|à|au)|antes de|hasta|prima del?|fino a"
+_IN = r"in|during|of|from|van|im|aus|en|pendant|nel|del?"
+_BETWEEN = re.compile(
+    r"\b(?:between|tussen|zwischen|entre|tra)\s+(?P<first>(?:19|20)\d\d)\s+\w{1,3}\s+(?P<last>(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+_PREFIXED = [
+    (kind, re.compile(rf"\b(?:{words})\s+(?:the\s+|den\s+|dem\s+|el\s+|le\s+|de\s+)?{_DAY}", re.IGNORECASE))
+    for kind, words in (("since", _SINCE), ("until", _UNTIL), ("in", _IN))
+]
+_SUFFIXED = [
+    ("since", re.compile(rf"{_DAY}\s*(?:이후|부터|이래|以降|以来|から|以后|之后|起)")),
+    ("until", re.compile(rf"{_DAY}\s*(?:이전|까지|전에|以前|まで|之前|以前)")),
+    ("in", re.compile(rf"{_DAY}\s*(?:에|의|중|동안|の|に|的)")),
+]
+_ALONE = re.compile(
+    rf"\b(?P<which>{_LAST}|{_THIS})\s+(?P<unit>{'|'.join(_UNIT.values())})\b|(?P<east>작년|지난해|올해|昨年|去年|今年)",
+    re.IGNORECASE,
+)
+_EAST = {
+    "작년": ("last", "year"), "지난해": ("last", "year"), "올해": ("this", "year"), "지난달": ("last", "month"),
+    "이번달": ("this", "month"), "지난주": ("last", "week"), "昨年": ("last", "year"), "去年": ("last", "year"),
+    "今年": ("this", "year"), "先月": ("last", "month"), "上个月": ("last", "month"), "先週": ("last", "week"),
+    "上周": ("last", "week"),
+}  # fmt: skip
+_YEAR = re.compile(r"(?<![\d.,])(?:19|20)\d\d(?![\d%]|[.,]\d)")
+_FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
+
+
+def dates_in(text: str, today: date) -> DateRange | None:
+    """The days a question asks about; None where it names none."""
+    between = _BETWEEN.search(text)
+    if between is not None:
+        return DateRange(date(int(between["first"]), 1, 1), date(int(between["last"]), 12, 31))
+    first: date | None = None
+    last: date | None = None
+    for kind, pattern in (*_SUFFIXED, *_PREFIXED):
+        found = pattern.search(text)
+        if found is None or (kind == "in" and (first or last)):
+            continue
+        span = _span(found, today)
+        if span is None:
+            continue
+        if kind == "since" and first is None:
+            first = span[0]
+        elif kind == "until" and last is None:
+            # "until March" includes March, "before March" does not.
+            is_before = re.match(r"before|vóór|vor\b|avant|antes|prima", found.group(), re.IGNORECASE) or (
+                found.group().endswith(("이전", "전에", "之前"))
+            )
+            last = span[0] - timedelta(days=1) if is_before else span[1]
+        elif kind == "in":
+            first, last = span
+    if first is None and last is None and (found := _ALONE.search(text)) is not None:
+        span = _span(found, today)
+        if span is not None:
+            first, last = span
+    if first is not None and last is not None and last < first:
+        return None
+    return DateRange(first, last) if first or last else None
+
+
+def years_in(text: str, today: date) -> tuple[int, ...]:
+    """The years a question names, "FY25-26" and "last year" among them, in their order."""
+    years = [int(year) for year in _YEAR.findall(text)]
+    years += [2000 + int(year) for year in _FISCAL_YEAR.findall(text)]
+    for found in _ALONE.finditer(text):
+        which, unit = _relative(found.groupdict())
+        if unit == "year":
+            years.append(today.year - (which == "last"))
+    return tuple(dict.fromkeys(years))
+
+
+def _span(found: re.Match[str], today: date) -> tuple[date, date] | None:
+    """The first and the last day of what was named."""
+    parts = {name: value for name, value in found.groupdict().items() if value}
+    try:
+        if "y" in parts:
+            return _period(int(parts["y"]), int(parts.get("m", 0)), int(parts.get("d", 0)))
+        if name := parts.get("name2") or parts.get("name"):
+            month = _MONTHS[name.lower()]
+            day = int(parts.get("d2") or parts.get("d3") or 0)
+            year = parts.get("y2") or parts.get("y3")
+            return _period(int(year) if year else _latest_year(month, day, today), month, day)
+    except ValueError:  # 31 February
+        return None
+    which, unit = _relative(parts)
+    if unit == "year":
+        return _period(today.year - (which == "last"), 0, 0)
+    if unit == "month":
+        start = today.replace(day=1)
+        start = (start - timedelta(days=1)).replace(day=1) if which == "last" else start
+        return _period(start.year, start.month, 0)
+    monday = today - timedelta(days=today.weekday() + (7 if which == "last" else 0))
+    return (monday, monday + timedelta(days=6)) if unit == "week" else None
+
+
+def _relative(parts: dict[str, str]) -> tuple[str, str]:
+    if parts.get("east"):
+        return _EAST[parts["east"].replace(" ", "")]
+    word = parts.get("unit") or parts.get("unit2") or ""
+    unit = next((unit for unit, words in _UNIT.items() if re.fullmatch(words, word, re.IGNORECASE)), "")
+    is_this = bool(parts.get("which")) and re.fullmatch(_THIS, parts["which"], re.IGNORECASE) is not None
+    return "this" if is_this else "last", unit
+
+
+def _latest_year(month: int, day: int, today: date) -> int:
+    """The year of the latest such month or day not in the future: who asks in June of "March" means the last."""
+    return today.year if (month, day or 1) <= (today.month, today.day) else today.year - 1
+
+
+def _period(year: int, month: int, day: int) -> tuple[date, date]:
+    if not month:
+        return date(year, 1, 1), date(year, 12, 31)
+    if not day:
+        return date(year, month, 1), date(year, month, monthrange(year, month)[1])
+    return date(year, month, day), date(year, month, day)

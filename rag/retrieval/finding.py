@@ -1,0 +1,157 @@
+"""The search of one question: its wordings embedded in one call, each searched, the results made one list."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rag.database import Database
+from rag.embeddings import generate_embeddings_batch
+from rag.errors import ProviderError, SettingsError
+from rag.retrieval.details import raw_results_from
+from rag.retrieval.query import TermStatistics
+from rag.retrieval.run import Run, ms_since
+from rag.retrieval.search import Found, SearchQuery, search
+from rag.retrieval.understanding import Asked, describe
+from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult
+
+if TYPE_CHECKING:
+    from rag.providers.registry import Providers
+
+NO_EMBEDDING = "The embedding model did not answer, so only keywords were searched for."
+
+
+def find(run: Run, asked: Asked, database: Database, providers: Providers, *, candidates: int) -> Found:
+    """Search for the question and its other wordings; at most `candidates` results, best first.
+
+    Where the limits that the question itself sets leave nothing, everything is searched: they were guessed.
+    """
+    run.on_step("searching", "")
+    vectors = _embed(run, [asked.translation.query, *asked.others], providers)
+    run.details.search = SearchDetails(
+        type=run.profile.search_type, vector_top_k=candidates if vectors is not None else 0
+    )
+    started = time.perf_counter()
+    filters = combined(run, asked.filters)
+    with run.step("search") as step:
+        found = _search(run, asked, vectors, filters, database, candidates)
+        step.detail = f"{len(found.results)} passages"
+    if not found.results and asked.filters != SearchFilters():
+        with run.step("search everywhere") as step:
+            found = _search(run, asked, vectors, combined(run, SearchFilters()), database, candidates)
+            step.detail = f"{len(found.results)} passages; none with {describe(asked.filters)}"
+    run.details.timing.search_ms = ms_since(started)
+    if found.text != asked.text:
+        run.details.query.expanded = [*run.details.query.expanded, found.text]
+    run.details.search.raw_results = raw_results_from(found.results)
+    run.on_step("found", str(len(found.results)))
+    return found
+
+
+def wordings_of(run: Run, asked: Asked, found: Found) -> list[tuple[str, str]]:
+    """The question's wordings with their languages; each may speak for a passage."""
+    translated_from = asked.translation.translated_from
+    searched_in = run.question.collection.language if translated_from else run.language
+    others = [(text, searched_in) for text in asked.others]
+    if not translated_from:
+        return [(found.text, run.language), *others]
+    translated, _, original = found.text.partition("\n")
+    return [(translated, searched_in), (original or run.text, run.language), *others]
+
+
+def combined(run: Run, of_question: SearchFilters) -> SearchFilters:
+    """The caller's conditions, and those of the question where the caller has none of the kind."""
+    given = run.filters
+    return replace(
+        given,
+        document_ids=given.document_ids or run.question.document_ids,
+        categories=given.categories or of_question.categories,
+        years=given.years or of_question.years,
+        date_from=given.date_from or of_question.date_from,
+        date_to=given.date_to or of_question.date_to,
+    )
+
+
+def merged(founds: Sequence[Found], limit: int) -> Found:
+    """One list of several: each passage with its best score, best first.
+
+    Fused scores are comparable between questions: both of their parts are shares of the best.
+    """
+    first = founds[0]
+    if len(founds) == 1:
+        return first
+    best: dict[object, SearchResult] = {}
+    for result in (result for found in founds for result in found.results):
+        known = best.get(result.chunk_id)
+        if known is None or result.score > known.score:
+            best[result.chunk_id] = result
+    return Found(
+        results=tuple(sorted(best.values(), key=lambda r: (-r.score, str(r.chunk_id))))[:limit],
+        statistics=TermStatistics(
+            chunks_by_term={t: n for found in founds for t, n in found.statistics.chunks_by_term.items()},
+            chunks=max(found.statistics.chunks for found in founds),
+        ),
+        languages={document: language for found in founds for document, language in found.languages.items()},
+        text=first.text,
+    )
+
+
+def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+    started = time.perf_counter()
+    try:
+        embedder = providers.embedder_for(run.question.collection.embedding_model)
+        with run.step("embed") as step:
+            made = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
+            step.detail = f"{len(texts)} by {embedder.model}"
+    except (ProviderError, SettingsError) as error:
+        run.skip(NO_EMBEDDING, error, "embedding")
+        return None
+    finally:
+        run.details.timing.embedding_ms = ms_since(started)
+    if embedder.is_paid:
+        for usage in made.usages:
+            run.pay("embedding", usage)
+    return made.vectors
+
+
+def _search(
+    run: Run, asked: Asked, vectors: FloatMatrix | None, filters: SearchFilters, database: Database, candidates: int
+) -> Found:
+    profile, founds = run.profile, []
+    for number, text in enumerate([asked.text, *asked.others]):
+        started = time.perf_counter()
+        found = search(
+            database,
+            SearchQuery(
+                text=text,
+                language=run.language if number == 0 else _language(run, asked),
+                vector=None if vectors is None else vectors[number],
+                embedding_model=run.question.collection.embedding_model,
+                fusion=profile.fusion,
+                vector_weight=profile.vector_weight,
+                keyword_weight=profile.keyword_weight,
+                vector_rank_weight=profile.vector_rank_weight,
+                keyword_rank_weight=profile.keyword_rank_weight,
+                correct_spelling=profile.correct_spelling,
+            ),
+            scope=Scope(tenant_id=run.tenant_id, collection_ids=(run.question.collection.id,)),
+            filters=filters,
+            limit=candidates,
+            by_keyword=profile.search_type == "hybrid" or vectors is None,
+        )
+        founds.append(found)
+        run.details.search.queries.append(
+            SearchQueryDetails(
+                query=found.text,
+                embedding_ms=run.details.timing.embedding_ms if number == 0 else 0.0,
+                search_ms=ms_since(started),
+                result_count=len(found.results),
+            )
+        )
+    return merged(founds, candidates)
+
+
+def _language(run: Run, asked: Asked) -> str:
+    return run.question.collection.language if asked.translation.translated_from else run.language

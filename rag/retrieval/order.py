@@ -1,0 +1,148 @@
+"""The last say on the order: what the source documents raise beyond relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import dict_row
+
+from rag.database import Database, queries
+from rag.profiles import Profile
+from rag.retrieval.boosts import (
+    category_factor,
+    multi_signal_score,
+    priority,
+    quality_factor,
+    recency_factor,
+    year_factor,
+)
+from rag.retrieval.relevance import Judged
+from rag.types import SearchResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """What a document's metadata says beside its text."""
+
+    written_on: date
+    is_pinned: bool = False
+    is_important: bool = False
+    categories: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+
+
+def needs_signals(profile: Profile) -> bool:
+    """Whether the profile's order looks at metadata at all."""
+    return profile.recency_boost or profile.pinned_first or profile.multi_signal
+
+
+def read_signals(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
+    """The signals of the results' documents, in one statement."""
+    ids = list({result.document_id for result in results})
+    if not ids:
+        return {}
+    with database.transaction(tenant_id) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(queries["document_signals"], {"tenant_id": tenant_id, "document_ids": ids}).fetchall()
+    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+
+
+def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
+    """Read the signals from metadata as the sources write them, camelCase, or as we do.
+
+    The day is `backdatedAt` if there, else the post's `createdAt`, else the day it came here (source 000).
+    """
+    written = _day(_value(metadata, "backdated_at")) or _day(_value(metadata, "created_at")) or created_at.date()
+    years = metadata.get("years") or _value(metadata, "year")
+    categories = metadata.get("categories") or _value(metadata, "category_slug") or metadata.get("category")
+    return Signals(
+        written_on=written,
+        is_pinned=_value(metadata, "is_pinned") is True,
+        is_important=_value(metadata, "is_important") is True,
+        categories=tuple(str(item) for item in _listed(categories)),
+        years=tuple(int(item) for item in _listed(years) if str(item).isdigit()),
+    )
+
+
+def ordered(
+    judged: Sequence[Judged], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
+) -> list[Judged]:
+    """The passages in the profile's own order, the best `top_k` of them.
+
+    Multi-signal scores decide who is among them (source 001). Recency and priority reorder the `top_k` that the
+    reranker chose (source 000, steps 4 to 6), so that a pinned post never displaces a relevant one.
+    """
+    items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in judged]
+    unknown = Signals(written_on=today)
+
+    def of(item: Judged) -> Signals:
+        return signals.get(item.result.document_id, unknown)
+
+    if profile.multi_signal:
+        items = _by_score(
+            items,
+            [
+                multi_signal_score(
+                    item.result.score,
+                    category=category_factor(
+                        (*of(item).categories, *map(str, _listed(item.result.metadata.get("category")))),
+                        dict(profile.category_boosts),
+                    ),
+                    year=year_factor(of(item).years, today.year, profile.year_boosts),
+                    quality=quality_factor(
+                        item.result.content,
+                        least_words=profile.quality_minimum_words,
+                        most_words=profile.quality_maximum_words,
+                        factor=profile.quality_boost,
+                    ),
+                )
+                for item in items
+            ],
+        )
+    items = items[:top_k]
+    if profile.recency_boost:
+        factors = [
+            recency_factor(of(item).written_on, today, steps=profile.recency_steps, older=profile.recency_older)
+            for item in items
+        ]
+        items = _by_score(items, [item.result.score * factor for item, factor in zip(items, factors, strict=True)])
+    if profile.pinned_first:
+        # A stable sort: within a class the order stays.
+        items.sort(key=lambda item: priority(is_pinned=of(item).is_pinned, is_important=of(item).is_important))
+    return items
+
+
+def _base_score(result: SearchResult, profile: Profile) -> float:
+    """What the factors multiply: the reranker's relevance, the cosine of a search by vector, else the fused score."""
+    if result.rerank_score is not None:
+        return result.rerank_score
+    if profile.search_type == "vector" and result.similarity is not None:
+        return max(0.0, result.similarity)
+    return result.score
+
+
+def _by_score(items: Sequence[Judged], scores: Sequence[float]) -> list[Judged]:
+    scored = [replace(i, result=replace(i.result, score=s)) for i, s in zip(items, scores, strict=True)]
+    return sorted(scored, key=lambda item: -item.result.score)
+
+
+def _value(metadata: Mapping[str, Any], name: str) -> Any:
+    first, *others = name.split("_")
+    return metadata.get(name, metadata.get(first + "".join(map(str.capitalize, others))))
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
+
+
+def _day(value: Any) -> date | None:
+    """A day from an ISO text or a number of milliseconds since 1970, as JavaScript counts; None for anything else."""
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000, UTC).date()
+        return datetime.fromisoformat(value).date() if isinstance(value, str) else None
+    except (ValueError, OverflowError, OSError):
+        return None

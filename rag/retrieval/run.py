@@ -1,0 +1,83 @@
+"""One question under way: what every step reads, and where it leaves what it did."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag.errors import DatabaseUnavailable, ProviderError, RagError, SettingsError
+from rag.prices import charge
+from rag.profiles import Profile
+from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
+
+logger = logging.getLogger(__name__)
+
+OnStep = Callable[[str, str], None]
+TenantPrices = Callable[[str], Mapping[str, Any]]
+
+
+@dataclass
+class Run:
+    """What one question has gathered so far."""
+
+    question: Question
+    profile: Profile
+    top_k: int
+    text: str
+    language: str
+    #: Conditions of the caller.
+    filters: SearchFilters
+    on_step: OnStep
+    tenant_prices: TenantPrices | None = None
+    details: RAGDetails = field(default_factory=RAGDetails)
+    charges: list[Charge] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    _prices: Mapping[str, Any] | None = None
+
+    @property
+    def tenant_id(self) -> str:
+        return self.question.identity.tenant_id
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[StepDetails]:
+        """Time a step and keep what it says of itself; one that leaves its `detail` empty is not kept."""
+        done = StepDetails(name=name)
+        started = time.perf_counter()
+        try:
+            yield done
+        finally:
+            done.ms = ms_since(started)
+            if done.detail:
+                self.details.steps = [*(self.details.steps or []), done]
+
+    def pay(self, operation: Operation, usage: Usage | None) -> None:
+        """Price a call at the tenant's own prices, or the listed ones where it has none."""
+        if usage is not None:
+            self.charges.append(charge(operation, usage, self._own_prices()))
+
+    def skip(self, notice: str, reason: RagError, operation: Operation | None = None) -> None:
+        """Go on without a provider. Settings trouble is said in its own words: someone here can mend it.
+
+        An answer that could not be used was paid for all the same.
+        """
+        logger.warning("%s (%s)", notice, reason)
+        self.notices.append(f"{notice} {reason}" if isinstance(reason, SettingsError) else notice)
+        if operation is not None and isinstance(reason, ProviderError):
+            self.pay(operation, reason.details.get("usage"))
+
+    def _own_prices(self) -> Mapping[str, Any] | None:
+        """Read once, when there is something to pay."""
+        if self._prices is None and self.tenant_prices is not None:
+            try:
+                self._prices = self.tenant_prices(self.tenant_id)
+            except DatabaseUnavailable:
+                return None
+        return self._prices
+
+
+def ms_since(started: float) -> float:
+    return round(1000 * (time.perf_counter() - started), 3)

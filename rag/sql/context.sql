@@ -1,0 +1,35 @@
+-- What the order of passages and the text around them need beside the search. Row-level security stands above.
+
+-- document_signals --
+-- What raises a document's passages: its metadata, and the day it came.
+SELECT id AS document_id, metadata, created_at
+FROM documents
+WHERE tenant_id = %(tenant_id)s AND id = ANY (%(document_ids)s::uuid[])
+
+-- neighbouring_passages --
+-- The passages right before and after each of the given ones, with the spans of both.
+SELECT hit.id AS hit_id, hit.start_character AS hit_start, hit.end_character AS hit_end,
+       c.id AS chunk_id, c.chunk_index - hit.chunk_index AS step, c.content, c.section, c.first_page, c.last_page,
+       c.start_character AS start, c.end_character AS end
+FROM document_chunks hit
+JOIN document_chunks c ON c.document_id = hit.document_id AND c.chunk_index IN (hit.chunk_index - 1, hit.chunk_index + 1)
+WHERE hit.tenant_id = %(tenant_id)s AND hit.id = ANY (%(chunk_ids)s::uuid[])
+
+-- passages_to_calibrate --
+-- Passages long enough to ask something of, spread evenly over a collection.
+SELECT content, section, title
+FROM (
+    SELECT c.content, c.section, d.title, row_number() OVER (ORDER BY d.id, c.chunk_index) AS number,
+           count(*) OVER () AS total
+    FROM document_chunks c JOIN documents d ON d.id = c.document_id
+    WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+      AND length(c.content) >= %(least_characters)s
+) AS long
+WHERE number %% greatest(1, total / %(wanted)s) = 0
+LIMIT %(wanted)s
+
+-- override_collection_threshold --
+-- Keep a calibrated similarity among the collection's own settings.
+UPDATE collections
+SET overrides = overrides || jsonb_build_object('similarity_threshold', %(threshold)s::float8)
+WHERE tenant_id = %(tenant_id)s AND id = %(collection_id)s
