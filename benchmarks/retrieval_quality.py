@@ -14,7 +14,10 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -30,10 +33,13 @@ from rag.ingestion.titles import title_from_file_name, title_from_metadata
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.offline import LexicalEmbedder
+from rag.providers.registry import Providers
+from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import contextual_text, index_document
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
-from rag.types import Scope, SearchResult
+from rag.settings import Settings
+from rag.types import Citation, Collection, Identity, Question, Role, Scope, SearchResult
 
 TENANT = "quality"
 
@@ -97,8 +103,36 @@ def measure(database: Database, options: argparse.Namespace) -> None:
             f"median {statistics.median(times):.1f} ms, slowest {max(times):.1f} ms a question"
         )
 
+    measure_product(database, collection_id, questions, options.show)
 
-def first_pages(found: list[SearchResult], limit: int) -> list[tuple[str, int]]:
+
+def measure_product(database: Database, collection_id: UUID, questions: list[dict[str, Any]], show: bool) -> None:
+    """The same by `retrieve_context`: the passages it would cite, in their order."""
+    retriever = Retriever(database, Providers(Settings()))
+    asker = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
+    collection = Collection(
+        id=collection_id, tenant_id=TENANT, name="PDFs", profile="hr", embedding_model=LexicalEmbedder.id,
+        language="en", overrides={}, created_at=datetime.now(UTC),
+    )  # fmt: skip
+    recalls, times = [], []
+    for question in questions:
+        started = time.perf_counter()
+        found = retriever.retrieve_context(
+            Question(text=question["question"], identity=asker, collection=collection), profile=HR, top_k=10
+        )
+        times.append(1000 * (time.perf_counter() - started))
+        gold = {(file, page) for file, page in question["gold_relaxed"]}
+        pages = first_pages(found.citations, 5)
+        recalls.append(len(gold & set(pages)) / len(gold))
+        if show:
+            print(f"{recalls[-1]:.2f} {question['question'][:90]}\n     wanted {sorted(gold)}\n     cited {pages}")
+    print(
+        f"product  page recall@5 {statistics.mean(recalls):.3f}   "
+        f"median {statistics.median(times):.1f} ms, slowest {max(times):.1f} ms a question"
+    )
+
+
+def first_pages(found: Sequence[SearchResult | Citation], limit: int) -> list[tuple[str, int]]:
     """Distinct pages of the passages, in their order."""
     pages = [(r.file_name, page) for r in found for page in range(r.first_page, r.last_page + 1)]
     return list(dict.fromkeys(pages))[:limit]

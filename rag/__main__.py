@@ -1,4 +1,4 @@
-"""The command line: serve, worker, ingest, ask, search, doctor."""
+"""The command line: serve, worker, ingest, ask, search, calibrate, doctor."""
 
 from __future__ import annotations
 
@@ -43,6 +43,16 @@ def main() -> int:
         command.add_argument("--tenant", default="")
         command.add_argument("--collection", default=None)
         command.set_defaults(run=search if name == "search" else ask)
+        if name == "search":
+            command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
+            command.add_argument("--explain", action="store_true", help="show every step and every score")
+    calibrate_parser = commands.add_parser(
+        "calibrate", help="measure from which similarity on a collection's passages are evidence"
+    )
+    calibrate_parser.add_argument("--collection", default=None)
+    calibrate_parser.add_argument("--tenant", default="")
+    calibrate_parser.add_argument("--dry-run", action="store_true", help="only show what would be set")
+    calibrate_parser.set_defaults(run=calibrate)
     arguments = parser.parse_args()
     try:
         return int(arguments.run(arguments, load_settings()))
@@ -169,20 +179,63 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def search(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.public import retrieve_context
+    from rag.profiles import profile_by_name, with_overrides
+    from rag.public import _collection, _program
+    from rag.retrieval.explain import explained, shortened
     from rag.services import services
+    from rag.types import Question
 
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
     try:
-        found = retrieve_context(
-            query=arguments.question, tenant_id=arguments.tenant or settings.tenant, collection=arguments.collection
+        collection = _collection(tenant, arguments.collection)
+        # Another profile is looked through as it is: the overrides were made for the collection's own.
+        profile = (
+            profile_by_name(arguments.profile)
+            if arguments.profile
+            else with_overrides(profile_by_name(collection.profile), collection.overrides)
         )
+        question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        retrieval = parts.retriever.retrieve(question, profile=profile)
+        for paid in retrieval.response.charges:
+            parts.ledger.record(tenant, paid)
     finally:
-        services().close()
+        parts.close()
+    found = retrieval.response
+    if arguments.explain:
+        print("\n".join(explained(retrieval)), end="\n\n")
     for citation in found.citations or found.nearest:
-        print(f"[{citation.number}] {citation.title}, page {citation.first_page}  ({citation.score:.3f})")
-        print(f"    {' '.join(citation.passage.split())[:200]}")
+        print("\n".join(shortened(citation)))
     if not found.citations:
         print("The documents do not answer this; above are the nearest passages.")
+    return 0
+
+
+def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.prices import charge
+    from rag.public import _collection
+    from rag.retrieval.calibration import calibrated, keep_threshold
+    from rag.services import services
+
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
+    try:
+        collection = _collection(tenant, arguments.collection)
+        found = calibrated(parts.database, collection, parts.providers.embedder_for(collection.embedding_model))
+        prices = parts.chat_logs.tenant_prices(tenant)
+        for usage in found.usages:
+            parts.ledger.record(tenant, charge("embedding", usage, prices))
+        if not arguments.dry_run:
+            keep_threshold(parts.database, tenant, collection.id, found.threshold)
+    finally:
+        parts.close()
+    print(f"{collection.name}: {found.passages} passages, {collection.embedding_model}")
+    low, middle = found.related
+    print(f"  a sentence and the rest of its passage   {low:.3f} (lowest 5 %), {middle:.3f} (median)")
+    middle, high = found.unrelated
+    print(f"  a sentence and another passage           {middle:.3f} (median), {high:.3f} (highest 5 %)")
+    done = "would be" if arguments.dry_run else "is now"
+    print(f"  the threshold {done} {found.threshold:.3f}; the embedder's own is {found.default:.3f}")
     return 0
 
 

@@ -26,8 +26,8 @@ BATCH = 16
 class LocalCrossEncoder:
     """Orders documents by a cross-encoder's relevance. Thread-safe; costs nothing.
 
-    The graph takes `input_ids`, `attention_mask` and, if it has it, `token_type_ids`, of shape (texts, tokens). It gives
-    one number per text, whose sigmoid is the relevance, or two, whose softmax is.
+    The graph takes `input_ids`, `attention_mask` and, if it has it, `token_type_ids`, of shape (texts, tokens). It
+    gives one number per text, whose sigmoid is the relevance, or two, whose softmax is.
     """
 
     #: As the ledger knows what runs here.

@@ -41,7 +41,10 @@ _MONTHS = {
     for name in names.split()
 }
 _MONTH = "|".join(sorted(map(re.escape, _MONTHS), key=len, reverse=True))
-_LAST = r"last|past|previous|vorige[nrms]?|afgelopen|letzte[nrms]?|vergangene[nrms]?|dernier|dernière|pasado|pasada|scors[oa]"
+_LAST = (
+    r"last|past|previous|vorige[nrms]?|afgelopen|letzte[nrms]?|vergangene[nrms]?"
+    r"|dernier|dernière|pasado|pasada|scors[oa]"
+)
 _THIS = r"this|the current|dit|deze|diese[nrms]?|cette|ce|este|esta|quest[oa]"
 _UNIT = {
     "week": r"week|woche|semaine|semana|settimana",

@@ -37,11 +37,11 @@ def understand(run: Run, providers: Providers, today: date) -> Asked:
     """Translate, take apart and read the limits of a question, as far as the profile wants it."""
     run.details.query = QueryDetails(original=run.text)
     translation = translate(run, providers)
-    query = translation.query
+    query, target = translation.query, run.question.collection.language
     expansion, alternatives, parts = rephrased(run, providers, query)
     if not parts and run.profile.split_questions:
         with run.step("split") as step:
-            parts = tuple(split_question(query))
+            parts = tuple(split_question(query, target if translation.translated_from else run.language))
             step.detail = " | ".join(parts)
     with run.step("limits") as step:
         filters = limits_of(run.text, query, run.profile, today)

@@ -1,0 +1,79 @@
+"""A retrieval as text: what was asked, what each step did, and the scores of every passage looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rag.retrieval.citing import place
+from rag.retrieval.context import Retrieval
+from rag.retrieval.relevance import Judged
+from rag.types import Citation, SearchResult
+
+PREVIEW_CHARACTERS = 100
+
+
+def explained(retrieval: Retrieval) -> Iterator[str]:
+    """The whole path, line by line."""
+    details = retrieval.response.rag_details
+    yield f"question      {details.query.original}"
+    if details.query.translated_query:
+        yield f"translated    {details.query.translated_query} (from {details.query.translated_from})"
+    for text in details.query.expanded:
+        yield f"searched as   {' '.join(text.split())}"
+    for text in details.query.alternative_queries:
+        yield f"and as        {text}"
+    for notice in retrieval.response.notices:
+        yield f"note          {notice}"
+    yield ""
+    yield "step             ms  what it did"
+    for step in details.steps or []:
+        yield f"{step.name:13}{step.ms:6.1f}  {step.detail}"
+    yield f"{'all':13}{details.timing.total_ms:6.1f}  {len(retrieval.cited)} of {len(retrieval.found)} passages cited"
+    for paid in retrieval.response.charges:
+        cost = "unpriced" if paid.cost is None else f"${paid.cost:.8f}"
+        yield f"{paid.operation:21}{paid.usage.model} {cost} ({paid.unit_prices.get('source', 'no price')})"
+    yield ""
+    yield from _table(retrieval)
+
+
+def shortened(citation: Citation) -> Iterator[str]:
+    """A passage in two lines, for whoever did not ask why."""
+    yield f"[{citation.number}] {citation.title}, page {citation.first_page}  ({citation.score:.3f})"
+    yield f"    {' '.join(citation.passage.split())[: 2 * PREVIEW_CHARACTERS]}"
+
+
+def _table(retrieval: Retrieval) -> Iterator[str]:
+    yield "found  cosine  rank    bm25  rank   fused  covered  evidence  rerank   final  cited  passage"
+    numbers = {item.result.chunk_id: number for number, item in enumerate(retrieval.cited, 1)}
+    finals = {item.result.chunk_id: item.result.score for item in retrieval.cited}
+    judged = {item.result.chunk_id: item for item in retrieval.judged}
+    for place_found, result in enumerate(retrieval.found, 1):
+        item = judged.get(result.chunk_id)
+        number = numbers.get(result.chunk_id)
+        yield (
+            f"{place_found:5}  {_number(result.similarity, 6, 3)}  {_rank(result.vector_rank)}"
+            f"  {_number(result.keyword_score, 6, 2)}  {_rank(result.keyword_rank)}  {result.score:6.3f}"
+            f"  {_judgement(item)}  {_number(item.result.rerank_score if item else None, 6, 3)}"
+            f"  {_number(finals.get(result.chunk_id), 6, 3)}  {f'[{number}]' if number else '':>5}  {_preview(result)}"
+        )
+
+
+def _judgement(item: Judged | None) -> str:
+    # One that was collapsed into another, or over its document's number, was not judged.
+    return (
+        f"{'-':>7}  {'-':>8}"
+        if item is None
+        else f"{item.coverage.share:7.2f}  {'yes' if item.is_evidence else 'no':>8}"
+    )
+
+
+def _preview(result: SearchResult) -> str:
+    return f"{place(result)}: {' '.join(result.content.split())[:PREVIEW_CHARACTERS]}"
+
+
+def _number(value: float | None, width: int, places: int) -> str:
+    return f"{'-':>{width}}" if value is None else f"{value:{width}.{places}f}"
+
+
+def _rank(value: int | None) -> str:
+    return f"{value or '-':>4}"
