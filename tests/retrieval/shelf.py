@@ -11,6 +11,9 @@ from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.database import Database
+from rag.ingestion.chunking import chunk_document
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders.pdf import extract_pages
 from rag.providers import Embedder
 from rag.retrieval.keywords import contextual_text, index_document
 from rag.types import Collection, Scope
@@ -59,6 +62,34 @@ class Shelf:
                     (tenant, collection, row[0], passage, HalfVector(vector), self.embedder.id, index, index + 1,
                      index + 1, section),
                 )  # fmt: skip
+            index_document(connection, tenant_id=tenant, collection_id=collection, document_id=row[0])
+        return UUID(str(row[0]))
+
+    def add_pdf(self, content: bytes, *, title: str, file_name: str, language: str) -> UUID:
+        """Store a PDF cut as the profile `hr` cuts it; its id."""
+        extracted = extract_pages(content, password=None, limits=ExtractionLimits())
+        chunks = chunk_document(extracted.pages, extracted.sections)
+        vectors = self.embedder.embed(
+            [contextual_text(title, c.section, c.content) for c in chunks], purpose="document"
+        ).vectors
+        tenant, collection = self.collection.tenant_id, self.collection.id
+        with self.database.transaction(tenant) as connection:
+            row = connection.execute(
+                "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
+                "VALUES (%s, %s, %s, %s, %s, 'completed', %s) RETURNING id",
+                (tenant, collection, title, file_name, str(uuid4()), language),
+            ).fetchone()
+            assert row is not None
+            connection.cursor().executemany(
+                "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, embedding, "
+                "embedding_model, chunk_index, first_page, last_page, section, start_character, end_character) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                [
+                    (tenant, collection, row[0], c.content, HalfVector(v), self.embedder.id, c.index, c.first_page,
+                     c.last_page, c.section, c.start, c.end)
+                    for c, v in zip(chunks, vectors, strict=True)
+                ],
+            )  # fmt: skip
             index_document(connection, tenant_id=tenant, collection_id=collection, document_id=row[0])
         return UUID(str(row[0]))
 

@@ -1,0 +1,262 @@
+"""Each step can be switched for a profile and for a call, says what it did, and is paid at the tenant's own prices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from shelf import Shelf
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.errors import InvalidInput
+from rag.profiles import HR, NOTICES
+from rag.providers.registry import Providers
+from rag.retrieval.calibration import calibrated, cloze, keep_threshold
+from rag.retrieval.context import Retriever
+from rag.retrieval.explain import explained
+from rag.retrieval.options import Options
+from rag.retrieval.question_parts import split_question
+from rag.retrieval.reranker import text_to_rerank
+from rag.retrieval.understanding import NO_REPHRASING
+from rag.settings import Settings
+from rag.types import Collection, Identity, Question
+
+from test_fusion import result  # isort: skip
+
+HANDBOOK = [
+    "Vacation. Every employee has 25 days of vacation a year.",
+    "Parking. The company rents forty parking spaces.",
+    "Glasses. New glasses are paid up to 120 euros.",
+]
+
+
+@pytest.fixture
+def providers(provider_standin: ProviderStandin) -> Iterator[Providers]:
+    made = Providers(
+        Settings(
+            openai_api_key="key",
+            openai_base_url=provider_standin.openai_url,
+            cohere_api_key="key",
+            cohere_base_url=provider_standin.cohere_url,
+        )
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def paid(
+    database: Database,
+    providers: Providers,
+    new_collection: Callable[..., Collection],
+    provider_standin: ProviderStandin,
+) -> Shelf:
+    model = "openai/text-embedding-3-small@1536"
+    shelf = Shelf(database, new_collection("demo", "Paid", embedding_model=model), providers.embedder_for(model))
+    shelf.add("Handbook", HANDBOOK)
+    provider_standin.reset()
+    return shelf
+
+
+def asked(text: str, asker: Identity, shelf: Shelf) -> Question:
+    return Question(text=text, identity=asker, collection=shelf.collection)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            "How many days of vacation do I have, and what do you pay for new glasses?",
+            ["How many days of vacation do I have", "what do you pay for new glasses?"],
+        ),
+        ("Wie viele Urlaubstage habe ich und wer bezahlt meine neue Brille?", 2),
+        ("Hoeveel vakantiedagen heb ik en wie betaalt mijn nieuwe bril?", 2),
+        ("Which days are free, and what does Acme Plus pay for hearing aids", 2),
+        ("What is the policy on food and drink?", []),
+        ("When and how do I get paid?", []),
+        ("", []),
+    ],
+)
+def test_a_question_is_split_where_two_are_asked(text: str, parts: list[str] | int) -> None:
+    found = split_question(text)
+    assert (len(found) if isinstance(parts, int) else found) == parts
+
+
+def test_a_half_keeps_the_names_of_the_other() -> None:
+    text = "Under the Acme Plus plan, what do I pay at a hospital, and what is covered under hospice care?"
+    assert split_question(text)[1].endswith("Acme Plus")
+
+
+def test_both_halves_of_a_question_find_their_passage(database: Database, shelf: Shelf, asker: Identity) -> None:
+    shelf.add("Handbook", HANDBOOK)
+    retriever = Retriever(database, Providers(Settings()))
+    question = asked("How many vacation days do I have, and what is paid for new glasses?", asker, shelf)
+    found = retriever.retrieve_context(question, profile=HR)
+    assert {1, 3} <= {c.first_page for c in found.citations}
+    assert len(found.rag_details.query.alternative_queries) == 2
+    assert len(found.rag_details.search.queries) == 3
+    off = retriever.retrieve_context(question, profile=HR, options=Options(split_questions=False))
+    assert len(off.rag_details.search.queries) == 1
+
+
+def test_spelling_is_corrected_unless_switched_off(database: Database, shelf: Shelf, asker: Identity) -> None:
+    shelf.add("Handbook", HANDBOOK)
+    retriever = Retriever(database, Providers(Settings()))
+    question = asked("vacaton", asker, shelf)
+    assert retriever.retrieve_context(question, profile=HR).rag_details.query.expanded == ["vacation"]
+    off = retriever.retrieve_context(question, profile=replace(HR, correct_spelling=False))
+    assert off.rag_details.query.expanded == []
+
+
+def test_translation_and_reranking_can_be_switched_off_for_a_call(
+    providers: Providers, database: Database, paid: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    found = Retriever(database, providers).retrieve_context(
+        asked("Hoeveel vakantiedagen heb ik?", asker, paid),
+        profile=HR,
+        options=Options(translate_queries=False, reranking=False),
+    )
+    assert dict(provider_standin.calls) == {"embeddings": 1}
+    assert [c.operation for c in found.charges] == ["embedding"]
+
+
+def test_a_model_rephrases_only_when_wanted_and_it_is_charged_and_logged(
+    providers: Providers, database: Database, paid: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply(
+        json.dumps({"expansion": "holiday leave", "alternatives": ["days off a year", "annual leave"], "parts": []})
+    )
+    retriever, question = Retriever(database, providers), asked("How many vacation days?", asker, paid)
+    assert provider_standin.calls["chat"] == 0
+    found = retriever.retrieve_context(
+        question, profile=HR, options=Options(expand_question=True, alternative_questions=2, decompose_question=True)
+    )
+    assert provider_standin.calls["chat"] == provider_standin.calls["embeddings"] == 1
+    assert [c.operation for c in found.charges] == ["chat", "embedding", "reranking"]
+    assert found.rag_details.query.expanded == ["How many vacation days? holiday leave"]
+    assert found.rag_details.query.alternative_queries == ["days off a year", "annual leave"]
+    assert len(found.rag_details.search.queries) == 3
+
+
+@pytest.mark.parametrize("reply", ["no json", "[]", '{"expansion": 3, "alternatives": "x", "parts": [1]}'])
+def test_an_unusable_rephrasing_is_paid_and_survived(
+    reply: str,
+    providers: Providers,
+    database: Database,
+    paid: Shelf,
+    asker: Identity,
+    provider_standin: ProviderStandin,
+) -> None:
+    provider_standin.reply(lambda messages: reply)
+    found = Retriever(database, providers).retrieve_context(
+        asked("How many vacation days?", asker, paid), profile=HR, options=Options(expand_question=True)
+    )
+    assert found.citations
+    assert found.charges[0].operation == "chat"
+    assert found.notices in ((), (NO_REPHRASING,))
+
+
+def test_every_charge_is_at_the_tenants_own_prices(
+    providers: Providers, database: Database, paid: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("How many vacation days do I have?")
+    own = {
+        "text-embedding-3-small": {"input_mtok": "1000000"},
+        "gpt-4o-mini": {"input_mtok": "2000000", "output_mtok": "0"},
+        "rerank-multilingual-v3.0": {"search_unit": "7"},
+    }
+    retriever = Retriever(database, providers, tenant_prices=lambda tenant: own if tenant == "demo" else {})
+    found = retriever.retrieve_context(asked("Hoeveel vakantiedagen krijg ik eigenlijk?", asker, paid), profile=HR)
+    assert {c.operation: c.unit_prices["source"] for c in found.charges} == {
+        "translation": "tenant",
+        "embedding": "tenant",
+        "reranking": "tenant",
+    }
+    used = {c.operation: c for c in found.charges}
+    assert used["embedding"].cost == used["embedding"].usage.input_tokens
+    assert used["reranking"].cost == Decimal(7)
+    assert found.rag_details.costs.translation == float(2 * used["translation"].usage.input_tokens)
+
+
+def test_a_notice_is_reranked_with_its_title_and_text() -> None:
+    passage = result(1, title="{content}", content="Text {title}", section="Leave")
+    assert text_to_rerank(passage, NOTICES.rerank_format) == "{content}\n\nText {title}"
+    assert text_to_rerank(passage, "") == "{content}\nLeave\nText {title}"
+
+
+def test_the_path_is_explained_with_every_score(database: Database, shelf: Shelf, asker: Identity) -> None:
+    shelf.add("Handbook", HANDBOOK)
+    retrieval = Retriever(database, Providers(Settings())).retrieve(asked("vacaton days", asker, shelf), profile=HR)
+    text = "\n".join(explained(retrieval))
+    assert "searched as   vacation days" in text
+    assert "[1]  Handbook, p. 1: Vacation." in text
+    for step in ("embed", "search", "neighbours"):
+        assert f"\n{step}" in text
+    found = retrieval.found[0]
+    assert f"{found.similarity:.3f}" in text
+    assert f"{found.keyword_score:.2f}" in text
+
+
+def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
+    providers: Providers, database: Database, paid: Shelf
+) -> None:
+    topics = ["vacation", "parking", "glasses", "travel", "overtime", "training", "pension", "canteen", "bicycle"]
+    paid.add(
+        "Rules",
+        [
+            " ".join(
+                f"The {topic} rule number {n} is about {topic} for {'everyone here' if n % 2 else topics[n]}."
+                for n in range(8)
+            )
+            for topic in topics
+        ],
+    )
+    found = calibrated(database, paid.collection, paid.embedder)
+    assert found.passages == len(topics)
+    assert 0 < found.threshold == found.related[0] <= found.related[1] <= 1
+    assert found.unrelated[0] < found.related[1]
+    assert found.usages
+    keep_threshold(database, "demo", paid.collection.id, found.threshold)
+    with database.transaction("demo") as connection:
+        row = connection.execute("SELECT overrides FROM collections WHERE id = %s", (paid.collection.id,)).fetchone()
+    assert row is not None
+    assert row[0] == {"similarity_threshold": found.threshold}
+
+
+def test_a_kept_threshold_decides_and_0_7_of_the_document_does_not_empty_a_collection(
+    providers: Providers, database: Database, paid: Shelf, asker: Identity
+) -> None:
+    """Words alone would refuse this question; the similarity, far below 0.7, speaks for the passage."""
+    retriever = Retriever(database, providers)
+    text = "Whenever somebody wants sunshine instead: vacation?"
+    options = Options(reranking=False)
+
+    def cited(threshold: float) -> int:
+        collection = replace(paid.collection, overrides={"similarity_threshold": threshold})
+        question = Question(text=text, identity=asker, collection=collection)
+        return len(retriever.retrieve_context(question, profile=HR, options=options).citations)
+
+    assert cited(0.7) == 0
+    assert cited(0.1) > 0
+
+
+def test_too_little_text_and_words_only_cannot_be_calibrated(
+    providers: Providers, database: Database, paid: Shelf, shelf: Shelf
+) -> None:
+    with pytest.raises(InvalidInput, match="too little text"):
+        calibrated(database, paid.collection, paid.embedder)
+    with pytest.raises(InvalidInput, match="compares words"):
+        calibrated(database, shelf.collection, shelf.embedder)
+
+
+def test_a_passage_gives_up_its_middle_sentence() -> None:
+    text = f"{'One. ' * 3}This sentence is long enough to stand for a question somebody asks. And so on."
+    found = cloze(text)
+    assert found is not None
+    assert found[0].startswith("This sentence")
+    assert "This sentence" not in found[1]
+    assert cloze("Too short.") is None
