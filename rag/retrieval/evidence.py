@@ -24,6 +24,10 @@ SEVERAL_WORDS = 0.55
 #: In a script without spaces half of the pairs of characters straddle two words; one that stands nowhere says less.
 UNKNOWN_PAIR = 0.5
 
+#: Languages that write compounds as one word, and the shortest part of one that is a word.
+COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
+SHORTEST_PART = 4
+
 Idf = Callable[[str], float]
 
 
@@ -35,6 +39,8 @@ class QuestionWord:
     terms: tuple[str, ...]
     #: Two characters of a script without spaces.
     is_pair: bool = False
+    #: A word of a language that writes compounds as one word.
+    is_compounding: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +74,7 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
     found: dict[tuple[str, ...], QuestionWord] = {}
     for word, terms in words_with_terms(text, analyser):
         if terms and word not in stopwords:
-            found.setdefault(terms, QuestionWord(word, terms, is_unspaced(word)))
+            found.setdefault(terms, QuestionWord(word, terms, is_unspaced(word), analyser in COMPOUNDING))
     return list(found.values())
 
 
@@ -85,11 +91,28 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
         if word.is_pair and weight >= highest:
             weight *= UNKNOWN_PAIR
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
+        if not part and word.is_compounding and weight >= highest:
+            part = compound_share(word.terms[0], present)
         total += weight
         reached += weight * part
         if part >= FOUND:
             found.append(word.text)
     return Coverage(share=reached / total if total else 0.0, found=tuple(found), words=len(words))
+
+
+def compound_share(word: str, present: Iterable[str]) -> float:
+    """How much of a compound its beginning and its end make up, where these stand in the passage as words, 0 … 1.
+
+    "zwangerschapsverlof" is in a passage on "Zwangerschaps- en bevallingsverlof".
+    """
+    start = end = 0
+    for term in present:
+        if SHORTEST_PART <= len(term) < len(word):
+            if word.startswith(term):
+                start = max(start, len(term))
+            elif word.endswith(term):
+                end = max(end, len(term))
+    return min(1.0, (start + end) / len(word))
 
 
 @lru_cache(maxsize=2_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rag.types import SearchResult
 
@@ -11,6 +12,7 @@ from rag.types import SearchResult
 SHINGLE_WORDS = 3
 SAME = 0.8
 _WORD = re.compile(r"\w+")
+_FIGURE = re.compile(r"\w*\d\w*")
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -20,21 +22,21 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     which one says it is part of the answer. Passages with other figures are kept, because those are what changed.
     """
     kept: list[SearchResult] = []
-    seen: list[tuple[str, frozenset[str], frozenset[tuple[str, ...]]]] = []
+    # By title and figures; only passages that share both have to be taken apart and compared.
+    seen: dict[tuple[str, frozenset[str]], list[SearchResult]] = {}
     for result in results:
-        words = _WORD.findall(result.content.casefold())
-        figures = frozenset(word for word in words if any(map(str.isdigit, word)))
-        parts = shingles(words)
-        title = result.title.casefold()
-        if any(title == t and figures == f and likeness(parts, p) >= SAME for t, f, p in seen):
+        alike = seen.setdefault((result.title.casefold(), frozenset(_FIGURE.findall(result.content))), [])
+        if any(likeness(shingles(result.content), shingles(other.content)) >= SAME for other in alike):
             continue
-        seen.append((title, figures, parts))
+        alike.append(result)
         kept.append(result)
     return kept
 
 
-def shingles(words: Sequence[str]) -> frozenset[tuple[str, ...]]:
+@lru_cache(maxsize=500)
+def shingles(text: str) -> frozenset[tuple[str, ...]]:
     """Every three words in a row; all words at once where there are fewer."""
+    words = _WORD.findall(text.casefold())
     last = max(1, len(words) - SHINGLE_WORDS + 1)
     return frozenset(tuple(words[i : i + SHINGLE_WORDS]) for i in range(last))
 

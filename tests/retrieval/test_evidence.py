@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag.retrieval.analysers import analyse
-from rag.retrieval.evidence import coverage, matched_words, question_words
+from rag.retrieval.evidence import compound_share, coverage, matched_words, question_words
 from rag.retrieval.keywords import inverse_document_frequency
 from rag.retrieval.spelling import corrections, is_one_slip_away
 
@@ -83,3 +83,13 @@ def test_only_unknown_words_near_a_known_one_are_corrected() -> None:
     assert corrections(["hearin", "pizza", "typs", "abc"], passages) == {"hearin": "hearing", "typs": "types"}
     assert corrections([], passages) == {}
     assert corrections(["hearin"], []) == {}
+
+
+def test_a_compound_is_found_by_its_parts() -> None:
+    known = {"verlof": 30}
+    passage = "Zwangerschaps- en bevallingsverlof duurt zestien weken. Verlof vraag je aan."
+    (stem,) = analyse("zwangerschapsverlof", "nl")
+    assert compound_share(stem, analyse(passage, "nl")) > 0.9
+    assert compound_share(stem, ["verlo"]) == compound_share(stem, []) == 0
+    assert is_evidence("zwangerschapsverlof", passage, known, "nl")
+    assert not is_evidence("zwangerschapsverlof", "Verlof vraag je aan.", known, "nl")

@@ -1,0 +1,215 @@
+"""How many questions find their paragraph among the first five, by language, with no key: beside bm25s on the same tokens.
+
+    python benchmarks/retrieval_languages.py --sets FOLDER [--only xquad_en,jaquad_ja] [--every 3]
+    python benchmarks/retrieval_languages.py --sets FOLDER --across
+
+FOLDER holds one folder per set, named …_<language>, with corpus.jsonl ("id", "text") and queries.jsonl ("question",
+"doc_id"). Each set is asked as it is; with 30 % of the longer words mistyped; and put in other words: half of the
+words that carry topic are left out, so that fewer are shared with the paragraph.
+
+`--across` asks the XQuAD questions of one language about the paragraphs of another, translated by a stand-in that knows
+them: the same questions exist in every language under the same id.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import bm25s
+import numpy as np
+from pgvector import HalfVector
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent / "tests")]
+
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.embedded import start_server
+from rag.migrations import migrate
+from rag.profiles import HR
+from rag.providers.offline import LexicalEmbedder
+from rag.providers.registry import Providers
+from rag.retrieval.context import Retriever
+from rag.retrieval.evidence import question_words
+from rag.retrieval.keywords import index_document, tokenize
+from rag.retrieval.search import SearchQuery, hybrid_search
+from rag.settings import Settings
+from rag.types import Collection, Identity, Question, Role, Scope
+
+TENANT = "languages"
+FIRST = 5
+EMBEDDER = LexicalEmbedder()
+Row = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=Path, required=True)
+    parser.add_argument("--only", default="", help="names of sets, separated by commas")
+    parser.add_argument("--every", type=int, default=1, help="ask every so manieth question")
+    parser.add_argument("--across", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="retrieval-languages-") as folder:
+        server = start_server(Path(folder))
+        try:
+            migrate(server.owner)
+            database = Database(server.application)
+            database.open()
+            try:
+                with database.transaction(TENANT) as connection:
+                    connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
+                (across if options.across else each_language)(database, options)
+            finally:
+                database.close()
+        finally:
+            server.stop()
+
+
+def each_language(database: Database, options: argparse.Namespace) -> None:
+    wordings: dict[str, Callable[[str, str], str]] = {
+        "as asked": lambda text, language: text,
+        "mistyped": mistyped,
+        "in other words": in_other_words,
+    }
+    for folder in sorted(path for path in options.sets.iterdir() if path.is_dir()):
+        if options.only and folder.name not in options.only.split(","):
+            continue
+        language = folder.name.rsplit("_", 1)[1]
+        corpus, questions = read(folder, options.every)
+        scope = Scope(tenant_id=TENANT, collection_ids=(fill(database, folder.name, language, corpus).id,))
+        reference = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+        reference.index([tokenize(row["text"], language) for row in corpus], show_progress=False)
+        shown = []
+        for name, put in wordings.items():
+            random.seed(name)
+            asked = [(put(row["question"], language), row["doc_id"]) for row in questions]
+            by_keyword = share(asked, lambda text: first_by_bm25s(reference, corpus, text, language))
+            ours = share(asked, lambda text: first_by_us(database, scope, corpus, text, language))
+            shown.append(f"{name} {100 * by_keyword:5.1f} {100 * ours:5.1f}")
+        print(f"{folder.name:12} recall@5, bm25s and ours:  {'   '.join(shown)}", flush=True)
+
+
+def across(database: Database, options: argparse.Namespace) -> None:
+    sets = {path.name[-2:]: read(path, options.every) for path in sorted(options.sets.glob("xquad_*"))}
+    by_language = {code: {row["id"]: row["question"] for row in rows} for code, (_, rows) in sets.items()}
+    asker = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
+    with ProviderStandin() as standin:
+        providers = Providers(Settings(openai_api_key="key", openai_base_url=standin.openai_url))
+        retriever = Retriever(database, providers)
+        for target in ("en", "de", "zh"):
+            corpus, questions = sets[target]
+            collection = fill(database, f"across {target}", target, corpus)
+            same: float | None = None
+            for source in (target, *(code for code in sets if code != target)):
+                translations = {by_language[source][row["id"]]: row["question"] for row in questions}
+                standin.reply(lambda messages, known=translations: known[_asked(messages)])
+                found = []
+                for row in questions:
+                    question = Question(text=by_language[source][row["id"]], identity=asker, collection=collection)
+                    judged = retriever.retrieve(question, profile=replace(HR, reranking=False), language=source).judged
+                    found.append(row["doc_id"] in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
+                recall = statistics.mean(found)
+                same = recall if same is None else same
+                print(
+                    f"{source} about {target}: recall@5 {100 * recall:5.1f} ({100 * (recall - same):+.1f})", flush=True
+                )
+        providers.close()
+
+
+def _asked(messages: list[dict[str, Any]]) -> str:
+    text = str(messages[-1]["content"])
+    return text.removeprefix("<question>").removesuffix("</question>")
+
+
+def mistyped(text: str, language: str) -> str:
+    """A letter lost, doubled with its neighbour's place or replaced in 30 % of the words of five letters and more."""
+
+    def typo(word: str) -> str:
+        if len(word) < 5 or not word.isalpha() or random.random() > 0.3:
+            return word
+        i, kind = random.randrange(1, len(word) - 1), random.randrange(3)
+        if kind == 0:
+            return word[:i] + word[i + 1 :]
+        if kind == 1:
+            return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+        return word[:i] + random.choice("aeiorst") + word[i + 1 :]
+
+    return " ".join(map(typo, text.split()))
+
+
+def in_other_words(text: str, language: str) -> str:
+    """The question with half of its topic words left out, as if other words had been used for them."""
+    topic = [word.text for word in question_words(text, language, language) if not word.is_pair]
+    left_out = set(random.sample(topic, len(topic) // 2))
+    kept = [word for word in text.split() if word.strip(".,;:?!¿¡\"'()").lower() not in left_out]
+    return " ".join(kept) or text
+
+
+def share(asked: list[tuple[str, str]], first: Callable[[str], list[str]]) -> float:
+    return statistics.mean(wanted in first(text) for text, wanted in asked)
+
+
+def first_by_bm25s(reference: Any, corpus: list[Row], text: str, language: str) -> list[str]:
+    terms = [term for term in dict.fromkeys(tokenize(text, language)) if term in reference.vocab_dict]
+    if not terms:
+        return []
+    return [corpus[i]["id"] for i in np.argsort(-reference.get_scores(terms), kind="stable")[:FIRST]]
+
+
+def first_by_us(database: Database, scope: Scope, corpus: list[Row], text: str, language: str) -> list[str]:
+    vector = EMBEDDER.embed([text], purpose="query").vectors[0]
+    query = SearchQuery(text=text, language=language, vector=vector, embedding_model=EMBEDDER.id)
+    return [corpus[r.chunk_index]["id"] for r in hybrid_search(database, query, scope=scope, limit=FIRST)]
+
+
+def read(folder: Path, every: int) -> tuple[list[Row], list[Row]]:
+    corpus, questions = (
+        [json.loads(line) for line in (folder / name).read_text("utf-8").splitlines() if line.strip()]
+        for name in ("corpus.jsonl", "queries.jsonl")
+    )
+    return corpus, questions[::every]
+
+
+def fill(database: Database, name: str, language: str, corpus: list[Row]) -> Collection:
+    """The paragraphs as one document without a title."""
+    vectors = EMBEDDER.embed([row["text"] for row in corpus], purpose="document").vectors
+    with database.transaction(TENANT) as connection:
+        row = connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model, language) VALUES (%s, %s, %s, %s) RETURNING id",
+            (TENANT, name, EMBEDDER.id, language),
+        ).fetchone()
+        assert row is not None
+        document = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
+            "VALUES (%s, %s, '', %s, %s, 'completed', %s) RETURNING id",
+            (TENANT, row[0], name, name, language),
+        ).fetchone()
+        assert document is not None
+        connection.cursor().executemany(
+            "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, embedding, embedding_model, "
+            "chunk_index) VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            [
+                (TENANT, row[0], document[0], paragraph["text"], HalfVector(vector), EMBEDDER.id, number)
+                for number, (paragraph, vector) in enumerate(zip(corpus, vectors, strict=True))
+            ],
+        )
+        index_document(connection, tenant_id=TENANT, collection_id=row[0], document_id=document[0])
+    return Collection(
+        id=row[0], tenant_id=TENANT, name=name, profile="hr", embedding_model=EMBEDDER.id, language=language,
+        overrides={}, created_at=datetime.now(UTC),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
