@@ -33,7 +33,12 @@ from rag.settings import Settings
 from rag.types import Collection, Identity, Question, Role
 
 TENANT = "overhead"
-WORDS = ["vacation", "parking", "overtime", "pension", "travel", "desk", "laptop", "canteen", "bicycle", "training", "illness", "manager", "portal", "request", "week", "employee", "company", "contract", "allowance", "insurance", "dental", "glasses", "notice", "probation", "payslip", "holiday", "shift", "safety"]
+WORDS = [
+    "vacation", "parking", "overtime", "pension", "travel", "desk", "laptop", "canteen", "bicycle",
+    "training", "illness", "manager", "portal", "request", "week", "employee", "company", "contract",
+    "allowance", "insurance", "dental", "glasses", "notice", "probation", "payslip", "holiday", "shift",
+    "safety",
+]  # fmt: skip
 
 
 def main() -> None:

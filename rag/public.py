@@ -7,6 +7,7 @@ from uuid import UUID
 
 from rag.errors import InvalidInput
 from rag.profiles import profile_by_name, with_overrides
+from rag.retrieval.options import Options
 from rag.services import services
 from rag.types import (
     ChunkingMethod,
@@ -24,12 +25,18 @@ PROGRAM = UUID(int=0)
 
 
 def retrieve_context(
-    *, query: str, tenant_id: str, top_k: int = 5, language: str | None = None, collection: str | None = None
+    *,
+    query: str,
+    tenant_id: str,
+    top_k: int = 5,
+    language: str | None = None,
+    collection: str | None = None,
+    options: Options | None = None,
 ) -> ContextResponse:
     """Find the passages that answer `query` among one tenant's documents.
 
     `language` is the question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first
-    when not given. Paid calls are written to the ledger. Raises `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
+    when not given. `options` switch single steps for this call. Paid calls are written to the ledger. Raises `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     if not query.strip():
         raise InvalidInput("The query is empty.")
@@ -37,7 +44,9 @@ def retrieve_context(
     chosen = _collection(tenant_id, collection)
     profile = with_overrides(profile_by_name(chosen.profile), chosen.overrides)
     question = Question(text=query.strip(), identity=_program(tenant_id), collection=chosen)
-    response = parts.retriever.retrieve_context(question, profile=profile, top_k=top_k, language=language)
+    response = parts.retriever.retrieve_context(
+        question, profile=profile, top_k=top_k, language=language, options=options
+    )
     for charge in response.charges:
         parts.ledger.record(tenant_id, charge)
     return response
