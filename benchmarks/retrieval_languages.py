@@ -117,7 +117,7 @@ def across(database: Database, options: argparse.Namespace) -> None:
             collection = fill(database, f"across {target}", target, corpus)
             same: float | None = None
             for source in (target, *(code for code in sets if code != target)):
-                translations = {by_language[source][row["id"]]: row["question"] for row in questions}
+                translations = {by_language[source][row["id"]].strip(): row["question"] for row in questions}
                 standin.reply(lambda messages, known=translations: known[_asked(messages)])
                 found = []
                 for row in questions:

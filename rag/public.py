@@ -36,7 +36,8 @@ def retrieve_context(
     """Find the passages that answer `query` among one tenant's documents.
 
     `language` is the question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first
-    when not given. `options` switch single steps for this call. Paid calls are written to the ledger. Raises `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
+    when not given. `options` switch single steps for this call. Paid calls are written to the ledger. Raises
+    `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     if not query.strip():
         raise InvalidInput("The query is empty.")
