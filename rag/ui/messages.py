@@ -52,7 +52,10 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
 
 
 def follow(live: LiveAnswer, *, every_seconds: float) -> None:
-    """Draw an answer as it is written, `every_seconds`. Every pulse makes a call of Streamlit, where a click can interrupt it."""
+    """Draw an answer as it is written, in redraws `every_seconds` apart.
+
+    Every pulse makes a call of Streamlit, where a click can interrupt it.
+    """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         text = st.empty()
         status = st.status(":shimmer[Reading the question]", type="compact")
