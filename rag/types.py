@@ -20,7 +20,11 @@ from numpy.typing import NDArray
 FloatMatrix = NDArray[np.float32]
 """Embeddings, one row per text: shape (texts, dimensions)."""
 
-ChunkingMethod = Literal["fixed", "smart", "semantic"]
+ChunkingMethod = Literal[
+    "fixed", "smart", "semantic", "sentences", "recursive", "paged", "professional", "narrative", "markdown", "generic",
+    "auto",
+]  # fmt: skip
+"""How a document is cut; `auto` goes by what kind of document it is."""
 Operation = Literal["embedding", "reranking", "translation", "chat", "tagging", "ocr"]
 """What a paid call was made for; the ledger and the analytics group by it."""
 

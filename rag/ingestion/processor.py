@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
@@ -30,7 +30,7 @@ from rag.errors import (
 )
 from rag.files import FileStore
 from rag.ingestion import chunk_rows
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, join_pages
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, join_pages, sizes_for
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf, sections_from_json
 from rag.ingestion.intake import add_document, find_documents
@@ -80,12 +80,6 @@ class WorkedOnElsewhere(Exception):
 
 class DocumentGone(Exception):
     """The document was deleted while it was worked on."""
-
-
-class ChunkSizes(TypedDict):
-    chunk_size: int
-    overlap: int
-    minimum_chunk_size: int
 
 
 @dataclass(frozen=True)
@@ -273,8 +267,15 @@ class Processor:
 
     def _estimate(self, work: Work, title: str, extracted: ExtractedPdf) -> dict[str, Any]:
         # Where a semantic cut will fall is known only after paying for it; a smart one gives about as many chunks.
-        method: ChunkingMethod = "fixed" if work.document.chunking_method == "fixed" else "smart"
-        chunks = chunk_document(extracted.pages, extracted.sections, method=method, **_sizes(work.profile))
+        wanted = work.document.chunking_method
+        method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
+        chunks = chunk_document(
+            extracted.pages,
+            extracted.sections,
+            method=method,
+            file_name=work.document.file_name,
+            **sizes_for(work.profile, method),
+        )
         tagger = self._providers.translation_model_for(work.profile) if work.document.generate_metadata else None
         return amounts_to_json(
             estimate_costs(
@@ -324,7 +325,14 @@ class Processor:
             embedder, self._ledger, work.document, work.prices, batch_size=work.profile.embedding_batch_size,
             before_batch=self._stop_if_asked,
         )  # fmt: skip
-        chunks = chunk_document(pages, sections, method=method, embedder=paid, **_sizes(work.profile))
+        chunks = chunk_document(
+            pages,
+            sections,
+            method=method,
+            embedder=paid,
+            file_name=work.document.file_name,
+            **sizes_for(work.profile, method),
+        )
         if method == "semantic" and embedder.is_paid:
             spans_json = Jsonb([(chunk.start, chunk.end) for chunk in chunks])
             self._database.execute(work.document.tenant_id, "note_chunk_spans", **work.key, spans=spans_json)
@@ -451,14 +459,6 @@ def _progress(work: Work, step: Step, done: int, total: int, started: float | No
     return {
         **work.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,
     }  # fmt: skip
-
-
-def _sizes(profile: Profile) -> ChunkSizes:
-    return ChunkSizes(
-        chunk_size=profile.chunk_size,
-        overlap=profile.chunk_overlap,
-        minimum_chunk_size=profile.minimum_chunk_size,
-    )
 
 
 def _language_of(text: str, claimed: str) -> str:

@@ -1,42 +1,81 @@
 """Pages in, chunks out. Pure and deterministic: the same input gives the same chunks.
 
-A chunk's content is exactly `text[start:end]` of the joined text; together the chunks hold everything but blank space,
-in order; none is longer than `chunk_size`.
+A chunk's content is exactly `text[start:end]` of the joined text, `markdown` puts a repository's particulars before
+it; together the chunks hold everything but blank space, in order; none is longer than its method allows.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypedDict
 
 from rag.errors import InvalidInput
+from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.fixed import fixed_spans
+from rag.ingestion.chunking.generic import generic_spans
+from rag.ingestion.chunking.markdown import markdown_pieces
+from rag.ingestion.chunking.narrative import narrative_pieces
+from rag.ingestion.chunking.paged import paged_spans
+from rag.ingestion.chunking.pieces import Piece, Span, breaks_of, chunks_from_spans, join_pages
+from rag.ingestion.chunking.professional import professional_pieces
+from rag.ingestion.chunking.recursive import recursive_spans
 from rag.ingestion.chunking.semantic import semantic_spans
+from rag.ingestion.chunking.sentences import sentence_spans
 from rag.ingestion.chunking.smart import smart_spans
+from rag.profiles import Profile
 from rag.providers import Embedder
 from rag.types import Chunk, ChunkingMethod, Page, Section
 
-Span = tuple[int, int]
-#: Between the headings of a section's path.
-PATH_SEPARATOR = " › "
-VISIBLE = re.compile(r"\S")
+
+class ChunkSizes(TypedDict):
+    """Characters of a chunk, of what it shares with the one before, and at least."""
+
+    chunk_size: int
+    overlap: int
+    minimum_chunk_size: int
+
+
+def _sizes(chunk_size: int, overlap: int, minimum: int = 100) -> ChunkSizes:
+    return ChunkSizes(chunk_size=chunk_size, overlap=overlap, minimum_chunk_size=minimum)
+
+
+#: The figures of the sources: 004 for the first three, 000, 003, 001. Those that count tokens or words have their own.
+SIZES: Mapping[ChunkingMethod, ChunkSizes] = {
+    "fixed": _sizes(1000, 200),
+    "smart": _sizes(1000, 200),
+    "semantic": _sizes(1000, 200),
+    "paged": _sizes(1000, 200),
+    "sentences": _sizes(1500, 200),
+    "recursive": _sizes(1200, 200),
+    "generic": _sizes(1000, 0),
+}
+#: How `auto` cuts each kind of document, as source 001 says.
+METHODS_BY_KIND: Mapping[Kind, ChunkingMethod] = {
+    "resume": "professional",
+    "linkedin": "professional",
+    "journey": "narrative",
+    "github": "markdown",
+    "generic": "generic",
+}
 
 
 def chunk_text(
     text: str,
     *,
     method: ChunkingMethod = "smart",
-    chunk_size: int = 1000,
-    overlap: int = 200,
-    minimum_chunk_size: int = 100,
+    chunk_size: int | None = None,
+    overlap: int | None = None,
+    minimum_chunk_size: int | None = None,
     embedder: Embedder | None = None,
+    file_name: str = "",
 ) -> list[Chunk]:
-    """Cut a text into chunks of at most `chunk_size` characters; sizes are those of source 004.
+    """Cut a text into chunks of at most `chunk_size` characters; without sizes, those of the method's source.
 
     `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes by the distances of
-    `embedder`'s vectors. Consecutive chunks share up to `overlap` characters. Raises `InvalidInput` for sizes that do
-    not fit together and for `semantic` without an embedder.
+    `embedder`'s vectors, `sentences` where one ends, `recursive` at the coarsest separator, `paged` within pages,
+    `generic` by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to
+    800 words) have limits of their own; `auto` is the one that fits the kind of document, by text and `file_name`.
+    Raises `InvalidInput` for sizes that do not fit together and for `semantic` without an embedder.
     """
     page = Page(number=1, text=text)
     return chunk_document(
@@ -47,6 +86,7 @@ def chunk_text(
         overlap=overlap,
         minimum_chunk_size=minimum_chunk_size,
         embedder=embedder,
+        file_name=file_name,
     )
 
 
@@ -55,111 +95,82 @@ def chunk_document(
     sections: Sequence[Section],
     *,
     method: ChunkingMethod = "smart",
-    chunk_size: int = 1000,
-    overlap: int = 200,
-    minimum_chunk_size: int = 100,
+    chunk_size: int | None = None,
+    overlap: int | None = None,
+    minimum_chunk_size: int | None = None,
     embedder: Embedder | None = None,
+    file_name: str = "",
 ) -> list[Chunk]:
     """Cut a document into chunks that know their pages, character span and section. Options as in `chunk_text`."""
-    if chunk_size < 1 or not 0 <= overlap < chunk_size:
+    text = join_pages(pages)
+    if method == "auto":
+        method = METHODS_BY_KIND[document_type_of(text, file_name).kind]
+    usual = SIZES.get(method, SIZES["smart"])
+    size = usual["chunk_size"] if chunk_size is None else chunk_size
+    shared = min(usual["overlap"], size // 2) if overlap is None else overlap
+    if size < 1 or not 0 <= shared < size:
         raise InvalidInput("The overlap of chunks has to be smaller than their size.")
-    text = join_pages(pages)
-    minimum = min(minimum_chunk_size, chunk_size // 2)
-    breaks = _breaks(sections)
-    if method == "fixed":
-        spans = fixed_spans(text, chunk_size, overlap)
-    elif method == "smart":
-        spans = smart_spans(text, chunk_size, overlap, minimum, breaks)
-    elif method == "semantic":
-        if embedder is None:
-            raise InvalidInput("Chunking by topic needs an embedding model.")
-        spans = semantic_spans(text, chunk_size, overlap, minimum, breaks, embedder)
-    else:
-        raise InvalidInput(f"There is no chunking method {method!r}; choose fixed, smart or semantic.")
-    return chunks_from_spans(pages, sections, spans)
+    wanted = usual["minimum_chunk_size"] if minimum_chunk_size is None else minimum_chunk_size
+    minimum = min(wanted, size // 2)
+    spans: Iterable[Span | Piece]
+    match method:
+        case "fixed":
+            spans = fixed_spans(text, size, shared)
+        case "smart":
+            spans = smart_spans(text, size, shared, minimum, breaks_of(sections))
+        case "semantic":
+            if embedder is None:
+                raise InvalidInput("Chunking by topic needs an embedding model.")
+            spans = semantic_spans(text, size, shared, minimum, breaks_of(sections), embedder)
+        case "sentences":
+            spans = sentence_spans(text, size, shared, minimum)
+        case "recursive":
+            spans = recursive_spans(text, size, shared)
+        case "paged":
+            spans = paged_spans(text, pages, size, shared, minimum, breaks_of(sections))
+        case "generic":
+            known = {"source": file_name, "category": "generic"}
+            spans = (Piece(start, end, known) for start, end in generic_spans(text, size))
+        case "professional":
+            spans = professional_pieces(text, file_name)
+        case "narrative":
+            spans = narrative_pieces(text, file_name)
+        case "markdown":
+            spans = markdown_pieces(text, file_name)
+        case _:
+            names = ", ".join([*SIZES, "professional", "narrative", "markdown", "auto"])
+            raise InvalidInput(f"There is no chunking method {method!r}; choose one of {names}.")
+    return chunks_from_spans(pages, sections, spans, text=text)
 
 
-def chunks_from_spans(pages: Sequence[Page], sections: Sequence[Section], spans: Iterable[Span]) -> list[Chunk]:
-    """Chunks of given spans of the joined text, blank space at their ends left out; blank ones are none."""
-    text = join_pages(pages)
-    starts = _page_starts(pages)
-    numbers = [page.number for page in pages]
-    ordered = sorted(sections, key=lambda section: section.start)
-    paths = _paths(ordered)
-    section_starts = [section.start for section in ordered]
-    chunks: list[Chunk] = []
-    covered = 0
-    for start, end in spans:
-        content = text[start:end]
-        first_visible = VISIBLE.search(content)
-        if first_visible is None:
-            continue
-        end = start + len(content.rstrip())
-        start += first_visible.start()
-        if chunks and end <= chunks[-1].end:
-            continue  # nothing new in it
-        chunks.append(
-            Chunk(
-                index=len(chunks),
-                content=text[start:end],
-                first_page=numbers[bisect_right(starts, start) - 1],
-                last_page=numbers[bisect_right(starts, end - 1) - 1],
-                start=start,
-                end=end,
-                section=_section_of(max(start, covered), end, section_starts, paths),
-            )
-        )
-        covered = end
-    return chunks
+def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:
+    """Source 002's `chunkByPageTexts`: texts by page number, as text recognition gives them, none cut across pages."""
+    pages = [Page(number=int(number), text=text) for number, text in page_texts.items()]
+    return chunk_document(sorted(pages, key=lambda page: page.number), [], method="paged")
 
 
-def join_pages(pages: Sequence[Page]) -> str:
-    """The document's text: its pages joined by one newline."""
-    return "\n".join(page.text for page in pages)
+def chunk_full_text(full_text: str) -> list[Chunk]:
+    """Source 002's `chunkFullText`: the same cut where pages are not known."""
+    return chunk_text(full_text, method="paged")
 
 
-def _breaks(sections: Sequence[Section]) -> list[int]:
-    """Where a chunk may end for a section: not between a heading and the one right under it."""
-    breaks: list[int] = []
-    bare_until = -1
-    for section in sorted(sections, key=lambda section: section.start):
-        if section.start > bare_until:
-            breaks.append(section.start)
-        bare_until = section.start + len(section.title) + 2
-    return breaks
+def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
+    """The profile's sizes for its own method and those that are cut alike, else the method's own."""
+    usual = SIZES.get(method)
+    if usual is None or usual == SIZES.get(profile.chunking_method) or method == profile.chunking_method:  # type: ignore[call-overload]
+        return _sizes(profile.chunk_size, profile.chunk_overlap, profile.minimum_chunk_size)
+    return usual
 
 
-def _page_starts(pages: Sequence[Page]) -> list[int]:
-    starts = [0]
-    for page in pages[:-1]:
-        starts.append(starts[-1] + len(page.text) + 1)
-    return starts
-
-
-def _paths(sections: Sequence[Section]) -> list[str]:
-    """For each section its path: the headings above it and its own."""
-    paths = []
-    above: list[Section] = []
-    for section in sections:
-        while above and above[-1].level >= section.level:
-            above.pop()
-        above.append(section)
-        paths.append(PATH_SEPARATOR.join(item.title for item in above))
-    return paths
-
-
-def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """The section that most of a span belongs to; what it shares with the chunk before does not count."""
-    first = bisect_right(starts, start) - 1
-    last = bisect_right(starts, end - 1) - 1
-    best, longest = "", 0
-    for index in range(first, last + 1):
-        begin = max(start, starts[index]) if index >= 0 else start
-        until = min(end, starts[index + 1]) if index + 1 < len(starts) else end
-        if until - begin > longest:
-            longest = until - begin
-            best = paths[index] if index >= 0 else ""
-    return best
-
-
-__all__ = ["chunk_document", "chunk_text", "chunks_from_spans", "join_pages"]
+__all__ = [
+    "METHODS_BY_KIND",
+    "SIZES",
+    "ChunkSizes",
+    "chunk_by_page_texts",
+    "chunk_document",
+    "chunk_full_text",
+    "chunk_text",
+    "chunks_from_spans",
+    "join_pages",
+    "sizes_for",
+]

@@ -1,4 +1,7 @@
-"""Where a text may be cut: ends of paragraphs, sentences, lines and words, in any script."""
+"""Where a text may be cut: ends of paragraphs, sentences, lines and words, in any script.
+
+Places are looked for only where a chunk may end, from there backwards, so that the time is that of the text's length.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,32 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
-PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
+SPACED_PARAGRAPH = re.compile(r"\n[^\S\n]+\n")
 LINE = re.compile(r"\n\s*")
 #: A full stop ends a sentence before blank space and something that can begin one; CJK, Indic and Arabic marks always.
+#: One class of characters comes first: the engine then skips to the next of them without trying each place.
 SENTENCE = re.compile(
-    r"[.!?…]+[\"'”’»)\]]*(?=\s+[^a-zß-öø-ÿ\s])\s+"
-    r"|[。！？｡．][”’」』）】〉》\"')]*\s*"
-    r"|[؟۔।॥]+[\"'”’»)]*\s*"
+    r"[.!?…。！？｡．؟۔।॥](?:"
+    r"(?<=[.!?…])[.!?…]*[\"'”’»)\]]*\s++(?![a-zß-öø-ÿ])"
+    r"|(?<=[。！？｡．])[。！？｡．]*[”’」』）】〉》\"')]*\s*+"
+    r"|(?<=[؟۔।॥])[؟۔।॥]*[\"'”’»)]*\s*+)"
 )
 WORD = re.compile(r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3])(?=[\u3040-\u30ff\u3400-\u9fff])")
 #: Short words that a full stop follows without ending the sentence.
 ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“‘])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Art|Abs|bzw|ca|vs|etc|e\.g|i\.e|z\.B|bijv|o\.a|p|pp|S|fig|Fig|dhr|mevr)\.$"
 )
+#: How far back is looked first, in characters; four times as far each time nothing is found.
+FIRST_LOOK = 160
+#: What follows a boundary decides about it: so many characters past the place are seen.
+LOOK_AHEAD = 40
+#: What stands before a place decides as well.
+LOOK_BEHIND = 8
 
 
 class Boundaries:
-    """The places of a text where one kind of unit ends and the next begins, found when first asked for."""
+    """The places of a text where one kind of unit ends and the next begins."""
 
     def __init__(self, text: str, breaks: Sequence[int] = ()) -> None:
         self.text = text
@@ -33,6 +45,7 @@ class Boundaries:
 
     @cached_property
     def paragraphs(self) -> list[int]:
+        """All of them, for those who need to see the whole text."""
         return [match.end() for match in PARAGRAPH.finditer(self.text) if match.end() < len(self.text)]
 
     @cached_property
@@ -43,17 +56,50 @@ class Boundaries:
             if match.end() < len(self.text) and not self._is_abbreviation(match)
         ]
 
+    @cached_property
+    def _has_plain_paragraphs(self) -> bool:
+        """Whether paragraphs are parted by line ends alone, which are found without an expression."""
+        return SPACED_PARAGRAPH.search(self.text) is None
+
+    def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
+        """The last place of this kind with low < place <= high."""
+        if kind is PARAGRAPH and self._has_plain_paragraphs:
+            place = self.text.rfind("\n\n", low, high) + 2
+            if place == 1:
+                return None
+            if low < place < len(self.text) and not self.text[place].isspace():
+                return place
+        reach = FIRST_LOOK
+        begin = high
+        while begin > low:
+            begin = max(low, high - reach)
+            found: int | None = None
+            for match in kind.finditer(self.text, begin, min(high + LOOK_AHEAD, len(self.text))):
+                end = match.end()
+                if end > high or end == len(self.text):
+                    break
+                if end > low and not (kind is SENTENCE and self._is_abbreviation(match)):
+                    found = end
+            if found is not None:
+                return found
+            reach *= 4
+        return None
+
+    def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
+        """The first place of this kind with low <= place < high."""
+        if kind is PARAGRAPH and self._has_plain_paragraphs and self.text.find("\n\n", max(low - 2, 0), high) < 0:
+            return None
+        for match in kind.finditer(self.text, max(low - LOOK_BEHIND, 0), min(high + LOOK_AHEAD, len(self.text))):
+            end = match.end()
+            if end >= high:
+                return None
+            if end >= max(low, 1) and not (kind is SENTENCE and self._is_abbreviation(match)):
+                return end
+        return None
+
     def _is_abbreviation(self, stop: re.Match[str]) -> bool:
         before = self.text[max(0, stop.start() - 8) : stop.start() + 1]
-        return stop[0][0] == "." and ABBREVIATION.search(before) is not None
-
-    @cached_property
-    def line_ends(self) -> list[int]:
-        return [match.end() for match in LINE.finditer(self.text) if match.end() < len(self.text)]
-
-    @cached_property
-    def words(self) -> list[int]:
-        return [match.end() for match in WORD.finditer(self.text) if 0 < match.end() < len(self.text)]
+        return before[-1] == "." and ABBREVIATION.search(before) is not None
 
 
 def last_between(positions: Sequence[int], low: int, high: int) -> int | None:
@@ -76,3 +122,8 @@ def before_marks(text: str, position: int, low: int) -> int:
     ):
         moved -= 1
     return moved if moved > low + 1 else position
+
+
+def word_end(boundaries: Boundaries, low: int, high: int) -> int:
+    """The best place to end in low < place <= high when no sentence ends there: after a word, else before an accent."""
+    return boundaries.last(WORD, low, high) or before_marks(boundaries.text, high, low)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag.ingestion.chunking.boundaries import Boundaries, before_marks, first_between, last_between
+from rag.ingestion.chunking.boundaries import (
+    LINE,
+    PARAGRAPH,
+    SENTENCE,
+    WORD,
+    Boundaries,
+    before_marks,
+    first_between,
+    last_between,
+)
 
 #: A chunk is filled to at least this share before a weaker boundary than a section's or paragraph's ends it.
 FILLED = 0.6
@@ -41,7 +50,7 @@ def _spans_within(
         spans.append((start, end))
         if end >= stop:
             break
-        start = _start_of_next(boundaries, start, end, stop, chunk_size, overlap)
+        start = _start_of_next(boundaries, start, end, overlap)
     if len(spans) > 1 and stop - spans[-2][1] < minimum:
         spans[-1] = (_start_of_last(boundaries, spans[-2][0], stop, chunk_size, overlap, minimum), stop)
     return spans
@@ -57,38 +66,36 @@ def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int
         return section or stop
     half = max(least, start + int(chunk_size * HALF))
     filled = max(least, start + int(chunk_size * FILLED))
-    for positions, low in (
-        (boundaries.sections, half),
-        (boundaries.paragraphs, half),
-        (boundaries.sentences, filled),
-        (boundaries.line_ends, filled),
-        (boundaries.sentences, least),
-        (boundaries.words, least),
-        (boundaries.words, start + overlap),
-    ):
-        found = last_between(positions, low, limit)
-        if found is not None:
-            return found
-    return before_marks(boundaries.text, limit, start + overlap)
+    section = last_between(boundaries.sections, half, limit)
+    if section is not None:
+        return section
+    last = boundaries.last
+    return (
+        last(PARAGRAPH, half, limit)
+        or last(SENTENCE, filled, limit)
+        or last(LINE, filled, limit)
+        or last(SENTENCE, least, limit)
+        or last(WORD, least, limit)
+        or last(WORD, start + overlap, limit)
+        or before_marks(boundaries.text, limit, start + overlap)
+    )
 
 
-def _start_of_next(boundaries: Boundaries, start: int, end: int, stop: int, chunk_size: int, overlap: int) -> int:
+def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -> int:
     if overlap == 0 or first_between(boundaries.sections, end, end + 1) is not None:
         return end  # a section begins here: what came before belongs to another
     low = max(end - overlap, start + 1)
-    for positions in (boundaries.paragraphs, boundaries.sentences, boundaries.words):
-        found = first_between(positions, low, end)
-        if found is not None:
-            return found
-    return low
+    first = boundaries.first
+    return first(PARAGRAPH, low, end) or first(SENTENCE, low, end) or first(WORD, low, end) or low
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
     """Where the last chunk begins when its new text alone is shorter than wanted: it takes more from the one before."""
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
-    for positions in (boundaries.sections, boundaries.paragraphs, boundaries.sentences, boundaries.words):
-        found = last_between(positions, earliest, latest)
-        if found is not None and stop - found <= max(chunk_size // 2, minimum * 2, overlap * 2):
-            return found
-    return latest
+    nearest = max(earliest, stop - max(chunk_size // 2, minimum * 2, overlap * 2) - 1)
+    section = last_between(boundaries.sections, nearest, latest)
+    if section is not None:
+        return section
+    last = boundaries.last
+    return last(PARAGRAPH, nearest, latest) or last(SENTENCE, nearest, latest) or last(WORD, nearest, latest) or latest

@@ -1,0 +1,111 @@
+"""Chunks of Markdown: its sections by their headings, a repository's particulars before each. Source 001, 2.4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, Boundaries
+from rag.ingestion.chunking.measured import WORDS, overlap_start
+from rag.ingestion.chunking.pieces import PATH_SEPARATOR, Piece
+
+#: Source 001: words of a chunk, and words said again when a section has several.
+TARGET, MAXIMUM, OVERLAP = 600, 800, 25
+LINES = re.compile(r"^.*$", re.MULTILINE)
+HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
+#: A longer title is cut, in characters.
+LONGEST_TITLE = 200
+FENCE = re.compile(r" {0,3}(```+|~~~+)")
+#: What the loader of repositories writes before a README.
+FRONT = re.compile(r"\ARepository: [^\n]*\n(?:[A-Z][A-Za-z ]{1,20}: [^\n]*\n)*")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading and where its line begins."""
+
+    title: str
+    level: int
+    start: int
+    #: Where its line ends.
+    end: int
+
+
+def headings_of(text: str) -> list[Heading]:
+    """The headings (`#` to `######`) of a Markdown text, those in blocks of code left out."""
+    found = []
+    fence = ""
+    for line in LINES.finditer(text):
+        mark = FENCE.match(line[0])
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not line[0].strip().strip(fence[0]):
+            fence = ""
+        elif not fence and (heading := HEADING.match(line[0])):
+            title = heading[2].strip().rstrip("#").rstrip() or heading[2].strip()
+            found.append(Heading(title[:LONGEST_TITLE], len(heading[1]), line.start(), line.end()))
+    return found
+
+
+def markdown_pieces(text: str, file_name: str = "") -> list[Piece]:
+    """A piece or more for each section, of 600 words and at most 800; a repository's particulars stand before each."""
+    front = FRONT.match(text)
+    before = front[0].strip() if front else ""
+    body = front.end() if front else 0
+    headings = [heading for heading in headings_of(text) if heading.start >= body]
+    boundaries = Boundaries(text)
+    # What stands before counts, as far as it leaves room for the text itself.
+    said = min(len(WORDS.findall(before)), TARGET // 2)
+    pieces = []
+    for start, stop, path in _sections(text, headings, body):
+        for begin, end in _spans(boundaries, start, stop, TARGET - said, MAXIMUM - said):
+            metadata = {"source": file_name, "category": "github", **({"section": path} if path else {})}
+            pieces.append(Piece(begin, end, metadata, before if begin >= body and before else ""))
+    return pieces
+
+
+def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[int, int, str]]:
+    """(start, end, path) of each section that has text; a heading without any goes with the next, as does the front."""
+    start, path = 0, ""
+    above: list[Heading] = []
+    for index, heading in enumerate(headings):
+        until = headings[index + 1].start if index + 1 < len(headings) else len(text)
+        if index == 0 and text[body : heading.start].strip():
+            yield 0, heading.start, ""
+            start = heading.start
+        while above and above[-1].level >= heading.level:
+            above.pop()
+        above.append(heading)
+        path = PATH_SEPARATOR.join(item.title for item in above)
+        if text[heading.end : until].strip() or until == len(text):
+            yield start, until, path
+            start = until
+    if not headings:
+        yield 0, len(text), ""
+
+
+def _spans(boundaries: Boundaries, start: int, stop: int, target: int, maximum: int) -> Iterator[tuple[int, int]]:
+    text = boundaries.text
+    covered = start
+    while covered < stop:
+        # No more of the text is counted than can be needed: a word has a longest length, blank space has not.
+        ends = []
+        for word in WORDS.finditer(text, start, stop):
+            ends.append(word.end())
+            if len(ends) > maximum:
+                break
+        if len(ends) <= maximum:
+            yield start, stop
+            return
+        filled, wanted, longest = ends[target // 2], ends[target - 1], ends[maximum - 1]
+        last = boundaries.last
+        end = (
+            last(PARAGRAPH, max(filled, covered), wanted + 1)
+            or boundaries.first(PARAGRAPH, max(wanted, covered + 1), longest)
+            or last(SENTENCE, max(filled, covered), wanted + 1)
+            or max(wanted, covered + 1)
+        )
+        yield start, end
+        covered = end
+        start = overlap_start(boundaries, start, end, words=OVERLAP)

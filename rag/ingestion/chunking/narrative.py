@@ -1,0 +1,72 @@
+"""Chunks of a story that is read in its order: paragraphs of 450 tokens, a little of them said again. Source 001."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from rag.ingestion.chunking.boundaries import LINE, PARAGRAPH, SENTENCE, Boundaries
+from rag.ingestion.chunking.document_types import fiscal_year_of
+from rag.ingestion.chunking.measured import fitting_end, overlap_start
+from rag.ingestion.chunking.pieces import Piece, Span
+from rag.tokens import estimate_tokens
+
+#: Source 001, 2.2: tokens of a chunk.
+TARGET, SOFT, HARD = 450, 500, 600
+#: What is said again from the chunk before, at most: the smaller of the two.
+OVERLAP_WORDS, OVERLAP_TOKENS = 30, 50
+#: A chunk ends with a paragraph from this share of its target on.
+FILLED = 0.6
+
+
+def narrative_pieces(text: str, file_name: str = "") -> list[Piece]:
+    """Pieces of at most 600 tokens, 450 to 500 where paragraphs and sentences allow, each with its part's number."""
+    boundaries = Boundaries(text)
+    spans = _spans(boundaries)
+    paragraphs = boundaries.paragraphs
+    fiscal_year, year = fiscal_year_of(file_name)
+    pieces = []
+    for part, (start, end) in enumerate(spans, start=1):
+        first, last = bisect_right(paragraphs, start) + 1, bisect_right(paragraphs, max(start, end - 1)) + 1
+        metadata: dict[str, Any] = {
+            "source": file_name,
+            "category": "journey",
+            "paragraphs": f"{first}-{last}" if last > first else str(first),
+            "part": f"{part}/{len(spans)}",
+        }
+        if fiscal_year:
+            metadata |= {"fiscalYear": fiscal_year, "year": year}
+        pieces.append(Piece(start, end, metadata))
+    return pieces
+
+
+def _spans(boundaries: Boundaries) -> list[Span]:
+    spans: list[Span] = []
+    start, covered, stop = 0, 0, len(boundaries.text)
+    while covered < stop:
+        end = _end_of_chunk(boundaries, start, covered, stop)
+        spans.append((start, end))
+        covered = end
+        start = overlap_start(boundaries, start, end, words=OVERLAP_WORDS, tokens=OVERLAP_TOKENS)
+    return spans
+
+
+def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int) -> int:
+    """Past `covered`, so that each chunk has something new."""
+    hard = max(fitting_end(boundaries, start, stop, HARD), covered + 1)
+    length = hard - start
+    if hard == stop and estimate_tokens(boundaries.text[start:stop]) <= SOFT:
+        return stop
+    soft = max(start + length * SOFT // HARD, covered + 1)
+    target = start + length * TARGET // HARD
+    filled = max(start + int(length * TARGET / HARD * FILLED), covered)
+    last = boundaries.last
+    for end in (
+        last(PARAGRAPH, filled, soft),
+        last(SENTENCE, max(filled, covered), soft),
+        last(SENTENCE, max(soft, covered), hard),
+        last(LINE, max(filled, covered), soft),
+    ):
+        if end is not None and estimate_tokens(boundaries.text[start:end]) <= HARD:
+            return end
+    return max(fitting_end(boundaries, start, min(max(target, covered + 1), stop), HARD), covered + 1)

@@ -1,0 +1,120 @@
+"""From places in the text to chunks that know their pages and section."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rag.types import Chunk, Page, Section
+
+#: Start and end in characters of the joined text, end exclusive.
+Span = tuple[int, int]
+#: Between the headings of a section's path.
+PATH_SEPARATOR = " › "
+NOTHING: Mapping[str, Any] = {}
+
+
+class Piece(NamedTuple):
+    """A span with what its chunker knows of it."""
+
+    start: int
+    end: int
+    metadata: Mapping[str, Any] = NOTHING
+    #: Put before the text of the chunk, for passages that mean little without it.
+    before: str = ""
+
+
+def chunks_from_spans(
+    pages: Sequence[Page], sections: Sequence[Section], spans: Iterable[Span | Piece], *, text: str | None = None
+) -> list[Chunk]:
+    """Chunks of given places of the joined text, blank space at their ends left out; blank ones are none."""
+    text = join_pages(pages) if text is None else text
+    starts = page_starts(pages)
+    numbers = [page.number for page in pages]
+    ordered = sorted(sections, key=lambda section: section.start)
+    paths = _paths(ordered)
+    section_starts = [section.start for section in ordered]
+    chunks: list[Chunk] = []
+    covered = 0
+    for span in spans:
+        start, end = span[0], span[1]
+        content = text[start:end]
+        length = len(content)
+        content = content.lstrip()
+        start += length - len(content)
+        content = content.rstrip()
+        end = start + len(content)
+        if not content or (chunks and end <= covered):
+            continue  # blank, or nothing new in it
+        piece = span if isinstance(span, Piece) else None
+        chunks.append(
+            Chunk(
+                index=len(chunks),
+                content=f"{piece.before}\n\n{content}" if piece and piece.before else content,
+                first_page=numbers[bisect_right(starts, start) - 1],
+                last_page=numbers[bisect_right(starts, end - 1) - 1],
+                start=start,
+                end=end,
+                section=_section_of(max(start, covered), end, section_starts, paths) if paths else "",
+                metadata=piece.metadata if piece else NOTHING,
+            )
+        )
+        covered = end
+    return chunks
+
+
+def join_pages(pages: Sequence[Page]) -> str:
+    """The document's text: its pages joined by one newline."""
+    return "\n".join(page.text for page in pages)
+
+
+def page_starts(pages: Sequence[Page]) -> list[int]:
+    """Where each page begins in the joined text."""
+    starts = [0]
+    for page in pages[:-1]:
+        starts.append(starts[-1] + len(page.text) + 1)
+    return starts
+
+
+def parts_between(places: Iterable[int], stop: int) -> list[Span]:
+    """The parts of a text of length `stop` that begin at these places; the first begins at 0."""
+    return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
+
+
+def breaks_of(sections: Sequence[Section]) -> list[int]:
+    """Where a chunk may end for a section: not between a heading and the one right under it."""
+    breaks: list[int] = []
+    bare_until = -1
+    for section in sorted(sections, key=lambda section: section.start):
+        if section.start > bare_until:
+            breaks.append(section.start)
+        bare_until = section.start + len(section.title) + 2
+    return breaks
+
+
+def _paths(sections: Sequence[Section]) -> list[str]:
+    """For each section its path: the headings above it and its own."""
+    paths = []
+    above: list[Section] = []
+    for section in sections:
+        while above and above[-1].level >= section.level:
+            above.pop()
+        above.append(section)
+        paths.append(PATH_SEPARATOR.join(item.title for item in above))
+    return paths
+
+
+def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
+    """The section that most of a span belongs to; what it shares with the chunk before does not count."""
+    first = bisect_right(starts, start) - 1
+    last = bisect_right(starts, end - 1) - 1
+    best, longest = "", 0
+    for index in range(first, last + 1):
+        begin = max(start, starts[index]) if index >= 0 else start
+        until = min(end, starts[index + 1]) if index + 1 < len(starts) else end
+        if until - begin > longest:
+            longest = until - begin
+            best = paths[index] if index >= 0 else ""
+    return best

@@ -1,0 +1,379 @@
+"""The chunkers of the five sources: what all promise for any text, and what each is for."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.errors import InvalidInput
+from rag.ingestion.chunking import (
+    METHODS_BY_KIND,
+    SIZES,
+    chunk_by_page_texts,
+    chunk_document,
+    chunk_full_text,
+    chunk_text,
+    join_pages,
+    sizes_for,
+)
+from rag.ingestion.chunking.document_types import DocumentType, document_type_of
+from rag.ingestion.chunking.measured import WORDS
+from rag.ingestion.chunking.recursive import SEPARATORS
+from rag.profiles import HR, NOTICES, PROFILES
+from rag.tokens import estimate_tokens
+from rag.types import ChunkingMethod, Page
+
+SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]
+COUNTED = ["professional", "narrative", "markdown", "auto"]
+WITHOUT_OVERLAP = {"generic", "professional"}
+CHARACTERS = st.one_of(
+    st.sampled_from(list("ab  \n\n.!?。؟。、'’(»1#|-,가나漢é\u0301\u200d👩🏽")),
+    st.sampled_from(["the ", "Experience\n", "\n# Part\n", "2020 - 2022\n", "A (B) | C | D | 2019 - 2021\n", "```\n"]),
+    st.characters(exclude_categories=["Cs"]),
+)
+#: Random text of up to some thousand characters: a part is repeated, or nothing would be long enough to be cut.
+TEXTS = st.builds(lambda parts, times: "".join(parts) * times, st.lists(CHARACTERS, max_size=120), st.integers(1, 60))
+
+
+def pages_of(*texts: str) -> list[Page]:
+    return [Page(number=number, text=text) for number, text in enumerate(texts, start=1)]
+
+
+def require_promises(pages: list[Page], method: ChunkingMethod, **options: int) -> None:
+    """Nothing lost, nothing invented, order kept, page spans right, the same again."""
+    text = join_pages(pages)
+    chunks = chunk_document(pages, [], method=method, **options)  # type: ignore[arg-type]
+    assert chunks == chunk_document(pages, [], method=method, **options)  # type: ignore[arg-type]
+    covered = 0
+    for index, chunk in enumerate(chunks):
+        assert chunk.index == index
+        assert chunk.content == text[chunk.start : chunk.end]
+        assert chunk.content.strip() == chunk.content != ""
+        assert not text[covered : chunk.start].strip()
+        assert chunk.end > covered
+        assert method not in WITHOUT_OVERLAP or chunk.start >= covered
+        covered = chunk.end
+        assert len(join_pages(pages[: chunk.first_page - 1])) <= chunk.start
+        assert chunk.end <= len(join_pages(pages[: chunk.last_page]))
+        if method in SIZED:
+            assert len(chunk.content) <= options["chunk_size"]
+        if method == "paged":
+            assert chunk.first_page == chunk.last_page
+        if method == "professional":
+            assert estimate_tokens(chunk.content) <= 800
+        if method == "narrative":
+            assert estimate_tokens(chunk.content) <= 600
+        if method == "markdown":
+            assert len(WORDS.findall(chunk.content)) <= 800
+    assert not text[covered:].strip()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.sampled_from(SIZED), st.integers(1, 300), st.floats(0, 0.99))
+def test_chunkers_by_size_keep_their_promises_for_any_text(
+    texts: list[str], method: ChunkingMethod, chunk_size: int, share: float
+) -> None:
+    overlap = min(int(chunk_size * share), chunk_size - 1)
+    require_promises(pages_of(*texts), method, chunk_size=chunk_size, overlap=overlap)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.sampled_from(COUNTED))
+def test_chunkers_by_tokens_and_words_keep_their_promises_for_any_text(
+    texts: list[str], method: ChunkingMethod
+) -> None:
+    require_promises(pages_of(*texts), method)
+
+
+@pytest.mark.parametrize("method", [*SIZED, *COUNTED])
+@pytest.mark.parametrize("text", ["", " \n\n ", "x", "One sentence."])
+def test_short_texts_are_one_chunk_and_blank_ones_none(method: ChunkingMethod, text: str) -> None:
+    assert [chunk.content for chunk in chunk_text(text, method=method)] == ([text] if text.strip() else [])
+
+
+def test_each_profile_names_a_method_there_is_and_its_figures_are_those_of_its_source() -> None:
+    assert {profile.chunking_method for profile in PROFILES.values()} <= set(get_args(ChunkingMethod))
+    assert SIZES["sentences"] == {"chunk_size": 1500, "overlap": 200, "minimum_chunk_size": 100}
+    assert sizes_for(NOTICES, "sentences") == SIZES["sentences"]
+    assert SIZES["recursive"] == {"chunk_size": 1200, "overlap": 200, "minimum_chunk_size": 100}
+    assert sizes_for(HR, "recursive") == SIZES["recursive"]
+    assert sizes_for(HR, "fixed")["chunk_size"] == HR.chunk_size
+
+
+def test_an_unknown_method_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(InvalidInput, match="professional"):
+        chunk_text("text", method="topical")  # type: ignore[arg-type]
+
+
+# sentences
+
+
+def test_a_notice_that_fits_is_one_chunk_and_a_longer_one_advances_by_at_least_1300() -> None:
+    sentence = "12월 정착지원금 신청은 매월 말일까지 받습니다. "
+    assert len(chunk_text(sentence * 50, method="sentences")) == 1
+    chunks = chunk_text(sentence * 300, method="sentences")
+    assert all(chunk.content.endswith(".") for chunk in chunks)
+    assert all(chunk.content.startswith("12월") for chunk in chunks)
+    advances = [later.start - earlier.start for earlier, later in itertools.pairwise(chunks)]
+    assert all(1300 <= advance <= 1500 for advance in advances[:-1])
+    assert all(len(chunk.content) >= 100 for chunk in chunks)
+
+
+# recursive
+
+
+def test_recursive_chunks_end_at_the_coarsest_separator_there_is() -> None:
+    paragraph = "A rule. " * 40 + "\n\n"
+    text = paragraph * 10
+    chunks = chunk_text(text, method="recursive")
+    assert all(text[chunk.end :].startswith(" \n\n") for chunk in chunks[:-1])
+    assert SEPARATORS[:2] == ("\n\n", "\n")
+
+
+@pytest.mark.parametrize("mark", ["。", "！", "？", "."])
+def test_recursive_chunks_know_the_sentence_ends_of_source_003(mark: str) -> None:
+    chunks = chunk_text(f"员工每年有二十五天假期{mark}" * 300, method="recursive")
+    assert len(chunks) > 1
+    assert all(chunk.content.endswith(mark) for chunk in chunks)
+
+
+# paged
+
+
+def test_page_texts_by_number_give_chunks_of_one_page_each_in_their_order() -> None:
+    chunks = chunk_by_page_texts({"10": "Ten.", "2": "Two. " * 500, "1": "One."})
+    assert [chunk.first_page for chunk in chunks] == [1, 2, 2, 2, 10]
+    assert all(chunk.first_page == chunk.last_page for chunk in chunks)
+    assert len(chunk_full_text("Two. " * 500)) > 1
+
+
+# professional
+
+RESUME = """Robin Example
+robin@example.com
+
+SUMMARY
+Plans people's work.
+
+Work Experience
+Northwind (Logistics) | Planner | Leeds | Mar 2022 - Present
+• Planned 420 shifts.
+• Cut absence by a third.
+Contoso (Retail) | Adviser | York | 2016 - 2020
+• First contact for 35 shops.
+Fabrikam | Trainee | 2014 – 2016
+• Learned the trade.
+
+education
+University of Northmoor, 2011 - 2014
+
+Skills
+Excel, SQL
+"""
+
+
+def test_each_job_of_a_resume_is_a_chunk_that_knows_its_facts() -> None:
+    chunks = chunk_text(RESUME, method="professional", file_name="robin_cv_2024.pdf")
+    jobs = [chunk for chunk in chunks if "company" in chunk.metadata]
+    assert {chunk.metadata["category"] for chunk in chunks} == {"resume"}
+    assert [dict(chunk.metadata) for chunk in jobs[:2]] == [
+        {
+            "source": "robin_cv_2024.pdf",
+            "category": "resume",
+            "section": "Work Experience",
+            "company": "Northwind",
+            "industry": "Logistics",
+            "position": "Planner",
+            "location": "Leeds",
+            "dateRange": "Mar 2022 - Present",
+            "year": "2022",
+        },
+        {
+            "source": "robin_cv_2024.pdf",
+            "category": "resume",
+            "section": "Work Experience",
+            "company": "Contoso",
+            "industry": "Retail",
+            "position": "Adviser",
+            "location": "York",
+            "dateRange": "2016 - 2020",
+            "year": "2020",
+        },
+    ]
+    assert jobs[2].metadata["position"] == "Trainee"
+    assert jobs[2].metadata["dateRange"] == "2014 – 2016"
+    assert "location" not in jobs[2].metadata
+    assert jobs[0].content.startswith("Work Experience\nNorthwind")
+    assert [c.metadata.get("section") for c in chunks if c not in jobs] == [None, "SUMMARY", "education", "Skills"]
+    assert all(later.start >= earlier.end for earlier, later in itertools.pairwise(chunks))
+
+
+def test_a_long_job_is_cut_and_every_part_knows_the_job() -> None:
+    text = "Experience\nNorthwind | Planner | Leeds | 2020 - 2024\n" + "• Planned the shifts of an office.\n" * 300
+    chunks = chunk_text(text, method="professional", file_name="cv.pdf")
+    assert len(chunks) > 2
+    assert {chunk.metadata["company"] for chunk in chunks} == {"Northwind"}
+    assert all(400 <= estimate_tokens(chunk.content) <= 800 for chunk in chunks[:-1])
+
+
+LINKEDIN = """www.linkedin.com/in/robin-example
+Top Skills
+Planning
+Experience
+Brightmoor Logistics
+5 years 3 months
+Senior Planner
+March 2022 - Present (3 years 3 months)
+Leeds
+• Planned 420 shifts.
+Planner
+March 2020 - March 2022 (2 years 1 month)
+Leeds
+• Wrote a guide.
+Fenwick Retail
+Adviser
+March 2016 - February 2020 (4 years)
+York
+Education
+University of Northmoor
+"""
+
+
+def test_a_linkedin_profile_keeps_jobs_together() -> None:
+    chunks = chunk_text(LINKEDIN, method="professional", file_name="Profile.pdf")
+    work = [chunk for chunk in chunks if chunk.metadata.get("section") == "Experience"]
+    assert len(work) == 1
+    assert "Fenwick Retail" in work[0].content
+    assert work[0].metadata["company"] == "Brightmoor Logistics"
+    assert work[0].metadata["position"] == "Senior Planner"
+    as_resume = chunk_text(LINKEDIN.replace("linkedin", "example"), method="professional", file_name="cv.pdf")
+    companies = [c.metadata["company"] for c in as_resume if "company" in c.metadata]
+    assert companies == ["Brightmoor Logistics", "Brightmoor Logistics", "Fenwick Retail"]
+
+
+# narrative
+
+
+def test_a_story_is_cut_at_paragraphs_and_repeats_whole_sentences_within_thirty_words() -> None:
+    paragraph = "I moved to the new office in spring. It was the right choice for the team. " * 6 + "\n\n"
+    chunks = chunk_text(paragraph * 20, method="narrative", file_name="journey FY25-26.pdf")
+    sizes = [estimate_tokens(chunk.content) for chunk in chunks]
+    assert all(size <= 500 for size in sizes)
+    assert all(size >= 300 for size in sizes[:-1])
+    for earlier, later in itertools.pairwise(chunks):
+        repeated = later.content[: earlier.end - later.start]
+        assert repeated.startswith(("I moved", "It was"))
+        assert 0 < len(repeated.split()) <= 30
+        assert estimate_tokens(repeated) <= 50
+    assert chunks[0].metadata["fiscalYear"] == "FY25-26"
+    assert chunks[0].metadata["year"] == "2025"
+    assert chunks[1].metadata["part"] == f"2/{len(chunks)}"
+
+
+def test_sentences_too_long_to_repeat_are_repeated_by_their_last_words() -> None:
+    text = ("word " * 200 + "end. ") * 10
+    first, second = chunk_text(text, method="narrative")[:2]
+    assert 20 <= len(text[second.start : first.end].split()) <= 30
+
+
+# markdown
+
+README = """Repository: acme/planner
+Description: Plans shifts
+Language: Python
+Stars: 42
+Topics: planning, shifts
+Updated: 2026-01-05
+
+# Planner
+
+Plans shifts.
+
+## Install
+
+```
+# not a heading
+pip install planner
+```
+
+## Use
+"""
+
+
+def test_each_section_of_a_readme_carries_its_repository() -> None:
+    chunks = chunk_text(README + "Run it. " * 20, method="markdown", file_name="acme/planner")
+    assert [chunk.metadata["section"] for chunk in chunks] == ["Planner", "Planner › Install", "Planner › Use"]
+    assert all(chunk.content.startswith("Repository: acme/planner\nDescription: Plans shifts") for chunk in chunks)
+    assert "Stars: 42" in chunks[2].content
+    assert "# not a heading" in chunks[1].content
+
+
+def test_a_long_section_is_cut_near_600_words_with_at_most_25_said_again() -> None:
+    chunks = chunk_text("# Long\n\n" + "A sentence of exactly seven words here. " * 500, method="markdown")
+    lengths = [len(chunk.content.split()) for chunk in chunks]
+    assert all(500 <= length <= 600 for length in lengths[:-1])
+    for earlier, later in itertools.pairwise(chunks):
+        assert 0 < len(earlier.content[later.start - earlier.end :].split()) <= 25
+
+
+# generic
+
+
+def test_generic_chunks_are_whole_paragraphs_of_at_most_1000_characters() -> None:
+    paragraph = "x" * 400
+    chunks = chunk_text("\n\n".join([paragraph] * 5), method="generic")
+    assert [chunk.content.count(paragraph) for chunk in chunks] == [2, 2, 1]
+
+
+# kinds of document
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("", "journey_fy-2025-2026.pdf", DocumentType("journey", "2025")),
+        ("", "My Reflections FY24.pdf", DocumentType("journey", "2024")),
+        ("", "Robin_CV_2023.pdf", DocumentType("resume", "2023")),
+        ("", "Robin-Resume.pdf", DocumentType("resume")),
+        ("", "이력서.pdf", DocumentType("resume")),
+        ("", "Profile.pdf", DocumentType("linkedin")),
+        (RESUME, "robin.pdf", DocumentType("resume")),
+        (LINKEDIN, "robin.pdf", DocumentType("linkedin")),
+        (README, "planner", DocumentType("github")),
+        ("Looking back on my year, I learned much.", "2024.pdf", DocumentType("journey", "2024")),
+        ("The canteen opens at nine.", "CVC-machine 20255.pdf", DocumentType("generic")),
+    ],
+)
+def test_the_kind_and_year_of_a_document_come_from_its_name_and_text(
+    text: str, name: str, expected: DocumentType
+) -> None:
+    assert document_type_of(text, name) == expected
+
+
+def test_auto_cuts_each_kind_its_own_way() -> None:
+    for text, name in ((RESUME, "cv.pdf"), (README, "x.md"), ("Story. " * 900, "journey.pdf"), ("Text", "a.pdf")):
+        method = METHODS_BY_KIND[document_type_of(text, name).kind]
+        assert chunk_text(text, method="auto", file_name=name) == chunk_text(text, method=method, file_name=name)
+
+
+# speed
+
+
+@pytest.mark.parametrize("method", [*SIZED, *COUNTED])
+@pytest.mark.parametrize(
+    "part", ["word ", "a. ", " ", "\n", " \n", "x", "漢", "# ", "Experience\n", "|", "1 ", "` "], ids=repr
+)
+def test_time_grows_with_the_length_only_even_for_texts_made_to_be_slow(method: ChunkingMethod, part: str) -> None:
+    def seconds(length: int) -> float:
+        text = part * (length // len(part))
+        started = time.perf_counter()
+        chunk_text(text, method=method)
+        return time.perf_counter() - started
+
+    short = min(seconds(5_000) for _ in range(2))
+    assert seconds(40_000) < 30 * short + 0.05
