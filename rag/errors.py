@@ -15,6 +15,8 @@ RagError
 │   └── LinkExpired
 ├── DocumentError            a file cannot be processed
 │   ├── NotAPdf
+│   ├── FileKindUnknown
+│   ├── FileDamaged
 │   ├── FileEmpty
 │   ├── FileTooLarge
 │   ├── TooManyPages
@@ -131,6 +133,14 @@ class DocumentError(RagError):
 
 class NotAPdf(DocumentError):
     """This file is not a PDF, whatever its name says. Export it as a PDF and upload that."""
+
+
+class FileKindUnknown(DocumentError):
+    """Files of this kind cannot be read. Upload a PDF, a Word document (.docx), HTML, Markdown or plain text."""
+
+
+class FileDamaged(DocumentError):
+    """This file is damaged and cannot be read. Save it again in the program it comes from and upload that."""
 
 
 class FileEmpty(DocumentError):

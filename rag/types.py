@@ -423,10 +423,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """One turn as a chat model takes it."""
+    """One turn as a chat model takes it, with pictures (PNG) for those that can see."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

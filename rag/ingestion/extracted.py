@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rag.settings import Settings
@@ -42,7 +42,10 @@ class CheckedPdf:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractedPdf:
-    """Everything read from a PDF. `language` is what the file says of itself, often wrong or empty."""
+    """Everything read from a file. `language` is what the file says of itself, often wrong or empty.
+
+    `metadata` holds what only some kinds of files have, as JSON: `links` and `backdated_at` of a post.
+    """
 
     pages: tuple[Page, ...]
     sections: tuple[Section, ...] = ()
@@ -50,6 +53,7 @@ class ExtractedPdf:
     author: str = ""
     language: str = ""
     decrypted: bytes | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,6 +62,7 @@ class ExtractedPdf:
             "title": self.title,
             "author": self.author,
             "language": self.language,
+            "metadata": dict(self.metadata),
         }
 
 
@@ -68,7 +73,7 @@ def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> E
             Page(
                 number=int(page["number"]),
                 text=storable(page["text"]),
-                method="text" if page["method"] == "text" else "none",
+                method=page["method"] if page["method"] in ("text", "ocr") else "none",
                 label=storable(page["label"]),
                 warnings=tuple(storable(warning) for warning in page["warnings"]),
             )
@@ -79,6 +84,7 @@ def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> E
         author=storable(values["author"]),
         language=storable(values["language"]),
         decrypted=decrypted,
+        metadata=storable_json(values.get("metadata") or {}),
     )
 
 
@@ -93,6 +99,15 @@ def sections_from_json(values: Any) -> tuple[Section, ...]:
         )
         for section in values or ()
     )
+
+
+def storable_json(value: Any) -> Any:
+    """A JSON value whose texts a database can hold."""
+    if isinstance(value, dict):
+        return {storable(name): storable_json(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [storable_json(part) for part in value]
+    return storable(value) if isinstance(value, str) else value
 
 
 def storable(text: Any) -> str:

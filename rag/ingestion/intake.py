@@ -68,9 +68,9 @@ def add_document(
     tenant_id = collection.tenant_id
     sha256 = hashlib.sha256(content).hexdigest()
     _require_new(database, collection, sha256)
-    checked = sandbox.check_pdf(content, password=password)
-    stored = checked.decrypted or content
     name = display_name(file_name)
+    checked = sandbox.check(content, file_name=name, password=password)
+    stored = checked.decrypted or content
     key = hashlib.sha256(stored).hexdigest()
     file_path = f"{key[:2]}/{key}"
     with database.transaction(tenant_id) as connection:
@@ -107,7 +107,8 @@ def display_name(file_name: str) -> str:
     if not name.strip(". "):
         return "document.pdf"
     if len(name) > LONGEST_NAME:
-        ending = ".pdf" if name.lower().endswith(".pdf") else ""
+        found = re.search(r"\.[A-Za-z]{2,8}$", name)
+        ending = found[0] if found else ""
         name = name[: LONGEST_NAME - len(ending) - 1] + "…" + ending
     return name
 

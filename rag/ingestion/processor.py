@@ -224,7 +224,7 @@ class Processor:
                 self._note_progress(work, Step.EXTRACT, done, total)
 
         try:
-            extracted = self.sandbox.extract_pages(content, on_page=tell)
+            extracted = self.sandbox.load(content, file_name=work.document.file_name, on_page=tell)
         except RagError:
             self._stop_if_asked()  # the sandbox was ended with the application, not by the file
             raise
@@ -259,6 +259,7 @@ class Processor:
                         {
                             "sections": [vars(section) for section in extracted.sections],
                             **({"author": extracted.author[:200]} if extracted.author.strip() else {}),
+                            **extracted.metadata,
                         }
                     ),
                     "elapsed_ms": _ms_since(started),

@@ -22,7 +22,9 @@ from typing import Any, BinaryIO
 
 from rag.errors import (
     DocumentError,
+    FileDamaged,
     FileEmpty,
+    FileKindUnknown,
     FileTooLarge,
     NotAPdf,
     NoTextInPdf,
@@ -41,8 +43,8 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 ERRORS: Mapping[str, type[DocumentError]] = {
     error.__name__: error
     for error in (
-        FileEmpty, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded, PasswordWrong, PdfDamaged, PdfHasNoPages,
-        ReadingTookTooLong, TooManyPages,
+        FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded, PasswordWrong,
+        PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
     )
 }  # fmt: skip
 #: A process is replaced after so many tasks, before leaks of its libraries matter.
@@ -83,7 +85,7 @@ def read_message(stream: BinaryIO) -> Reply | None:
 
 
 class Sandbox:
-    """A small pool of processes for reading and drawing PDFs. Thread-safe."""
+    """A small pool of processes for reading files and drawing their pages. Thread-safe."""
 
     def __init__(self, limits: ExtractionLimits, *, processes: int = 3) -> None:
         self._limits = limits
@@ -99,16 +101,38 @@ class Sandbox:
             self._put_back(self._take())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedPdf:
-        """Look whether a file can be read at all. Raises the `DocumentError` that says why not."""
-        reply = self._run("check", {"password": password}, content)
-        return CheckedPdf(page_count=int(reply.values["page_count"]), decrypted=reply.blob or None)
+        """Look whether a PDF can be read at all. Raises the `DocumentError` that says why not."""
+        return self.check(content, file_name=".pdf", password=password)
 
     def extract_pages(
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
     ) -> ExtractedPdf:
-        """The text of every page; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
-        reply = self._run("extract", {"password": password}, content, on_page)
+        """The text of every page of a PDF; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
+        return self.load(content, file_name=".pdf", password=password, on_page=on_page)
+
+    def check(self, content: bytes, *, file_name: str, mime_type: str = "", password: str | None = None) -> CheckedPdf:
+        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s."""
+        named = {"file_name": file_name, "mime_type": mime_type, "password": password}
+        reply = self._run("check", named, content)
+        return CheckedPdf(page_count=int(reply.values["page_count"]), decrypted=reply.blob or None)
+
+    def load(
+        self,
+        content: bytes,
+        *,
+        file_name: str,
+        mime_type: str = "",
+        password: str | None = None,
+        on_page: Callable[[int, int], None] | None = None,
+    ) -> ExtractedPdf:
+        """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
+        named = {"file_name": file_name, "mime_type": mime_type, "password": password}
+        reply = self._run("extract", named, content, on_page)
         return extracted_from_json(reply.values, reply.blob or None)
+
+    def picture(self, content: bytes) -> bytes:
+        """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
+        return self._run("picture", {}, content).blob
 
     def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float) -> bytes:
         """A page as PNG with the passage marked. Raises `DocumentError`s."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import check, load
 from rag.ingestion.loaders.page_drawing import draw_page
-from rag.ingestion.loaders.pdf import check_pdf, extract_pages
+from rag.ingestion.loaders.pictures import as_png
 from rag.ingestion.sandbox import Reply, read_message, write_message
 
 try:
@@ -49,8 +50,9 @@ def main(memory_mb: int) -> None:
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
     """One task: its values and bytes."""
+    values = task.values
     if task.kind == "check":
-        checked = check_pdf(task.blob, password=task.values["password"], limits=limits)
+        checked = check(task.blob, values["file_name"], values["mime_type"], password=values["password"], limits=limits)
         return {"page_count": checked.page_count}, checked.decrypted or b""
     if task.kind == "extract":
         last_told = 0.0
@@ -61,10 +63,18 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
                 last_told = time.monotonic()
                 write_message(answers, "progress", {"done": done, "total": total})
 
-        extracted = extract_pages(task.blob, password=task.values["password"], limits=limits, on_page=tell)
+        extracted = load(
+            task.blob,
+            values["file_name"],
+            values["mime_type"],
+            password=values["password"],
+            limits=limits,
+            on_page=tell,
+        )
         return extracted.to_json(), extracted.decrypted or b""
+    if task.kind == "picture":
+        return {}, as_png(task.blob)
     if task.kind == "draw":
-        values = task.values
         return {}, draw_page(task.blob, values["page"], highlight=values["highlight"], scale=values["scale"])
     raise ValueError(f"no task is called {task.kind}")
 

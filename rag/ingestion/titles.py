@@ -15,7 +15,7 @@ MACHINE_TITLE = re.compile(
 
 def title_from_file_name(file_name: str) -> str:
     """The name without its ending, underscores as spaces, a lower-case name begun with a capital."""
-    stem = file_name[:-4] if file_name.lower().endswith(".pdf") else file_name
+    stem = re.sub(r"\.(?:pdf|docx|html?|md|markdown|txt)$", "", file_name, flags=re.IGNORECASE)
     stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
     if not stem:
         return "Document"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import re
@@ -223,7 +224,7 @@ class OpenAIChatModel:
     ) -> dict[str, Any]:
         request: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [{"role": message.role, "content": content_of(message)} for message in messages],
         }
         if is_reasoning_model(self.model):
             request["max_completion_tokens"] = maximum_output_tokens + REASONING_TOKENS
@@ -286,3 +287,12 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
+    """A message's content as the API takes it: parts only where there are pictures."""
+    if not message.images:
+        return message.content
+    addresses = ("data:image/png;base64," + base64.b64encode(image).decode("ascii") for image in message.images)
+    pictures = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
+    return [{"type": "text", "text": message.content}, *pictures]

@@ -73,15 +73,13 @@ class Boundaries:
         begin = high
         while begin > low:
             begin = max(low, high - reach)
-            found: int | None = None
-            for match in kind.finditer(self.text, begin, min(high + LOOK_AHEAD, len(self.text))):
+            found = list(kind.finditer(self.text, begin, high + LOOK_AHEAD))
+            for match in reversed(found):
                 end = match.end()
-                if end > high or end == len(self.text):
+                if end <= low:
                     break
-                if end > low and not (kind is SENTENCE and self._is_abbreviation(match)):
-                    found = end
-            if found is not None:
-                return found
+                if end <= high and end < len(self.text) and not (kind is SENTENCE and self._is_abbreviation(match)):
+                    return end
             reach *= 4
         return None
 
@@ -89,7 +87,7 @@ class Boundaries:
         """The first place of this kind with low <= place < high."""
         if kind is PARAGRAPH and self._has_plain_paragraphs and self.text.find("\n\n", max(low - 2, 0), high) < 0:
             return None
-        for match in kind.finditer(self.text, max(low - LOOK_BEHIND, 0), min(high + LOOK_AHEAD, len(self.text))):
+        for match in kind.finditer(self.text, max(low - LOOK_BEHIND, 0), high + LOOK_AHEAD):
             end = match.end()
             if end >= high:
                 return None
@@ -98,8 +96,11 @@ class Boundaries:
         return None
 
     def _is_abbreviation(self, stop: re.Match[str]) -> bool:
-        before = self.text[max(0, stop.start() - 8) : stop.start() + 1]
-        return before[-1] == "." and ABBREVIATION.search(before) is not None
+        place = stop.start()
+        # The longest of them has four letters.
+        if self.text[place] != "." or (place > 5 and self.text[place - 5 : place].isalpha()):
+            return False
+        return ABBREVIATION.search(self.text[max(0, place - LOOK_BEHIND) : place + 1]) is not None
 
 
 def last_between(positions: Sequence[int], low: int, high: int) -> int | None:

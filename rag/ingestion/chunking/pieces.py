@@ -33,6 +33,7 @@ def chunks_from_spans(
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
     numbers = [page.number for page in pages]
+    only_page = numbers[0] if len(pages) == 1 else None
     ordered = sorted(sections, key=lambda section: section.start)
     paths = _paths(ordered)
     section_starts = [section.start for section in ordered]
@@ -53,8 +54,8 @@ def chunks_from_spans(
             Chunk(
                 index=len(chunks),
                 content=f"{piece.before}\n\n{content}" if piece and piece.before else content,
-                first_page=numbers[bisect_right(starts, start) - 1],
-                last_page=numbers[bisect_right(starts, end - 1) - 1],
+                first_page=only_page or numbers[bisect_right(starts, start) - 1],
+                last_page=only_page or numbers[bisect_right(starts, end - 1) - 1],
                 start=start,
                 end=end,
                 section=_section_of(max(start, covered), end, section_starts, paths) if paths else "",

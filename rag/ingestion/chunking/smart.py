@@ -65,10 +65,11 @@ def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int
         section = last_between(boundaries.sections, max(least, start + int(chunk_size * FILLED)), stop - minimum)
         return section or stop
     half = max(least, start + int(chunk_size * HALF))
+    if boundaries.sections:
+        section = last_between(boundaries.sections, half, limit)
+        if section is not None:
+            return section
     filled = max(least, start + int(chunk_size * FILLED))
-    section = last_between(boundaries.sections, half, limit)
-    if section is not None:
-        return section
     last = boundaries.last
     return (
         last(PARAGRAPH, half, limit)

@@ -1,0 +1,63 @@
+"""The date a notice gives itself, which may be long before it was put on the board: Korean and ISO forms."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+#: Notice boards write local time without saying so; the one described to us is Korean.
+KOREA = timezone(timedelta(hours=9))
+DATE = (
+    r"(?P<year>(?:19|20)\d{2}|['’]\d{2})\s?(?:년|[-./])\s?(?P<month>\d{1,2})\s?(?:월|[-./])\s?(?P<day>\d{1,2})"
+    r"(?:\s?일|(?!\d)\.?)"
+)
+TIME = r"(?:[T\s,]*(?:\([월화수목금토일]\)\s*)?(?P<half>오전|오후)?\s*(?P<hour>\d{1,2})(?::|시\s?)(?P<minute>\d{2})?분?(?::(?P<second>\d{2})(?:\.\d+)?)?\s*(?P<zone>Z|[+-]\d{2}:?\d{2})?)?"  # fmt: skip  # noqa: E501
+LABEL = r"(?:작성일자?|등록일시?|게시일자?|공지일자?|작성\s?일시|공고일자?|시행일자?|기안일|일\s?자|날\s?짜|date|posted(?: on)?|published(?: on)?|updated(?: on)?)"  # noqa: E501
+LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*[:：|\])]*\s*{DATE}{TIME}", re.IGNORECASE | re.MULTILINE)
+#: A line that holds a date and nothing else, but for the day of the week.
+ALONE = re.compile(rf"^[\s\[(<]*{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}[\s\])>]*$", re.MULTILINE)
+#: Where a date of its own line is that of the notice: so many lines with content from its beginning or its end.
+EDGE_LINES = 4
+LOOKED_AT = 50_000
+
+
+def backdated_at_from(text: str) -> datetime | None:
+    """The date the text gives itself: one after a label such as 작성일, else one that stands alone near either end.
+
+    Dates within sentences are those of events and do not count. Without a zone it is Korean time.
+    """
+    text = text[:LOOKED_AT]
+    for found in LABELLED.finditer(text):
+        if (value := _value(found)) is not None:
+            return value
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in (*lines[:EDGE_LINES], *reversed(lines[EDGE_LINES:][-EDGE_LINES:])):
+        alone = ALONE.match(line)
+        if alone is not None and (value := _value(alone)) is not None:
+            return value
+    return None
+
+
+def _value(found: re.Match[str]) -> datetime | None:
+    year = found["year"].lstrip("'’")
+    hour = int(found["hour"] or 0)
+    if found["half"] == "오후" and hour < 12:
+        hour += 12
+    elif found["half"] == "오전" and hour == 12:
+        hour = 0
+    zone = found["zone"] or ""
+    try:
+        value = datetime(
+            int(year) if len(year) == 4 else 2000 + int(year),
+            int(found["month"]),
+            int(found["day"]),
+            hour,
+            int(found["minute"] or 0),
+            int(found["second"] or 0),
+            tzinfo=KOREA,
+        )
+        if zone:
+            value = datetime.fromisoformat(value.replace(tzinfo=None).isoformat() + zone.replace("Z", "+00:00"))
+    except ValueError:
+        return None  # there is no 31st of February
+    return value

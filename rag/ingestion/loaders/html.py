@@ -1,0 +1,208 @@
+"""HTML posts of notice boards to text: editors' markup, hidden text and page furniture left out, tables as rows.
+
+lxml reads them: its parser takes whatever editors write, is the one python-docx needs as well, and never fetches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import lxml.html
+from lxml import etree
+
+from rag.errors import FileEmpty
+from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.loaders.dates import backdated_at_from
+from rag.ingestion.loaders.encodings import decode
+from rag.ingestion.loaders.html_tables import rows_of
+from rag.ingestion.loaders.page_text import normalise_characters
+from rag.types import Page, Section
+
+#: Never text: programs, styles, forms, drawings, and what Word and HWP leave for themselves.
+DROPPED = frozenset({
+    "script", "style", "head", "template", "noscript", "iframe", "object", "embed", "svg", "math", "canvas", "audio",
+    "video", "select", "option", "button", "input", "textarea", "datalist", "map", "area", "xml", "v:shape",
+    "v:shapetype", "v:imagedata", "meta", "link", "base", "nav",
+})  # fmt: skip
+BLOCKS = frozenset({
+    "p", "div", "section", "article", "header", "footer", "main", "aside", "ul", "ol", "dl", "dt", "dd", "blockquote",
+    "pre", "caption", "figure", "figcaption", "address", "fieldset", "form", "hr", "center",
+})  # fmt: skip
+#: Blocks with a blank line before and after.
+PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre"})
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+HIDDEN = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|mso-hide\s*:\s*all|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)"
+    r"|font-size\s*:\s*(?:0(?:\.\d+)?|1(?:\.0)?)\s*(?:px|pt|em|%)?\s*(?:;|$)"
+    r"|(?:left|top|text-indent|margin-left)\s*:\s*-\d{4,}(?:\.\d+)?\s*(?:px|pt|em)",
+    re.IGNORECASE,
+)
+COLOUR = re.compile(r"(?<![-\w])color\s*:\s*(?P<colour>#[0-9a-f]{3,6}\b|rgb\([^)]*\)|[a-z]+)", re.IGNORECASE)
+BACKGROUND = re.compile(r"background(?:-color)?\s*:", re.IGNORECASE)
+WHITE = re.compile(r"#?(?:fff|ffffff)|white|rgb\(\s*255\s*,\s*255\s*,\s*255\s*\)", re.IGNORECASE)
+SPACES = re.compile(r"[ \t\r\n\f\u00a0\u200b]+")
+BLANK_LINES = re.compile(r"\n{3,}")
+HIDDEN_TEXT = "Text that a reader does not see was left out: “{text}”."
+#: Deeper than this no editor nests; a file that does was made to break readers.
+DEEPEST = 250
+
+
+@dataclass
+class Walk:
+    """What is gathered on the way through the document."""
+
+    parts: list[str] = field(default_factory=list)
+    headings: list[tuple[int, str, str]] = field(default_factory=list)
+    links: list[dict[str, str]] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
+
+
+def load_html(content: bytes) -> ExtractedPdf:
+    """The text of a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
+
+    Raises `FileEmpty` when there is nothing that could be read.
+    """
+    source, _ = decode(content)
+    tree = _parsed(source)
+    walk = Walk()
+    for text in _texts(tree, walk, 0):
+        walk.parts.append(text)
+    text = _tidied("".join(walk.parts))
+    metadata: dict[str, Any] = {}
+    if walk.links:
+        metadata["links"] = walk.links
+    if (date := backdated_at_from(text)) is not None:
+        metadata["backdated_at"] = date.isoformat()
+    warnings = [HIDDEN_TEXT.format(text=_shortened(" ".join(walk.hidden)))] if walk.hidden else []
+    title = SPACES.sub(" ", tree.findtext(".//title") or "").strip()
+    return ExtractedPdf(
+        pages=(Page(number=1, text=text, method="text" if text else "none", warnings=tuple(warnings)),),
+        sections=tuple(_sections(text, walk)),
+        title=title,
+        language=(tree.get("lang") or "")[:2].lower(),
+        metadata=metadata,
+    )
+
+
+def _parsed(source: str) -> Any:
+    # A declared encoding would be taken for that of the text, which has none any more.
+    source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))
+    # Word's conditional comments: what other programs are meant to see stands between them.
+    source = re.sub(r"<!\[(?:if|endif)[^\]>]*\]>", "", source, flags=re.IGNORECASE)
+    parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)
+    try:
+        return lxml.html.document_fromstring(source, parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError) as exc:
+        raise FileEmpty from exc
+
+
+def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
+    tag = element.tag if isinstance(element.tag, str) else ""
+    if tag in DROPPED or not tag:
+        return
+    if depth > DEEPEST:
+        yield element.text_content()
+        return
+    if _is_hidden(element):
+        walk.hidden.append(SPACES.sub(" ", element.text_content()).strip())
+        return
+    if tag == "br":
+        yield "\n"
+        return
+    if tag == "img":
+        yield f" {element.get('alt')} " if (element.get("alt") or "").strip() else ""
+        return
+    if tag == "table":
+        yield "\n\n" + "\n".join(_rows(element, walk, depth)) + "\n\n"
+        return
+    inner = _inner(element, walk, depth, keep_lines=tag == "pre")
+    if tag == "a":
+        yield _link(element, "".join(inner), walk)
+    elif tag in HEADINGS:
+        title = SPACES.sub(" ", normalise_characters("".join(inner))).strip()
+        if title:
+            walk.headings.append((HEADINGS[tag], title, title))
+        yield f"\n\n{title}\n\n"
+    elif tag == "li":
+        yield "\n- " + "".join(inner).strip()
+    elif tag in BLOCKS:
+        yield "\n\n" if tag in PARAGRAPHS else "\n"
+        yield from inner
+        yield "\n\n" if tag in PARAGRAPHS else "\n"
+    else:
+        yield from inner
+
+
+def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) -> Iterator[str]:
+    def plain(text: str | None) -> str:
+        return (text or "") if keep_lines else SPACES.sub(" ", text or "")
+
+    yield plain(element.text)
+    for child in element:
+        yield from _texts(child, walk, depth + 1)
+        yield plain(child.tail)
+
+
+def _rows(table: Any, walk: Walk, depth: int) -> Iterator[str]:
+    def text_of(cell: Any) -> str:
+        if _is_hidden(cell):
+            walk.hidden.append(SPACES.sub(" ", cell.text_content()).strip())
+            return ""
+        return SPACES.sub(" ", "".join(_inner(cell, walk, depth + 1))).strip()
+
+    caption = table.find("caption")
+    if caption is not None:
+        yield text_of(caption)
+    for cells in rows_of(table, text_of):
+        if any(cells):
+            yield " | ".join(cells)
+
+
+def _link(element: Any, text: str, walk: Walk) -> str:
+    address = (element.get("href") or "").strip()
+    shown = SPACES.sub(" ", text).strip()
+    if not re.match(r"(?:https?|mailto|tel):", address, re.IGNORECASE) or len(address) > 2000:
+        return text
+    walk.links.append({"text": shown or address, "url": address})
+    plain = re.sub(r"^(?:mailto|tel):", "", address, flags=re.IGNORECASE)
+    return text if not shown or plain.rstrip("/") in shown or shown in plain else f"{text.rstrip()} ({plain})"
+
+
+def _is_hidden(element: Any) -> bool:
+    if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
+        return True
+    style = element.get("style") or ""
+    if style and HIDDEN.search(style):
+        return True
+    colour = COLOUR.search(style)
+    named = colour["colour"] if colour else (element.get("color") or "")
+    return bool(named) and WHITE.fullmatch(named) is not None and not _has_background(element)
+
+
+def _has_background(element: Any) -> bool:
+    """White letters can be read where something dark is behind them: a header row of a table mostly."""
+    while element is not None:
+        if element.get("bgcolor") or element.get("background") or BACKGROUND.search(element.get("style") or ""):
+            return True
+        element = element.getparent()
+    return False
+
+
+def _tidied(text: str) -> str:
+    return BLANK_LINES.sub("\n\n", normalise_characters(text)).strip("\n ")
+
+
+def _sections(text: str, walk: Walk) -> Iterator[Section]:
+    position = 0
+    for level, title, wanted in walk.headings:
+        found = text.find(wanted, position)
+        if found >= 0:
+            yield Section(title=title[:200], level=level, page=1, start=found)
+            position = found + len(wanted)
+
+
+def _shortened(text: str, longest: int = 120) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
