@@ -10,9 +10,11 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import cast, get_args
 
-from rag.errors import DocumentAlreadyStored, RagError, SettingsError
+from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
+from rag.types import ChunkingMethod
 
 log = logging.getLogger("rag.start")
 
@@ -31,11 +33,16 @@ def main() -> int:
     commands.add_parser("doctor", help="say what is configured, what is missing and what it would add").set_defaults(
         run=doctor
     )
-    ingest_parser = commands.add_parser("ingest", help="process a PDF or a folder of PDFs")
+    ingest_parser = commands.add_parser("ingest", help="process a file, a folder or a ZIP archive")
     ingest_parser.add_argument("path", type=Path)
     ingest_parser.add_argument("--tenant", default="")
     ingest_parser.add_argument("--collection", default=None)
-    ingest_parser.add_argument("--chunking", choices=["smart", "fixed", "semantic"], default="smart")
+    ingest_parser.add_argument(
+        "--chunking",
+        choices=get_args(ChunkingMethod),
+        default=None,
+        help="how to cut; the collection's own way if not said",
+    )
     ingest_parser.set_defaults(run=ingest)
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
         command = commands.add_parser(name, help=text)
@@ -145,37 +152,63 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.public import process_document
+    """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
+    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.loaders.folder import count_files, files_at
+    from rag.profiles import profile_by_name, with_overrides
+    from rag.public import _collection, process_document
     from rag.services import services
 
     path: Path = arguments.path
     if not path.exists():
         raise SettingsError(f"There is no file or folder {path}.")
-    files = [path] if path.is_file() else sorted(path.rglob("*.pdf"))
-    if not files:
-        raise SettingsError(f"There is no PDF in {path}.")
+    limits = ExtractionLimits.of(settings)
+    total = count_files(path, limits)
+    if not total:
+        raise SettingsError(f"There is no file in {path} that could be read.")
+    tenant = arguments.tenant or settings.tenant
     failed = 0
     try:
-        for number, file in enumerate(files, 1):
-            place = f"[{number}/{len(files)}] {file.name}"
+        collection = _collection(tenant, arguments.collection)
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        for number, found in enumerate(files_at(path, limits), 1):
+            show_progress(number - 1, total, found.place)
             try:
+                if found.refusal:
+                    raise DocumentError(found.refusal)
                 result = process_document(
-                    file=file,
-                    tenant_id=arguments.tenant or settings.tenant,
-                    chunking_method=arguments.chunking,
+                    file=found.content,
+                    file_name=found.name,
+                    tenant_id=tenant,
+                    chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
                     collection=arguments.collection,
                 )
             except DocumentAlreadyStored as exc:
-                print(f"{place}: {exc.message}")
+                line = exc.message
             except RagError as exc:
                 failed += 1
-                print(f"{place}: {exc.message}")
+                line = exc.message
             else:
                 cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
-                print(f"{place}: {result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}")
+                line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
+            clear_progress()
+            print(f"[{number}/{total}] {found.place}: {line}", flush=True)
     finally:
+        clear_progress()
         services().close()
     return 1 if failed else 0
+
+
+def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
+    """A bar on the terminal's last line; nothing where the output is kept in a file."""
+    if sys.stdout.isatty():
+        filled = width * done // total
+        print(f"\r{'█' * filled}{'░' * (width - filled)} {done}/{total} {name:<40.40}", end="", flush=True)
+
+
+def clear_progress() -> None:
+    if sys.stdout.isatty():
+        print("\r\x1b[K", end="", flush=True)
 
 
 def search(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -27,7 +27,7 @@ KINDS: dict[str, AttachmentKind] = {
     **dict.fromkeys(("jpg", "jpeg", "png", "gif", "webp", "bmp"), "image"),
     **dict.fromkeys(("pdf", "txt"), "document"),
     **dict.fromkeys(("xlsx", "xls", "docx", "doc", "pptx", "ppt", "hwp", "hwpx", "csv", "ods", "odt"), "office"),
-}  # type: ignore[dict-item]
+}
 SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|\n")
 PROMPTS = {
     (

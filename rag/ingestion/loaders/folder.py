@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
@@ -152,7 +152,7 @@ def _refusal(entry: zipfile.ZipInfo, limits: ExtractionLimits) -> str:
     return ""
 
 
-def _read(packed: BinaryIO | zipfile.ZipExtFile, most: int) -> bytes:  # type: ignore[type-arg]
+def _read(packed: IO[bytes], most: int) -> bytes:
     """No more than the entry said it has, whatever is packed in it."""
     parts = []
     left = most + 1

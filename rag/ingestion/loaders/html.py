@@ -46,6 +46,7 @@ WHITE = re.compile(r"#?(?:fff|ffffff)|white|rgb\(\s*255\s*,\s*255\s*,\s*255\s*\)
 SPACES = re.compile(r"[ \t\r\n\f\u00a0\u200b]+")
 BLANK_LINES = re.compile(r"\n{3,}")
 HIDDEN_TEXT = "Text that a reader does not see was left out: “{text}”."
+CUT_OFF = "Part of this file is nested too deeply to be read and was left out."
 #: Deeper than this no editor nests; a file that does was made to break readers.
 DEEPEST = 250
 
@@ -66,7 +67,7 @@ def load_html(content: bytes) -> ExtractedPdf:
     Raises `FileEmpty` when there is nothing that could be read.
     """
     source, _ = decode(content)
-    tree = _parsed(source)
+    tree, is_whole = _parsed(source)
     walk = Walk()
     for text in _texts(tree, walk, 0):
         walk.parts.append(text)
@@ -77,6 +78,8 @@ def load_html(content: bytes) -> ExtractedPdf:
     if (date := backdated_at_from(text)) is not None:
         metadata["backdated_at"] = date.isoformat()
     warnings = [HIDDEN_TEXT.format(text=_shortened(" ".join(walk.hidden)))] if walk.hidden else []
+    if not is_whole:
+        warnings.append(CUT_OFF)
     title = SPACES.sub(" ", tree.findtext(".//title") or "").strip()
     return ExtractedPdf(
         pages=(Page(number=1, text=text, method="text" if text else "none", warnings=tuple(warnings)),),
@@ -87,16 +90,18 @@ def load_html(content: bytes) -> ExtractedPdf:
     )
 
 
-def _parsed(source: str) -> Any:
+def _parsed(source: str) -> tuple[Any, bool]:
+    """The document, and whether all of it could be read."""
     # A declared encoding would be taken for that of the text, which has none any more.
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))
     # Word's conditional comments: what other programs are meant to see stands between them.
     source = re.sub(r"<!\[(?:if|endif)[^\]>]*\]>", "", source, flags=re.IGNORECASE)
-    parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)
+    parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     try:
-        return lxml.html.document_fromstring(source, parser=parser)
+        tree = lxml.html.document_fromstring(source, parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError) as exc:
         raise FileEmpty from exc
+    return tree, not any("depth" in entry.message.lower() for entry in parser.error_log)
 
 
 def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import hostile
+import pytest
+from PIL import Image
+from standin import ProviderStandin
+
+from rag.ingestion.loaders.attachment import attachment_kind, describe_attachment, post_text, shortened
+from rag.ingestion.sandbox import Sandbox
+from rag.profiles import NOTICES
+from rag.providers import ChatModel
+from rag.providers.registry import Providers
+from rag.settings import Settings
+
+
+@pytest.fixture
+def model(provider_standin: ProviderStandin) -> Iterator[ChatModel]:
+    providers = Providers(Settings(openai_api_key="key", openai_base_url=provider_standin.openai_url))
+    found = providers.chat_model_for(NOTICES)
+    assert found is not None
+    yield found
+    providers.close()
+
+
+def picture(kind: str) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8), "blue").save(buffer, kind)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "kind"),
+    [
+        ("a.JPG", 10, "image"),
+        ("a.bmp", 10, "image"),
+        ("a.pdf", 10, "document"),
+        ("a.txt", 2 * 1024 * 1024, "document"),
+        ("a.pdf", 2 * 1024 * 1024 + 1, "too_large"),
+        ("a.png", 3_000_000, "too_large"),
+        ("a.hwp", 10, "office"),
+        ("a.xlsx", 9_000_000, "office"),
+        ("a.zip", 10, "other"),
+        ("noname", 10, "other"),
+    ],
+)
+def test_what_is_done_with_an_attachment_goes_by_its_name_and_size(name: str, size: int, kind: str) -> None:
+    assert attachment_kind(name, size) == kind
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP"])
+def test_a_picture_is_described_in_korean_within_500_characters(
+    kind: str, model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("교육 일정표가 표시된 이미지입니다. " * 60)
+    name = f"image.{kind.lower()}"
+    found = describe_attachment(name, picture(kind), model=model, reader=sandbox)
+    assert found.kind == "image"
+    assert 250 < len(found.text) <= 500
+    assert found.text.endswith("이미지입니다.")
+    assert found.usage is not None
+    _, body = provider_standin.requests[-1]
+    text, image = body["messages"][0]["content"]
+    assert "한국어로 500자 이내" in text["text"]
+    assert image["image_url"]["url"].startswith("data:image/png;base64,")
+
+
+def test_a_document_is_summarised_within_800_characters(
+    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("요약 " * 600)
+    found = describe_attachment("leave.pdf", hostile.leave_policy(), model=model, reader=sandbox)
+    assert len(found.text) <= 800
+    _, body = provider_standin.requests[-1]
+    assert "25 days of paid leave" in body["messages"][0]["content"]
+    assert "800자" in body["messages"][0]["content"]
+
+
+def test_without_a_model_only_the_name_is_kept_and_that_is_said(sandbox: Sandbox) -> None:
+    found = describe_attachment("a.png", picture("PNG"), model=None, reader=sandbox)
+    assert (found.text, found.usage) == ("", None)
+    assert "No language model" in found.note
+
+
+def test_a_file_or_a_model_that_fails_leaves_the_name_and_the_reason(
+    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    assert "damaged" in describe_attachment("a.png", b"no picture", model=model, reader=sandbox).note
+    assert "no text" in describe_attachment("a.pdf", hostile.image_only(), model=model, reader=sandbox).note
+    assert "by name only" in describe_attachment("a.hwp", b"hwp", model=model, reader=sandbox).note
+    provider_standin.fail_next(401, times=5)
+    assert "rejected" in describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox).note
+
+
+def test_a_post_is_its_title_its_text_and_its_attachments() -> None:
+    from rag.ingestion.loaders.attachment import AttachmentText
+
+    image = AttachmentText(file_name="a.png", kind="image", size=1, text="일정표")
+    office = AttachmentText(file_name="b.hwp", kind="office", size=1, note="Office files are listed by name only.")
+    assert post_text("제목", "본문", [image, office]) == (
+        "제목\n\n본문\n\n--- 첨부파일 정보 ---\n- 이미지: a.png\n  설명: 일정표\n- 문서: b.hwp"
+    )
+
+
+def test_a_text_without_sentences_is_cut_hard() -> None:
+    assert shortened("x" * 600, 500) == "x" * 499 + "…"

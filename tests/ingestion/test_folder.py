@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from rag.errors import InvalidInput
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders.folder import count_files, files_at
+
+LIMITS = ExtractionLimits(maximum_bytes=3 * 1024 * 1024)
+
+
+def archive_of(folder: Path, files: dict[str, bytes | str]) -> Path:
+    path = folder / "files.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_the_readable_files_of_a_folder_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b/two.txt", "a.md", ".hidden/x.txt", "~$a.docx", "c.exe"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "out.txt").symlink_to("/etc/hostname")
+    assert [(file.name, file.place) for file in files_at(tmp_path, LIMITS)] == [
+        ("a.md", "a.md"),
+        ("two.txt", os.path.join("b", "two.txt")),
+    ]
+    assert count_files(tmp_path, LIMITS) == 2
+
+
+def test_an_archive_gives_nested_files_and_refuses_names_that_leave_it(tmp_path: Path) -> None:
+    path = archive_of(
+        tmp_path,
+        {
+            "deep/er/a.txt": "A",
+            "../evil.txt": "no",
+            "/etc/evil.txt": "no",
+            "C:\\evil.txt": "no",
+            "x\\..\\..\\evil.txt": "no",
+            "__MACOSX/._a.txt": "no",
+            "inner.zip": "no",
+        },
+    )
+    found = {file.place: file for file in files_at(path, LIMITS)}
+    assert found["deep/er/a.txt"].content == b"A"
+    refused = [file for file in found.values() if file.refusal]
+    assert len(refused) == 4
+    assert all(file.content == b"" and "points out" in file.refusal for file in refused)
+    assert count_files(path, LIMITS) == len(found) == 5
+
+
+def test_bombs_links_and_large_files_are_refused_and_the_others_read(tmp_path: Path) -> None:
+    path = archive_of(
+        tmp_path, {"bomb.txt": b"\0" * 2 * 1024 * 1024, "large.txt": os.urandom(4 * 1024 * 1024), "a.txt": "A"}
+    )
+    with zipfile.ZipFile(path, "a") as archive:
+        link = zipfile.ZipInfo("link.txt")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc/passwd")
+    found = {file.name: file for file in files_at(path, LIMITS)}
+    assert "far more" in found["bomb.txt"].refusal
+    assert "larger than the limit of 3 MB" in found["large.txt"].refusal
+    assert "link" in found["link.txt"].refusal
+    assert found["a.txt"].content == b"A"
+
+
+def test_a_file_that_holds_more_than_its_entry_says_is_refused(tmp_path: Path) -> None:
+    path = archive_of(tmp_path, {"a.txt": b"x" * 5000})
+    lie = path.read_bytes().replace((5000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    path.write_bytes(lie)
+    (file,) = files_at(path, LIMITS)
+    assert file.content == b""
+    assert "cannot be unpacked" in file.refusal
+
+
+def test_korean_names_of_windows_archives_are_read(tmp_path: Path) -> None:
+    path = archive_of(tmp_path, {"xxxx.txt": "A"})
+    path.write_bytes(path.read_bytes().replace(b"xxxx.txt", "휴가".encode("cp949") + b".txt"))
+    assert [file.name for file in files_at(path, LIMITS)] == ["휴가.txt"]
+
+
+def test_a_damaged_archive_and_one_with_too_many_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = archive_of(tmp_path, {f"{number}.txt": "" for number in range(5)})
+    monkeypatch.setattr("rag.ingestion.loaders.folder.MOST_FILES", 4)
+    with pytest.raises(InvalidInput, match="5 files"):
+        list(files_at(path, LIMITS))

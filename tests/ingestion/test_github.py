@@ -1,0 +1,166 @@
+"""The GitHub loader against a stand-in of the REST API over real HTTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+
+from rag.errors import NotFound, ProviderAnswerInvalid, ProviderKeyRejected, ProviderQuotaExhausted, ProviderUnavailable
+from rag.ingestion.chunking import chunk_document
+from rag.ingestion.loaders.github import GitHub
+
+README = "# Planner\n\nPlans shifts.\n\n## Install\n\npip install planner\n"
+
+
+def repository(name: str, **values: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "full_name": f"acme/{name}",
+        "description": "Plans shifts",
+        "language": "Python",
+        "stargazers_count": 42,
+        "topics": ["planning", "shifts"],
+        "updated_at": "2026-01-05T10:00:00Z",
+        "html_url": f"https://github.com/acme/{name}",
+        "fork": False,
+        **values,
+    }
+
+
+class Standin(ThreadingHTTPServer):
+    """Answers what GitHub answers; `faults` are given first, each as (status, headers, body)."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.faults: list[tuple[int, dict[str, str], str]] = []
+        self.repositories = [repository("planner"), repository("forked", fork=True), repository("empty")]
+        self.requests: list[tuple[str, str]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Standin
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.server.requests.append((self.path, self.headers.get("authorization") or ""))
+        path, _, query = self.path.partition("?")
+        if self.server.faults:
+            self._send(*self.server.faults.pop(0))
+        elif path == "/users/acme/repos":
+            page = int(dict(part.split("=") for part in query.split("&"))["page"])
+            self._send(200, {}, json.dumps(self.server.repositories[(page - 1) * 100 : page * 100]))
+        elif path == "/repos/acme/planner/readme":
+            content = base64.encodebytes(README.encode()).decode()
+            self._send(200, {}, json.dumps({"content": content, "encoding": "base64"}))
+        else:
+            self._send(404, {}, '{"message": "Not Found"}')
+
+    def _send(self, status: int, headers: dict[str, str], body: str) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+
+@pytest.fixture
+def api() -> Iterator[Standin]:
+    server = Standin()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def github(api: Standin, waits: list[float]) -> Iterator[GitHub]:
+    client = GitHub(api_url=api.url, client=httpx.Client(timeout=5), wait=waits.append)
+    yield client
+    client.close()
+
+
+def test_a_repository_is_its_particulars_and_its_readme(github: GitHub) -> None:
+    found = list(github.repositories("acme"))
+    assert [item.name for item in found] == ["planner", "empty"]
+    loaded = github.load(found[0])
+    assert loaded.pages[0].text.startswith(
+        "Repository: acme/planner\nDescription: Plans shifts\nLanguage: Python\nStars: 42\n"
+        "Topics: planning, shifts\nUpdated: 2026-01-05\n\n# Planner"
+    )
+    assert loaded.metadata["repository"]["updatedAt"] == "2026-01-05T10:00:00+00:00"
+    chunks = chunk_document(loaded.pages, loaded.sections, method="markdown", file_name="planner")
+    assert all(chunk.content.startswith("Repository: acme/planner") for chunk in chunks)
+    assert "Description: Plans shifts" in github.load(found[1]).pages[0].text
+
+
+def test_all_pages_of_a_large_account_are_read(github: GitHub, api: Standin) -> None:
+    api.repositories = [repository(f"r{number}") for number in range(230)]
+    assert len(list(github.repositories("acme"))) == 230
+
+
+def test_a_token_is_sent_and_one_that_is_rejected_says_so(api: Standin) -> None:
+    github = GitHub(api_url=api.url, token="secret")
+    list(github.repositories("acme"))
+    assert {authorization for _, authorization in api.requests} == {"Bearer secret"}
+    api.faults = [(401, {}, "{}")]
+    with pytest.raises(ProviderKeyRejected, match="GITHUB_TOKEN"):
+        list(github.repositories("acme"))
+    github.close()
+
+
+def test_a_short_limit_is_waited_for(github: GitHub, api: Standin, waits: list[float]) -> None:
+    api.faults = [
+        (429, {"retry-after": "7"}, "{}"),
+        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + 20)}, "{}"),
+    ]
+    assert len(list(github.repositories("acme"))) == 2
+    assert waits[0] == 7
+    assert 15 < waits[1] <= 20
+
+
+def test_a_long_limit_is_left_to_the_caller_with_its_time(github: GitHub, api: Standin, waits: list[float]) -> None:
+    api.faults = [(403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(time.time()) + 1800)}, "{}")]
+    with pytest.raises(ProviderQuotaExhausted, match="30 minutes") as raised:
+        list(github.repositories("acme"))
+    assert 1790 < raised.value.details["retry_after_seconds"] <= 1800
+    assert waits == []
+
+
+def test_what_is_not_there_or_not_readable_says_so(github: GitHub, api: Standin, waits: list[float]) -> None:
+    for owner in ("nobody", "../x", ""):
+        with pytest.raises(NotFound):
+            list(github.repositories(owner))
+    api.faults = [(200, {}, "<html>")]
+    with pytest.raises(ProviderAnswerInvalid):
+        list(github.repositories("acme"))
+    api.faults = [(200, {}, '[{"name": "x"}]')]
+    with pytest.raises(ProviderAnswerInvalid):
+        list(github.repositories("acme"))
+    api.faults = [(502, {}, "")]
+    assert len(list(github.repositories("acme"))) == 2
+    api.shutdown()
+    api.server_close()
+    with pytest.raises(ProviderUnavailable):
+        list(github.repositories("acme"))
