@@ -45,6 +45,11 @@ class Settings:
     cohere_api_key: str = field(default="", repr=False)
     cohere_base_url: str = "https://api.cohere.com"
     rerank_model: str = ""
+    # Text recognition for scanned pages; without it Tesseract is used where it is installed.
+    upstage_api_key: str = field(default="", repr=False)
+    upstage_base_url: str = "https://api.upstage.ai"
+    # For the READMEs of private repositories, and more requests an hour.
+    github_token: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -85,7 +90,9 @@ ENVIRONMENT_NAMES = {
     "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
     "session_days": "RAG_SESSION_DAYS",
 }
-SECRET_FIELDS = frozenset({"database_url", "migration_database_url", "openai_api_key", "cohere_api_key"})
+SECRET_FIELDS = frozenset(
+    {"database_url", "migration_database_url", "openai_api_key", "cohere_api_key", "upstage_api_key", "github_token"}
+)
 
 
 def environment_name(field_name: str) -> str:

@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +133,10 @@ class Sandbox:
     def picture(self, content: bytes) -> bytes:
         """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
         return self._run("picture", {}, content).blob
+
+    def pages_of(self, content: bytes, numbers: Sequence[int]) -> bytes:
+        """A PDF of these pages only, counted from 1. Raises `DocumentError`s."""
+        return self._run("pages", {"numbers": list(numbers)}, content).blob
 
     def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float) -> bytes:
         """A page as PNG with the passage marked. Raises `DocumentError`s."""

@@ -14,6 +14,7 @@ from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import check, load
 from rag.ingestion.loaders.page_drawing import draw_page
+from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_png
 from rag.ingestion.sandbox import Reply, read_message, write_message
 
@@ -72,6 +73,8 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
             on_page=tell,
         )
         return extracted.to_json(), extracted.decrypted or b""
+    if task.kind == "pages":
+        return {}, pages_of(task.blob, values["numbers"])
     if task.kind == "picture":
         return {}, as_png(task.blob)
     if task.kind == "draw":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -277,6 +277,23 @@ class OpenPdf:
         # Some files open in pypdf only, such as those with an empty owner password.
         pypdf.PdfWriter(clone_from=self.reader).write(buffer)
         return buffer.getvalue()
+
+
+def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
+    """A PDF of these pages only, counted from 1. Raises `PdfDamaged`."""
+    import pypdfium2
+
+    buffer = io.BytesIO()
+    try:
+        source = pypdfium2.PdfDocument(content)
+        part = pypdfium2.PdfDocument.new()
+        part.import_pages(source, [number - 1 for number in numbers])
+        part.save(buffer)
+        part.close()
+        source.close()
+    except (pypdfium2.PdfiumError, ValueError, IndexError) as exc:
+        raise PdfDamaged from exc
+    return buffer.getvalue()
 
 
 def require_pdf(content: bytes, limits: ExtractionLimits) -> None:

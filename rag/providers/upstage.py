@@ -1,0 +1,105 @@
+"""Text recognition by Upstage Document Parse. The one place that knows its requests, answers and errors."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
+from rag.types import Usage
+
+PATH = "/v1/document-digitization"
+MODEL = "document-parse"
+#: The synchronous call reads the first 100 pages and leaves out the others without a word; fewer keep it quick.
+PAGES_PER_REQUEST = 50
+TIMEOUT_SECONDS = 180.0
+TAG = re.compile(r"<[^>]+>")
+
+
+@dataclass(frozen=True)
+class ParsedPages:
+    """Text by page of the file sent, counted from 1, and what was billed."""
+
+    texts: Mapping[int, str]
+    usage: Usage
+
+
+class UpstageParser:
+    """Reads scanned PDFs of up to `PAGES_PER_REQUEST` pages."""
+
+    provider = "upstage"
+    model = MODEL
+
+    def __init__(self, *, api_key: str, base_url: str, client: httpx.Client | None = None) -> None:
+        self._url = base_url.rstrip("/") + PATH
+        self._headers = {"Authorization": f"Bearer {api_key}"}
+        self._client = client or httpx.Client(timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=5.0))
+
+    def close(self) -> None:
+        self._client.close()
+
+    def parse(self, content: bytes, page_count: int) -> ParsedPages:
+        """The text of each page of a PDF. Raises `ProviderError`s; what was not read is an empty text."""
+        form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
+        try:
+            files = {"document": ("document.pdf", content, "application/pdf")}
+            answer = self._client.post(self._url, headers=self._headers, data=form, files=files)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
+            raise ProviderUnavailable from exc
+        if answer.status_code != 200:
+            raise _error_of(answer)
+        try:
+            body = answer.json()
+            texts = _texts_by_page(body, page_count)
+            pages = int((body.get("usage") or {}).get("pages") or page_count)
+        except (ValueError, TypeError, AttributeError, KeyError) as exc:
+            raise ProviderAnswerInvalid("Upstage sent an answer that cannot be read. Try again in a moment.") from exc
+        return ParsedPages(texts, Usage(provider=self.provider, model=self.model, pages=pages))
+
+
+def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
+    """`elements` name their pages; where there are none, `content.text` is that of a single page."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for element in body.get("elements") or ():
+        content = element.get("content") or {}
+        text = str(content.get("text") or "").strip() or _rows(str(content.get("html") or ""))
+        if text and element.get("category") not in ("header", "footer"):
+            found[int(element["page"])].append(text)
+    if not found:
+        whole = str((body.get("content") or {}).get("text") or "").strip()
+        if whole and page_count > 1:
+            raise ValueError("the answer does not say which page its text is from")
+        found[1] = [whole]
+    return {page: "\n".join(parts).strip() for page, parts in found.items() if 1 <= page <= page_count}
+
+
+def _rows(html: str) -> str:
+    """A table's HTML as lines, a row a line."""
+    rows = re.split(r"</tr\s*>", html, flags=re.IGNORECASE)
+    lines = (" ".join(TAG.sub(" ", re.sub(r"</t[dh]\s*>", " | ", row, flags=re.IGNORECASE)).split()) for row in rows)
+    return "\n".join(line.strip(" |") for line in lines if line.strip(" |"))
+
+
+def _error_of(answer: httpx.Response) -> ProviderError:
+    if answer.status_code in (401, 403):
+        return ProviderKeyRejected("Upstage rejected UPSTAGE_API_KEY. An administrator has to check it.")
+    if answer.status_code in (402, 429):
+        try:
+            seconds = max(0.0, float(answer.headers.get("retry-after", "")))
+        except ValueError:
+            return ProviderQuotaExhausted()
+        return ProviderQuotaExhausted(None, retry_after_seconds=seconds)
+    if answer.status_code == 408 or answer.status_code >= 500:
+        return ProviderUnavailable()
+    return ProviderError(f"Upstage did not accept this document (HTTP {answer.status_code}).")

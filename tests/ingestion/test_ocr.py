@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import hostile
+import httpx
+import pytest
+from standin import ProviderStandin
+
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
+from rag.ingestion.ocr import TextRecognition, pages_to_recognise, run_tesseract, with_recognised
+from rag.ingestion.sandbox import Sandbox
+from rag.prices import charge
+from rag.providers.upstage import UpstageParser
+from rag.types import Page
+
+
+@pytest.fixture
+def upstage(provider_standin: ProviderStandin) -> Iterator[UpstageParser]:
+    parser = UpstageParser(
+        api_key="key", base_url=f"http://127.0.0.1:{provider_standin.port}", client=httpx.Client(timeout=5)
+    )
+    yield parser
+    parser.close()
+
+
+def test_only_the_pages_without_text_of_a_mixed_pdf_are_recognised_and_paid(
+    upstage: UpstageParser, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    content = hostile.partly_scanned()
+    pages = sandbox.load(content, file_name="a.pdf").pages
+    recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
+    (batch,) = recognition.recognise(content, pages, pages_to_recognise(pages))
+    whole = with_recognised(pages, batch.pages)
+    assert [page.method for page in whole] == ["text", "ocr", "text"]
+    assert whole[1].text == "Recognised text 1 of 1."
+    assert "Upstage" in whole[1].warnings[-1]
+    assert batch.usage is not None
+    assert batch.usage.pages == 1
+    assert charge("ocr", batch.usage).cost == Decimal("0.01")
+    assert provider_standin.usages == [{"endpoint": "ocr", "model": "document-parse", "pages": 1}]
+
+
+def test_the_kind_of_pdf_decides_which_pages_are_recognised() -> None:
+    pages = [Page(number=1, text="text"), Page(number=2, text=" ", method="none")]
+    assert pages_to_recognise(pages) == [2]
+    assert pages_to_recognise(pages, "scanned") == [1, 2]
+    assert pages_to_recognise(pages, "digital") == []
+
+
+def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
+    upstage: UpstageParser, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    pages = [Page(number=number, text="", method="none") for number in range(1, 61)]
+    batches = list(
+        TextRecognition(sandbox, upstage=upstage, tesseract=None).recognise(
+            hostile.blank_pages(60), pages, range(1, 61)
+        )
+    )
+    assert [len(batch.pages) for batch in batches] == [50, 10]
+    assert batches[1].pages[0].number == 51
+    assert batches[1].pages[0].text == "Recognised text 1 of 10."
+    assert provider_standin.calls["ocr"] == 2
+
+
+def test_without_key_and_program_nothing_is_recognised(sandbox: Sandbox) -> None:
+    recognition = TextRecognition(sandbox, upstage=None, tesseract=None)
+    assert recognition.engine is None
+    assert list(recognition.recognise(b"", [Page(number=1, text="")], [1])) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(401, ProviderKeyRejected), (429, ProviderQuotaExhausted), (503, ProviderUnavailable), (422, ProviderError)],
+)
+def test_errors_of_upstage_become_ours(
+    status: int, error: type[ProviderError], upstage: UpstageParser, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(status, headers={"retry-after": "9"})
+    with pytest.raises(error) as raised:
+        upstage.parse(hostile.image_only(), 1)
+    assert raised.value.details.get("retry_after_seconds") == (9.0 if status == 429 else None)
+
+
+def test_an_answer_that_cannot_be_read_and_a_broken_connection_are_told(
+    upstage: UpstageParser, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.garbage_next()
+    with pytest.raises(ProviderAnswerInvalid):
+        upstage.parse(hostile.image_only(), 1)
+    provider_standin.close_next()
+    with pytest.raises(ProviderUnavailable):
+        upstage.parse(hostile.image_only(), 1)
+
+
+def test_tables_keep_a_row_a_line() -> None:
+    answer = {
+        "elements": [
+            {
+                "page": 1,
+                "category": "table",
+                "content": {"html": "<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr>"},
+            }
+        ]
+    }
+    client = httpx.Client(transport=httpx.MockTransport(lambda request: httpx.Response(200, json=answer)))
+    assert UpstageParser(api_key="k", base_url="http://x", client=client).parse(b"", 1).texts == {1: "a | b\nc"}
+
+
+def test_tesseract_is_given_the_drawn_page_and_its_language(tmp_path: Path, sandbox: Sandbox) -> None:
+    program = tmp_path / "tesseract"
+    program.write_text(
+        '#!/bin/sh\nif [ "$1" = --list-langs ]; then echo eng; echo kor; exit; fi\nhead -c 4 | tail -c 3\necho " $4"\n'
+    )
+    program.chmod(0o755)
+    page = Page(number=1, text="", method="none")
+    recognition = TextRecognition(sandbox, upstage=None, tesseract=str(program))
+    (batch,) = recognition.recognise(hostile.image_only(), [page], [1], language="ko")
+    assert (batch.pages[0].text, batch.usage) == ("PNG kor+eng", None)
+
+
+def test_a_tesseract_that_fails_leaves_the_page_empty() -> None:
+    def fail(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
+        raise subprocess.TimeoutExpired("tesseract", 1)
+
+    assert run_tesseract("tesseract", b"", "eng", run=fail) == ""
