@@ -6,9 +6,11 @@ import io
 import zlib
 from collections.abc import Sequence
 
+from PIL import Image
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 from reportlab.lib.pagesizes import A4
+from reportlab.lib.utils import ImageReader
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
@@ -193,6 +195,91 @@ def mojibake() -> bytes:
             5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
         }
     )
+
+
+def hidden_text() -> bytes:
+    """Text that is seen, and text that is white, microscopic, off the page or drawn invisibly."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.drawString(60, 700, "Everyone has 25 days of paid leave a year.")
+    canvas.setFillColorRGB(1, 1, 1)
+    canvas.drawString(60, 680, "White secret.")
+    canvas.setFillColorRGB(0, 0, 0.4)
+    canvas.rect(50, 600, 300, 40, fill=1)
+    canvas.setFillGray(1)
+    canvas.drawString(60, 610, "White on dark.")
+    canvas.setFillGray(0)
+    canvas.setFont("Helvetica", 0.5)
+    canvas.drawString(60, 560, "Tiny secret.")
+    canvas.setFont("Helvetica", 12)
+    canvas.drawString(900, 500, "Right secret.")
+    canvas.drawString(60, -200, "Below secret.")
+    drawn = canvas.beginText(60, 450)
+    drawn.setTextRenderMode(3)
+    drawn.textLine("Invisible secret.")
+    drawn.setTextRenderMode(0)
+    canvas.drawText(drawn)
+    canvas.drawString(60, 400, "Up to five days may be carried over.")
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def scanned_with_text_layer() -> bytes:
+    """A picture of a page with the text that was recognised in it, drawn invisibly over it."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.drawInlineImage(Image.new("L", (20, 20), 240), 0, 0, 595, 842)
+    canvas.drawImage(ImageReader(Image.new("L", (20, 20), 240)), 0, 0, 595, 842)
+    drawn = canvas.beginText(60, 450)
+    drawn.setTextRenderMode(3)
+    drawn.textLine("Recognised text.")
+    canvas.drawText(drawn)
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def rotated(degrees: int) -> bytes:
+    """A page that was turned, as scanners do; its text was turned the other way, so that it reads upright."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.translate(297, 421)
+    canvas.rotate(degrees)
+    for line, text in enumerate(LEAVE):
+        canvas.drawString(-150, 100 - 20 * line, text)
+    canvas.showPage()
+    canvas.save()
+    writer = PdfWriter(clone_from=PdfReader(buffer))
+    writer.pages[0].rotate(degrees)
+    return _written(writer)
+
+
+def two_columns() -> bytes:
+    """Two columns, each of which is read to its end, under a heading."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.drawString(60, 780, "Leave policy")
+    for column in range(2):
+        for line in range(4):
+            canvas.drawString(60 + 260 * column, 740 - 20 * line, f"Column {column + 1} line {line + 1} ends.")
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def table() -> bytes:
+    """A table, drawn cell by cell."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    for row, cells in enumerate(
+        [("Kind", "Days", "Who"), ("Paid leave", "25", "All"), ("Care leave", "10", "Parents")]
+    ):
+        for column, cell in enumerate(cells):
+            canvas.drawString(60 + 150 * column, 700 - 20 * row, cell)
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
 
 
 def stream(content: bytes, entries: bytes = b"") -> bytes:

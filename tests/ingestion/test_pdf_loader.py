@@ -121,3 +121,35 @@ def test_korean_text_is_read_with_articles_as_sections() -> None:
     extracted = read(content)
     assert "육아휴직" in extracted.pages[0].text
     assert [section.title for section in extracted.sections] == ["제3조(육아휴직)"]
+
+
+def test_text_that_nobody_sees_is_left_out_and_reported() -> None:
+    page = read(hostile.hidden_text()).pages[0]
+    assert [line for line in page.text.split("\n") if line] == [
+        "Everyone has 25 days of paid leave a year.",
+        "White on dark.",
+        "Up to five days may be carried over.",
+    ]
+    (warning,) = page.warnings
+    assert "invisible, microscopic, off the page, white" in warning
+    assert "White secret. Tiny secret. Right secret. Below secret. Invisible secret." in warning
+
+
+def test_the_text_layer_of_a_scan_is_read() -> None:
+    page = read(hostile.scanned_with_text_layer()).pages[0]
+    assert (page.text, page.warnings) == ("Recognised text.", ())
+
+
+@pytest.mark.parametrize("degrees", [0, 90, 180, 270])
+def test_a_turned_page_is_read_upright(degrees: int) -> None:
+    assert read(hostile.rotated(degrees)).pages[0].text.split("\n") == hostile.LEAVE
+
+
+def test_columns_are_read_one_after_the_other() -> None:
+    lines = read(hostile.two_columns()).pages[0].text.split("\n")
+    assert lines[1:5] == [f"Column 1 line {line} ends." for line in range(1, 5)]
+
+
+def test_a_row_of_a_table_stays_a_row() -> None:
+    lines = [line.split() for line in read(hostile.table()).pages[0].text.split("\n")]
+    assert lines == [["Kind", "Days", "Who"], ["Paid", "leave", "25", "All"], ["Care", "leave", "10", "Parents"]]

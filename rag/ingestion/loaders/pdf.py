@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pypdf
@@ -27,6 +27,7 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.headings import BOLD, Style, StyledPage, sections_by_outline, sections_by_style
+from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, hidden_pieces, report_of
 from rag.ingestion.loaders.page_text import (
     compounds_in,
     joined_lines,
@@ -40,6 +41,8 @@ from rag.types import Page, Section
 MAGIC_WITHIN = 1024
 SECOND_ENGINE = "Read by the second engine (pdfium): the text of the first one {reason}."
 UNREADABLE = "The text of this page cannot be used: it {reason}."
+#: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
+LARGEST_DRAWN = 12_500_000
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
 
 
@@ -50,6 +53,7 @@ class RawPage:
     text: str
     styles: dict[str, Style] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    has_hidden: bool = False
 
 
 def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedPdf:
@@ -182,9 +186,9 @@ class OpenPdf:
         if self.reader is not None:
             try:
                 page = self.reader.pages[number - 1]
-                first = page_by_pypdf(page)
+                first = page_by_pypdf(page, lambda: self._drawn(number))
                 failure = unreadable_reason(first.text)
-                if not first.text.strip() and has_fonts(page):
+                if not first.text.strip() and has_fonts(page) and not first.has_hidden:
                     failure = "was empty although the page has fonts"
             except (Exception, RecursionError):
                 failure = "could not be had"
@@ -213,6 +217,22 @@ class OpenPdf:
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             return ""
         return normalise_characters(text)
+
+    def _drawn(self, number: int) -> Any:
+        """The page as a picture of one pixel a point; None when it cannot be drawn."""
+        document = self._open_pdfium()
+        if document is None:
+            return None
+        import pypdfium2
+
+        try:
+            page = document[number - 1]
+            width, height = page.get_size()
+            picture = page.render(scale=1).to_pil() if width * height <= LARGEST_DRAWN else None
+            page.close()
+        except (pypdfium2.PdfiumError, ValueError, IndexError, MemoryError):
+            return None
+        return picture
 
     def labels(self) -> list[str]:
         """What is printed on the pages as their numbers; empty when the file does not say."""
@@ -309,26 +329,81 @@ def require_pdf(content: bytes, limits: ExtractionLimits) -> None:
         raise NotAPdf
 
 
-def page_by_pypdf(page: pypdf.PageObject) -> RawPage:
-    """The text of a page with the style of each short line, in one pass."""
-    pieces: list[tuple[str, float, bool]] = []
+def page_by_pypdf(page: pypdf.PageObject, draw: Callable[[], Any] = lambda: None) -> RawPage:
+    """The text of a page with the style of each short line, in one pass, without what a reader does not see.
+
+    `draw` gives the page as a picture of one pixel a point; asked for only where white letters may be hidden.
+    """
+    pieces: list[TextPiece] = []
+    state = DrawingState()
 
     def visit(text: str, cm: Any, tm: Any, font: Any, size: float) -> None:
         if text:
             scale = abs(tm[3] or tm[1]) * abs(cm[3] or cm[1])
-            name = font.get("/BaseFont", "") if font else ""
-            pieces.append((text, float(size or 0) * scale, BOLD.search(str(name)) is not None))
+            is_white, is_invisible = state.take()
+            pieces.append(
+                TextPiece(
+                    text,
+                    size=float(size or 0) * scale,
+                    x=float(tm[4] * cm[0] + tm[5] * cm[2] + cm[4]),
+                    y=float(tm[4] * cm[1] + tm[5] * cm[3] + cm[5]),
+                    is_bold=BOLD.search(str(font.get("/BaseFont", "") if font else "")) is not None,
+                    is_white=is_white,
+                    is_invisible=is_invisible,
+                    is_level=runs_level(tm, cm),
+                    is_scalable=not font or font.get("/Subtype") != "/Type3",
+                )
+            )
 
-    text = normalise_characters(page.extract_text(visitor_text=visit) or "")
-    return RawPage(text, styles=line_styles(pieces))
+    page.extract_text(visitor_text=visit, visitor_operand_before=state)
+    hidden = hidden_pieces(page, pieces, draw)
+    kept = with_whole_rows(
+        replace(piece, text="\n" * piece.text.count("\n")) if index in hidden else piece
+        for index, piece in enumerate(pieces)
+    )
+    text = normalise_characters("".join(piece.text for piece in kept))
+    warnings = [report_of(pieces, hidden)] if hidden else []
+    return RawPage(text, styles=line_styles(kept), warnings=warnings, has_hidden=bool(hidden))
 
 
-def line_styles(pieces: list[tuple[str, float, bool]]) -> dict[str, Style]:
+def runs_level(tm: Any, cm: Any) -> bool:
+    """Whether text under these matrices runs from left to right."""
+    across, up = tm[0] * cm[0] + tm[1] * cm[2], tm[0] * cm[1] + tm[1] * cm[3]
+    return bool(across > 0 and abs(up) < across * 0.01)
+
+
+def with_whole_rows(pieces: Iterable[TextPiece]) -> list[TextPiece]:
+    """The pieces with line ends only where a line ends: cells that are drawn one by one stay in their row."""
+    joined: list[TextPiece] = []
+    last = -1  # the last piece with visible text
+    for piece in pieces:
+        if piece.text.strip():
+            before = joined[last] if last >= 0 else None
+            if before is not None and goes_on(before, piece):
+                joined[last:] = [replace(part, text=part.text.replace("\n", " ")) for part in joined[last:]]
+            last = len(joined)
+        joined.append(piece)
+    return joined
+
+
+def goes_on(before: TextPiece, piece: TextPiece) -> bool:
+    """Whether a piece stands to the right of the one before, on the same line."""
+    return (
+        before.text.endswith("\n")
+        and "\n" not in before.text.strip()
+        and before.is_level
+        and piece.is_level
+        and abs(before.y - piece.y) <= 0.2 * max(piece.size, before.size, 1.0)
+        and piece.x > before.x + 0.2 * before.size * len(before.text.strip())
+    )
+
+
+def line_styles(pieces: Sequence[TextPiece]) -> dict[str, Style]:
     """Styles by line, for lines short enough to be headings and, for the body's size, the others cut short."""
     styles: dict[str, Style] = {}
     line, size, longest, is_bold = "", 0.0, 0, True
-    for text, piece_size, piece_bold in pieces:
-        for index, part in enumerate(text.split("\n")):
+    for piece in pieces:
+        for index, part in enumerate(piece.text.split("\n")):
             if index:
                 content = normalise_characters(line)
                 if content:
@@ -337,9 +412,9 @@ def line_styles(pieces: list[tuple[str, float, bool]]) -> dict[str, Style]:
             visible = len(part.strip())
             if visible:
                 line += part
-                is_bold = is_bold and piece_bold
+                is_bold = is_bold and piece.is_bold
                 if visible > longest:
-                    size, longest = piece_size, visible
+                    size, longest = piece.size, visible
             else:
                 line += part
     content = normalise_characters(line)
