@@ -85,8 +85,13 @@ class Boundaries:
 
     def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
         """The first place of this kind with low <= place < high."""
-        if kind is PARAGRAPH and self._has_plain_paragraphs and self.text.find("\n\n", max(low - 2, 0), high) < 0:
-            return None
+        if kind is PARAGRAPH and self._has_plain_paragraphs:
+            # One that ends at `high` itself does not count, and most chunks end with one.
+            place = self.text.find("\n\n", max(low - 2, 0), high - 1) + 2
+            if place == 1:
+                return None
+            if place > 2 and place < high and not self.text[place].isspace():
+                return place
         for match in kind.finditer(self.text, max(low - LOOK_BEHIND, 0), high + LOOK_AHEAD):
             end = match.end()
             if end >= high:
