@@ -12,7 +12,7 @@ LONGEST_WORD = 60
 #: A word; in Chinese and Japanese, which write none apart, a character.
 WORDS = re.compile(rf"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]{{1,{LONGEST_WORD}}}")
 #: Characters to a token, at most, in a text that is one: blank space costs nothing and would go on for ever.
-CHARACTERS_PER_TOKEN = 8
+CHARACTERS_PER_TOKEN = 6
 #: A sentence that is to be repeated is not looked for further back, in characters.
 LONGEST_OVERLAP = 600
 
