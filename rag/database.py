@@ -48,22 +48,18 @@ class Database:
     def open(self) -> None:
         """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
         try:
-            with psycopg.connect(self.conninfo, connect_timeout=10):
-                pass
+            with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
+                connection.execute("SELECT set_config('role', 'rag_app', true)")
         except psycopg.OperationalError as exc:
             raise DatabaseUnavailable(f"The database does not answer: {_first_line(exc)}") from exc
-        except psycopg.ProgrammingError as exc:
-            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
-        self._pool.open(wait=True, timeout=15)
-        try:
-            with self.transaction(None):
-                pass
         except psycopg.errors.InsufficientPrivilege as exc:
-            self.close()
             raise DatabaseUnavailable(
                 "The role in DATABASE_URL may not work as rag_app, the role that is bound by row-level security. "
                 "As the owner of the tables, run: GRANT rag_app TO that role."
             ) from exc
+        except psycopg.ProgrammingError as exc:
+            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
+        self._pool.open(wait=True, timeout=15)
 
     def close(self) -> None:
         self._pool.close(timeout=5)
@@ -106,7 +102,10 @@ class Database:
     def _configure(self, connection: Connection) -> None:
         connection.prepare_threshold = self._prepare_threshold
         with connection.transaction():
-            connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
+            # As the application's role: another may not see the schema the types are in.
+            connection.execute(
+                "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true)"
+            )
             register_vector(connection)
 
 
