@@ -159,7 +159,7 @@ class Profile:
     follow_ups: int = 3
 
     def passages(self, top_k: int | None = None) -> int:
-        """Passages in the context when `top_k` are wanted: the best `rerank_top_n` of them where results are reranked."""
+        """Passages in the context when `top_k` are wanted: after reranking the best `rerank_top_n` of them."""
         wanted = top_k or self.top_k
         return min(wanted, self.rerank_top_n) if self.reranking and self.rerank_top_n else wanted
 

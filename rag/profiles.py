@@ -53,7 +53,7 @@ NOTICES = Profile(
     # "OpenAI Embedding"
     embedding_model="openai/text-embedding-3-large@3072",
     embedding_batch_size=100,
-    # "Search Configuration Options": topK 10, three times as many fetched, one per post, the best five kept; no threshold
+    # "Search Configuration Options": topK 10, three times as many fetched, one per post, the best five kept
     search_type="vector",
     top_k=10,
     candidate_factor=3,
