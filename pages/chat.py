@@ -142,7 +142,10 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
     if len(collections) > 1:
         names = {c.id: c.name for c in collections}
         st.selectbox("Ask about", list(names), format_func=lambda i: names[i], key="chat_collection")
-    if questions := running.documents.suggested_questions(identity.tenant_id, chosen_collection().id, limit=4):
+    languages = [st.context.locale] if st.context.locale else []
+    if questions := running.documents.suggested_questions(
+        identity.tenant_id, chosen_collection().id, languages=languages, limit=4
+    ):
         st.space("small")
         st.pills(
             "Suggested questions",

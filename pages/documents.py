@@ -68,18 +68,12 @@ def confirm(documents: Sequence[Document]) -> None:
         library.confirm(identity, document.id)
 
 
-def discard(document: Document) -> None:
-    # Another administrator may have said yes in the meantime; then it is no longer ours to throw away.
-    if library.get(identity.tenant_id, document.id).status is DocumentStatus.ESTIMATED:
-        library.discard(identity, document.id)
-
-
 def confirm_one(document: Document) -> None:
     attempt(confirm, [document])
 
 
 def discard_one(document: Document) -> None:
-    attempt(discard, document)
+    attempt(library.discard, identity, document.id)
 
 
 def delete(document: Document) -> None:

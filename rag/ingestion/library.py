@@ -207,14 +207,27 @@ class DocumentLibrary:
             scale=min(max(scale, 0.2), 4.0),
         )
 
-    def suggested_questions(self, tenant_id: str, collection_id: UUID, *, limit: int = 4) -> Questions:
-        """Questions the collection's documents answer, from as many different documents as possible."""
+    def suggested_questions(
+        self, tenant_id: str, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
+    ) -> Questions:
+        """Questions the collection's documents answer, from as many different documents as possible.
+
+        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
+        come first, then those in the collection's own, then all others.
+        """
         with self._database.transaction(tenant_id) as connection:
-            parameters = {"collection_id": collection_id}
-            rows = connection.execute(queries["suggestions"], parameters).fetchall()
-        by_document = [[q for q in (row[0] or []) if isinstance(q, str) and q.strip()] for row in rows]
-        turns = max((len(questions) for questions in by_document), default=0)
-        found = (questions[turn] for turn in range(turns) for questions in by_document if turn < len(questions))
+            rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
+        wanted = [language.split("-")[0].lower() for language in languages]
+        wanted += [collection.language for collection in self.collections(tenant_id) if collection.id == collection_id]
+        found: Questions = []
+        for group in (*dict.fromkeys(wanted), None):
+            asked = [
+                [q for q in (questions or []) if isinstance(q, str) and q.strip()]
+                for questions, language in rows
+                if (language == group if group is not None else language not in wanted)
+            ]
+            turns = max((len(questions) for questions in asked), default=0)
+            found += [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
         return list(dict.fromkeys(found))[:limit]
 
     # Collections

@@ -71,7 +71,7 @@ ORDER BY chunk_index
 
 -- suggestions --
 -- Questions found in the metadata of searchable documents, newest document first
-SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions
+SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'
