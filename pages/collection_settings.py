@@ -18,7 +18,7 @@ from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui.collection_settings import draw_settings
 from rag.ui.formats import count
-from rag.ui.profile_words import embedder_line, embedder_name, profile_title, sentences_on, shortcomings
+from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
 from rag.ui.text import plain
 
 identity = require(Role.ADMIN)
@@ -83,10 +83,7 @@ def ask_to_create() -> None:
     profile = PROFILES[str(chosen)]
     with st.container(border=True, gap="small"):
         st.markdown("**What this means**")
-        for icon, sentence in sentences_on(profile, providers):
-            st.markdown(f"{icon} {plain(sentence)}")
-        for sentence in shortcomings(profile, providers):
-            st.markdown(f":orange[:material/key:] {plain(sentence)}")
+        st.markdown(means(profile, providers))
     options = providers.embedder_options(profile)
     ready = {option.id: option for option in options if not option.missing}
     with st.container(horizontal=True, vertical_alignment="top"):
@@ -262,10 +259,7 @@ def draw_opened(collection: Collection) -> None:
     )
     with st.container(border=True, gap="small"):
         st.markdown("**What this means**")
-        for icon, sentence in sentences_on(changed, providers):
-            st.markdown(f"{icon} {plain(sentence)}")
-        for sentence in shortcomings(changed, providers):
-            st.markdown(f":orange[:material/key:] {plain(sentence)}")
+        st.markdown(means(changed, providers))
     draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)

@@ -55,9 +55,7 @@ def draw_settings(
     in_group = [field for field in FIELDS.values() if _belongs(field, str(group), different)]
     used = [f for f in in_group if f.name in different or not is_left_out(getattr(changed, f.name))]
     with st.container(border=True, gap="small", key="collections_settings"):
-        for position, field in enumerate(used):
-            if position:
-                st.divider(width="stretch")
+        for field in used:
             _draw_field(field, collection, profile, changed, on_reset)
         unused = [field for field in in_group if field not in used]
         if unused:

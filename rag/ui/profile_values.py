@@ -33,7 +33,7 @@ def value_from(field: ProfileField, text: str) -> Any:
     """What was typed, as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
     if field.kind not in LISTS:
         return text
-    return [_item(field, line) for line in text.splitlines() if line.strip() or field.kind == "words"]
+    return [_item(field, line) for line in text.splitlines() if line.strip()]
 
 
 def is_left_out(value: Any) -> bool:
@@ -43,7 +43,8 @@ def is_left_out(value: Any) -> bool:
 
 def _lines(field: ProfileField, value: Any) -> list[str]:
     if field.kind == "words":
-        return [_escaped(item) for item in value]
+        # Blanks at an end would be lost from sight, and a blank item with them.
+        return [_escaped(item) if item and item == item.strip(" ") else f'"{_escaped(item)}"' for item in value]
     if field.kind == "factors":
         return [f"{item:g}" for item in value]
     if field.kind == "patterns":
@@ -55,7 +56,8 @@ def _lines(field: ProfileField, value: Any) -> list[str]:
 
 def _item(field: ProfileField, line: str) -> Any:
     if field.kind == "words":
-        return _unescaped(line)
+        is_quoted = len(line.strip()) >= 2 and line.strip()[0] == line.strip()[-1] == '"'
+        return _unescaped(line.strip()[1:-1] if is_quoted else line.strip())
     try:
         if field.kind == "factors":
             return float(line)

@@ -6,6 +6,7 @@ from rag.profile import Profile
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import EmbedderOption, Providers, provider_name
 from rag.ui.formats import count
+from rag.ui.text import plain
 
 TITLES = {
     "hr": "HR documents",
@@ -41,6 +42,13 @@ def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]
         (":material/translate:", _language(profile, providers)),
         (":material/edit_note:", _answering(profile, providers)),
     ]
+
+
+def means(profile: Profile, providers: Providers) -> str:
+    """Both as Markdown, a line each."""
+    lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers)]
+    lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
+    return "  \n".join(lines)
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
@@ -119,11 +127,8 @@ def _searching(profile: Profile) -> str:
 
 def _ordering(profile: Profile, providers: Providers) -> str:
     parts = []
-    if profile.reranking:
-        reranker = providers.reranker_for(profile)
-        parts.append(
-            f"{reranker.model if reranker else profile.rerank_model} reads the candidates and puts the best first."
-        )
+    if reranker := providers.reranker_for(profile):
+        parts.append(f"{reranker.model} reads the candidates and puts the best first.")
     if profile.recency_boost:
         newest = profile.recency_steps[0]
         parts.append(f"Recent documents count more: {newest[1]:g} times up to {newest[0]} days, less with age.")

@@ -112,6 +112,56 @@ def test_every_field_of_every_group_can_be_opened(page: AppTest, collection: Col
         assert not page.exception
 
 
+def test_lists_are_typed_line_by_line(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    made = running.documents.create_collection(identity, "Me", "portfolio")
+    page = opened(tab.run().switch_page(PAGE).run(), made)
+    page.button_group[0].set_value("Order").run()
+    page.button("collections_change_category_boosts").click().run()
+    area = page.text_area("collections_value_category_boosts")
+    assert area.value.splitlines()[0] == "resume = 1.3"
+    area.set_value("resume 2")
+    page.button("collections_field_save").click().run()
+    assert "cannot be read at" in page.error[0].value
+    page.text_area("collections_value_category_boosts").set_value("resume = 2\n\nothers = 1")
+    page.button("collections_field_save").click().run()
+    assert not page.exception
+    stored = running.documents.collection("demo", made.id).overrides
+    assert stored == {"category_boosts": [["resume", 2.0], ["others", 1.0]]}
+
+
+def test_a_conversation_asks_in_the_collection_chosen_for_it(
+    running: Services, signed_in: SignIn, handbook: Collection
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    other = running.documents.create_collection(identity, "Notices", "notices")
+    tab.run()
+    assert tab.selectbox(key="chat_collection").options == ["HR documents", "Notices"]
+    tab.session_state["chat_documents"] = [running.documents.list("demo")[0].id]
+    tab.selectbox(key="chat_collection").set_value(other.id).run()
+    assert tab.session_state["chat_documents"] == []
+    assert "Nothing in this collection can be searched yet." in texts(tab)
+    tab.chat_input[0].set_value("How many days of leave?").run()
+    assert not tab.exception
+    assert [c.collection_id for c in running.conversations.list(identity)] == [other.id]
+
+
+def test_documents_are_added_to_the_chosen_collection_and_shown_by_collection(
+    running: Services, signed_in: SignIn, handbook: Collection
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    other = running.documents.create_collection(identity, "Notices", "notices")
+    page = tab.run().switch_page("documents.py").run()
+    assert list(page.dataframe[0].value["Collection"]) == ["HR documents"]
+    page.selectbox(key="documents_only").set_value(other.id).run()
+    assert "No document matches." in texts(page)
+    page.selectbox(key="documents_collection").set_value(other).run()
+    page.file_uploader[0].upload("notice.pdf", running.documents.original("demo", running.documents.list("demo")[0].id))
+    page.run()
+    assert not page.exception
+    assert [d.file_name for d in running.documents.list("demo", collection_id=other.id)] == ["notice.pdf"]
+
+
 def test_a_collection_is_renamed(running: Services, page: AppTest, collection: Collection) -> None:
     opened(page, collection)
     page.button("collections_rename").click().run()
