@@ -6,6 +6,7 @@ Addresses are web addresses and nothing else, and redirects are not followed: wh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -34,6 +35,18 @@ NAMES: Mapping[str, str] = {
     "builtin": "Built in",
     "cohere": "Cohere",
 }
+
+
+class _Transport(openai.DefaultHttpxClient):
+    """Follows no redirect; closes with whoever used it last, as the SDK's own does."""
+
+    def __init__(self) -> None:
+        super().__init__(follow_redirects=False)
+
+    def __del__(self) -> None:
+        # While the interpreter ends, what closing needs may be gone already.
+        with suppress(Exception):
+            self.close()
 
 
 @dataclass(frozen=True)
@@ -142,7 +155,7 @@ def _client(settings: Settings, variable: str, key: str, base_url: str) -> opena
             base_url=base_url,
             max_retries=0,
             timeout=_timeout(settings),
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
+            http_client=_Transport(),
         )
     except (httpx2.InvalidURL, openai.OpenAIError, ValueError) as exc:
         raise SettingsError(f"{variable} cannot be used: {exc}.") from exc
