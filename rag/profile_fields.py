@@ -101,10 +101,9 @@ _ALL = (
             help="Look for categories and years among the results instead of in the search."),
     _search("opinion_queries", "Searches by kind of opinion", "pairs", help="What is searched for each kind."),
     _search("metadata_filters", "Filters", "words", help="Metadata by which a search may be narrowed."),
-
-    _search("correct_spelling", "Correct spelling", "switch", help="Words that stand in no document are read as similar."),
+    _search("correct_spelling", "Correct spelling", "switch", help="Words found nowhere are read as near ones."),
     _search("filter_by_year", "Years in questions", "switch", help="A year in the question limits the search to it."),
-    _search("filter_by_date", "Dates in questions", "switch", help="“Since last March” limits the search to that time."),
+    _search("filter_by_date", "Dates in questions", "switch", help="“Since last March” limits the search."),
     _search("split_questions", "Two questions in one", "switch", help="Are searched for one by one as well."),
     _search("expand_question", "Expand questions", "switch", help="A model adds words that documents would use."),
     _search("alternative_questions", "Other wordings", "whole", maximum=5, help="So many, written by a model."),
