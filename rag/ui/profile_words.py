@@ -26,6 +26,7 @@ CUTS = {
     "narrative": "at paragraphs, with the last sentences repeated",
     "markdown": "at headings",
     "generic": "at paragraphs",
+    "auto": "in a way that suits their kind",
 }
 
 
