@@ -68,18 +68,12 @@ def confirm(documents: Sequence[Document]) -> None:
         library.confirm(identity, document.id)
 
 
-def discard(document: Document) -> None:
-    # Another administrator may have said yes in the meantime; then it is no longer ours to throw away.
-    if library.get(identity.tenant_id, document.id).status is DocumentStatus.ESTIMATED:
-        library.discard(identity, document.id)
-
-
 def confirm_one(document: Document) -> None:
     attempt(confirm, [document])
 
 
 def discard_one(document: Document) -> None:
-    attempt(discard, document)
+    attempt(library.discard, identity, document.id)
 
 
 def delete(document: Document) -> None:
@@ -317,7 +311,7 @@ def ask_to_delete(document: Document) -> None:
 # The library
 
 
-def draw_library(documents: Sequence[Document]) -> None:
+def draw_library(documents: Sequence[Document], collections: Sequence[Collection]) -> None:
     st.subheader("Library", anchor=False)
     if not documents:
         with st.container(border=True, horizontal_alignment="center"):
@@ -326,6 +320,7 @@ def draw_library(documents: Sequence[Document]) -> None:
             st.caption("Add PDFs above. They are answered from as soon as they are ready.", width="content")
             st.space("small")
         return
+    names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     present = [status for status in DocumentStatus if any(d.status is status for d in documents)]
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
@@ -337,6 +332,18 @@ def draw_library(documents: Sequence[Document]) -> None:
             label_visibility="collapsed",
             width=320,
         )
+        only = None
+        if names:
+            only = st.selectbox(
+                "Collection",
+                list(names),
+                index=None,
+                placeholder="All collections",
+                format_func=lambda i: names.get(i, "Deleted collection"),
+                key="documents_only",
+                label_visibility="collapsed",
+                width=240,
+            )
         wanted = st.pills(
             "Status",
             present,
@@ -349,12 +356,14 @@ def draw_library(documents: Sequence[Document]) -> None:
     shown = [
         d
         for d in documents
-        if (not wanted or d.status in wanted) and (words in d.title.casefold() or words in d.file_name.casefold())
+        if (not wanted or d.status in wanted)
+        and (only is None or d.collection_id == only)
+        and (words in d.title.casefold() or words in d.file_name.casefold())
     ]
     if not shown:
         st.caption("No document matches.")
         return
-    draw_table(shown, st.query_params.get("document"), on_open=open_document)
+    draw_table(shown, st.query_params.get("document"), collections=names, on_open=open_document)
     opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None)
     if opened is not None:
         draw_opened(opened)
@@ -385,10 +394,11 @@ def draw_opened(document: Document) -> None:
 documents = library.list(identity.tenant_id)
 st.title("Documents", anchor=False)
 draw_figures(documents)
-draw_upload(library.collections(identity.tenant_id))
+collections = library.collections(identity.tenant_id)
+draw_upload(collections)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
 state.documents_drawn_whole = True
 st.fragment(draw_queue, run_every="1s" if any(d.status in ACTIVE for d in documents) else None)()
 draw_troubled([d for d in documents if d.status in TROUBLED])
-draw_library(documents)
+draw_library(documents, collections)

@@ -348,6 +348,8 @@ class Processor:
         size = work.profile.embedding_batch_size
         self._note_progress(work, Step.EMBED, len(done), len(chunks))
         for first in range(0, len(missing), size):
+            if first and work.profile.embedding_delay_ms:
+                self._stopping.wait(work.profile.embedding_delay_ms / 1000)
             self._stop_if_asked()
             started = time.monotonic()
             batch = missing[first : first + size]

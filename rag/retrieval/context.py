@@ -216,7 +216,7 @@ class Retriever:
             return None
         if embedder.provider == "builtin":
             return None
-        return run.profile.threshold(embedder.default_threshold, collection.overrides.get("similarity_threshold"))
+        return run.profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
 
     def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
         run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
