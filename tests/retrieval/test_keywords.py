@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.retrieval.keywords import DIMENSIONS, contextual_text, index_document, term_id, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 
@@ -36,6 +36,13 @@ def reference_scores(passages: list[str], query: str, title: str) -> Any:
 def counts(database: Database, sql: str) -> Any:
     with database.transaction("demo") as connection:
         return connection.execute(sql).fetchall()
+
+
+def passages_with(shelf: Shelf, *terms: int) -> Any:
+    """What the search reads: in how many passages terms stand."""
+    where = {"tenant_id": "demo", "collection_ids": [shelf.collection.id], "terms": list(terms)}
+    with shelf.database.transaction("demo") as connection:
+        return connection.execute(queries["search_terms"], where).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,7 @@ def test_counts_follow_additions_and_removals(shelf: Shelf, database: Database) 
     length = sum(len(tokenize(f"Guide\n{p}", "en")) for p in ("parking for bicycles", "parking for cars"))
     assert counts(database, "SELECT chunks, tokens FROM keyword_totals") == [(2, length)]
     parking = term_id(tokenize("parking", "en")[0])
-    assert counts(database, f"SELECT chunks FROM keyword_terms WHERE term = {parking}") == [(2,)]
+    assert passages_with(shelf, parking) == [(parking, 2.0)]
     assert counts(database, "SELECT DISTINCT document_id FROM chunk_keywords") == [(kept,)]
 
 
