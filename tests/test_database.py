@@ -98,7 +98,8 @@ def test_deleting_a_document_takes_its_keywords_out_of_the_counts(database: Data
         ).fetchone()
         assert chunk is not None
         connection.execute(
-            "INSERT INTO chunk_keywords VALUES (%s, 'demo', %s, %s, 7, 7.0, '{3:1.5,9:0.5}/1000')",
+            "INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, length, average_length, "
+            "weights) VALUES (%s, 'demo', %s, %s, 7, 7.0, '{3:1.5,9:0.5}/1000')",
             (chunk[0], collection.id, document[0]),
         )
     counts = (

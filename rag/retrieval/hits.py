@@ -58,7 +58,7 @@ class ScopeContents:
     languages: dict[str, tuple[float, float]]
     #: Documents that are not to be found yet.
     hidden: tuple[UUID, ...]
-    #: Documents that meet the filters; None without filters.
+    #: Documents that meet the filters; None when all that are indexed do.
     wanted: tuple[UUID, ...] | None
     #: Passages among which the search takes place, estimated where there are filters.
     passages: float
@@ -74,24 +74,26 @@ class ScopeContents:
 
 
 def read_scope(connection: Connection, scope: Scope, filters: SearchFilters | None) -> ScopeContents:
-    """What the scope holds and which documents of it are wanted, in one round trip."""
+    """What the scope holds and which documents of it are wanted, in one round trip if there are no filters."""
     where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
     filters = filters or SearchFilters()
     with connection.pipeline():
         totals = connection.execute(queries["search_scope"], where)
-        if filters.is_empty:
-            documents = connection.execute(queries["search_hidden"], where)
-        else:
-            documents = connection.execute(queries["search_wanted"], where | _conditions(filters))
+        unfinished = connection.execute(queries["search_hidden"], where)
         languages = {language: (chunks, tokens) for language, chunks, tokens in totals.fetchall() if chunks > 0}
-        rows = documents.fetchall()
-    passages = sum(chunks for chunks, _ in languages.values())
-    if filters.is_empty:
-        hidden = tuple(row[0] for row in rows)
-        return ScopeContents(scope=scope, languages=languages, hidden=hidden, wanted=None, passages=passages)
-    share = rows[0][1] / rows[0][2] if rows else 0.0
-    wanted = tuple(row[0] for row in rows)
-    return ScopeContents(scope=scope, languages=languages, hidden=(), wanted=wanted, passages=passages * share)
+        hidden = unfinished.fetchall()
+        wanted, share = None, 1.0
+        if not filters.is_empty or any(is_indexed for _, is_indexed in hidden):
+            rows = connection.execute(queries["search_wanted"], where | _conditions(filters)).fetchall()
+            wanted = tuple(row[0] for row in rows)
+            share = rows[0][1] / rows[0][2] if rows else 0.0
+    return ScopeContents(
+        scope=scope,
+        languages=languages,
+        hidden=tuple(row[0] for row in hidden),
+        wanted=wanted,
+        passages=share * sum(chunks for chunks, _ in languages.values()),
+    )
 
 
 def find_hits(
@@ -157,10 +159,8 @@ def _vector(query: SearchQuery) -> HalfVector | None:
 def _search_vectors(
     connection: Connection, query: SearchQuery, contents: ScopeContents, values: dict[str, Any]
 ) -> Cursor[Any]:
-    if contents.passages > EXACT_SCAN_PASSAGES and query.is_dense:
-        name = "search_by_bits"
-    else:
-        name = "search_by_vector" if contents.wanted is None else "search_documents_by_vector"
+    way = "bits" if contents.passages > EXACT_SCAN_PASSAGES and query.is_dense else "vector"
+    name = f"search_by_{way}" if contents.wanted is None else f"search_documents_by_{way}"
     return connection.execute(queries[name], values)
 
 

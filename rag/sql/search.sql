@@ -57,9 +57,12 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uui
 GROUP BY language
 
 -- search_hidden --
--- Documents of the scope that must not be found yet, or no more.
-SELECT id FROM documents
-WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[]) AND status <> 'completed'
+-- Documents of the scope that must not be found yet, or no more; the latter are in the keyword index.
+SELECT d.id, EXISTS (
+    SELECT FROM chunk_keywords k
+    WHERE k.tenant_id = d.tenant_id AND k.collection_id = d.collection_id AND k.document_id = d.id)
+FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
 
 -- search_wanted --
 -- Documents of the scope that meet the conditions. The day of a document is that written in it, else of its making.
@@ -104,7 +107,6 @@ WITH found AS MATERIALIZED (
     SELECT k.chunk_id, k.length, k.average_length, k.weights, (k.weights <#> %(question)s::sparsevec) + 0 AS score
     FROM chunk_keywords k
     WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND k.document_id NOT IN (SELECT unnest(%(hidden)s::uuid[]))
     ORDER BY score
     LIMIT %(candidates)s
 ),
@@ -201,8 +203,27 @@ WITH near AS MATERIALIZED (
     FROM chunk_bits b
     WHERE b.tenant_id = %(tenant_id)s AND b.collection_id = ANY (%(collection_ids)s::uuid[])
       AND b.embedding_model = %(embedding_model)s
-      AND (%(wanted)s::uuid[] IS NULL OR b.document_id IN (SELECT unnest(%(wanted)s::uuid[])))
-      AND b.document_id NOT IN (SELECT unnest(%(hidden)s::uuid[]))
+    ORDER BY b.bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
+    LIMIT %(reranked)s
+)
+SELECT chunk_id, 1 - distance
+FROM (
+    SELECT near.chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
+    FROM near JOIN document_chunks c ON c.id = near.chunk_id
+    ORDER BY distance, near.chunk_id
+    LIMIT %(limit)s
+) AS nearest
+WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
+ORDER BY distance, chunk_id
+
+-- search_documents_by_bits --
+-- `search_by_bits` in the documents wanted only.
+WITH near AS MATERIALIZED (
+    SELECT b.chunk_id
+    FROM chunk_bits b
+    WHERE b.tenant_id = %(tenant_id)s AND b.collection_id = ANY (%(collection_ids)s::uuid[])
+      AND b.embedding_model = %(embedding_model)s
+      AND b.document_id IN (SELECT unnest(%(wanted)s::uuid[]))
     ORDER BY b.bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
     LIMIT %(reranked)s
 )
@@ -217,11 +238,12 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_passages --
--- The passages behind ids, with their documents and their terms in order.
+-- The passages behind ids, with their documents and their terms in order. The collection's language is a subquery, not a
+-- join: joined, the planner reads the whole collection's index beside that of the ids.
 SELECT c.id AS chunk_id, c.document_id, c.collection_id, d.title, d.file_name, c.content, c.first_page, c.last_page,
-       c.section, c.chunk_index, c.metadata, coalesce(nullif(d.language, ''), l.language) AS language, t.terms
+       c.section, c.chunk_index, c.metadata, t.terms,
+       coalesce(nullif(d.language, ''), (SELECT l.language FROM collections l WHERE l.id = c.collection_id)) AS language
 FROM document_chunks c
 JOIN documents d ON d.id = c.document_id AND d.status = 'completed'
-JOIN collections l ON l.id = c.collection_id
 LEFT JOIN chunk_terms t ON t.chunk_id = c.id
-WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY (%(chunk_ids)s::uuid[])
+WHERE c.id = ANY (%(chunk_ids)s::uuid[]) AND c.tenant_id = %(tenant_id)s

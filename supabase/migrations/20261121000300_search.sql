@@ -5,17 +5,30 @@
 -- model's name, which the scan compares, would be read from TOAST for each row. (Rows written before stay as they are.)
 ALTER TABLE document_chunks ALTER COLUMN embedding_model SET STORAGE PLAIN;
 ALTER TABLE document_chunks ALTER COLUMN tenant_id SET STORAGE PLAIN;
-ALTER TABLE chunk_keywords ALTER COLUMN tenant_id SET STORAGE PLAIN;
 
 -- A scope's documents that must not be found yet are few: read without a scan.
 CREATE INDEX documents_unfinished ON documents (tenant_id, collection_id) WHERE status <> 'completed';
 
--- Keywords belong to their document: one deletion for all its passages instead of one for each.
-ALTER TABLE chunk_keywords DROP CONSTRAINT chunk_keywords_chunk_id_fkey;
-DROP INDEX chunk_keywords_scope;
-CREATE INDEX chunk_keywords_scope ON chunk_keywords (tenant_id, collection_id, document_id);
-ALTER TABLE chunk_keywords ADD COLUMN language text NOT NULL DEFAULT '';
+-- Keywords belong to their document: one deletion for all its passages instead of one for each. Columns of fixed length
+-- come first: a scan finds them without reading the others.
+ALTER TABLE chunk_keywords RENAME TO earlier_keywords;
+ALTER INDEX chunk_keywords_pkey RENAME TO earlier_keywords_pkey;
+ALTER INDEX chunk_keywords_scope RENAME TO earlier_keywords_scope;
+CREATE TABLE chunk_keywords (
+    chunk_id uuid PRIMARY KEY,
+    collection_id uuid NOT NULL REFERENCES collections ON DELETE CASCADE,
+    document_id uuid NOT NULL,
+    length integer NOT NULL,
+    average_length real NOT NULL,
+    tenant_id text NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    -- Of the analyser: ISO 639-1.
+    language text NOT NULL DEFAULT '',
+    weights extensions.sparsevec NOT NULL
+);
+ALTER TABLE chunk_keywords ALTER COLUMN tenant_id SET STORAGE PLAIN;
 ALTER TABLE chunk_keywords ALTER COLUMN language SET STORAGE PLAIN;
+ALTER TABLE chunk_keywords ALTER COLUMN weights SET STORAGE MAIN;
+CREATE INDEX chunk_keywords_scope ON chunk_keywords (tenant_id, collection_id, document_id);
 
 -- The terms of a passage in their order, four bytes each: what the order of the best is refined by, without analysing
 -- their texts again. Beside chunk_keywords, so that its scan stays narrow.
@@ -33,9 +46,9 @@ CREATE INDEX chunk_terms_scope ON chunk_terms (tenant_id, collection_id, documen
 -- vectors, so that a collection too large for an exact scan is scanned here, and the nearest 400 are compared exactly.
 CREATE TABLE chunk_bits (
     chunk_id uuid PRIMARY KEY,
-    tenant_id text NOT NULL REFERENCES tenants ON DELETE CASCADE,
     collection_id uuid NOT NULL,
     document_id uuid NOT NULL,
+    tenant_id text NOT NULL REFERENCES tenants ON DELETE CASCADE,
     embedding_model text NOT NULL,
     bits bit varying NOT NULL
 );
@@ -137,7 +150,8 @@ BEGIN
 END
 $$;
 
-DROP TRIGGER count_keywords_removed ON chunk_keywords;
+CREATE TRIGGER count_keywords_added AFTER INSERT ON chunk_keywords
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_keywords();
 CREATE TRIGGER count_keywords_removed AFTER DELETE ON chunk_keywords
     REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION uncount_keywords();
 
@@ -188,12 +202,15 @@ $$;
 ALTER TABLE collections NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE documents NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE document_chunks NO FORCE ROW LEVEL SECURITY;
-ALTER TABLE chunk_keywords NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE earlier_keywords NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE keyword_totals NO FORCE ROW LEVEL SECURITY;
-UPDATE chunk_keywords k
-SET language = lower(split_part(coalesce(nullif(d.language, ''), l.language), '-', 1))
-FROM documents d JOIN collections l ON l.id = d.collection_id
-WHERE d.id = k.document_id;
+ALTER TABLE chunk_keywords DISABLE TRIGGER count_keywords_added;
+INSERT INTO chunk_keywords (chunk_id, collection_id, document_id, length, average_length, tenant_id, language, weights)
+SELECT k.chunk_id, k.collection_id, k.document_id, k.length, k.average_length, k.tenant_id,
+       lower(split_part(coalesce(nullif(d.language, ''), l.language), '-', 1)), k.weights
+FROM earlier_keywords k JOIN documents d ON d.id = k.document_id JOIN collections l ON l.id = d.collection_id;
+ALTER TABLE chunk_keywords ENABLE TRIGGER count_keywords_added;
+DROP TABLE earlier_keywords;
 DELETE FROM keyword_totals;
 INSERT INTO keyword_totals (tenant_id, collection_id, language, chunks, tokens)
 SELECT tenant_id, collection_id, language, count(*), sum(length)
@@ -206,14 +223,13 @@ WHERE c.embedding IS NOT NULL AND c.embedding_model NOT LIKE 'builtin/%';
 ALTER TABLE collections FORCE ROW LEVEL SECURITY;
 ALTER TABLE documents FORCE ROW LEVEL SECURITY;
 ALTER TABLE document_chunks FORCE ROW LEVEL SECURITY;
-ALTER TABLE chunk_keywords FORCE ROW LEVEL SECURITY;
 ALTER TABLE keyword_totals FORCE ROW LEVEL SECURITY;
 
 DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['chunk_terms', 'chunk_bits', 'keyword_removals']
+    FOREACH t IN ARRAY ARRAY['chunk_keywords', 'chunk_terms', 'chunk_bits', 'keyword_removals']
     LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', t);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', t);
