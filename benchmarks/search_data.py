@@ -92,7 +92,9 @@ class Corpus:
     def _sample(self, clusters: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.float32]:
         centres, spread, _ = self._mixture
         inner = random.standard_normal((len(clusters), LATENT), dtype=np.float32) * (0.5 / LATENT**0.5)
-        outer = random.standard_normal((len(clusters), self.dimensions), dtype=np.float32) * (0.4 / self.dimensions**0.5)
+        outer = random.standard_normal((len(clusters), self.dimensions), dtype=np.float32) * (
+            0.4 / self.dimensions**0.5
+        )
         vectors = (centres[clusters] + inner) @ spread + outer
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 

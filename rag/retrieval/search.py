@@ -5,8 +5,8 @@ Both searches travel in one round trip, and the text of a passage is fetched onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -42,8 +42,9 @@ def vector_search(
     with database.snapshot(scope.tenant_id) as connection:
         contents = read_scope(connection, scope, filters)
         hits = find_hits(connection, query, contents, limit=limit, by_keyword=False)
-        found = _fetch(connection, scope, hits, hits.hits).results
-    return [replace(r, score=r.similarity or 0.0) for r in found]
+        return _fetch(
+            connection, scope, hits, {hit.chunk_id: hit.similarity or 0.0 for hit in hits.hits.values()}
+        ).results
 
 
 def keyword_search(
@@ -53,8 +54,7 @@ def keyword_search(
     with database.snapshot(scope.tenant_id) as connection:
         contents = read_scope(connection, scope, filters)
         hits = find_hits(connection, query, contents, limit=limit, by_vector=False)
-        found = _fetch(connection, scope, hits, hits.hits).results
-    return [replace(r, score=r.keyword_score or 0.0) for r in found]
+        return _fetch(connection, scope, hits, {h.chunk_id: h.keyword_score or 0.0 for h in hits.hits.values()}).results
 
 
 def hybrid_search(
@@ -95,9 +95,7 @@ def search(
         def run(query: SearchQuery) -> tuple[Hits, _Fetched]:
             hits = find_hits(connection, query, contents, limit=candidates, by_keyword=by_keyword)
             fused = dict(_fuse(query, list(hits.hits.values()))[:pool])
-            fetched = _fetch(connection, scope, hits, fused)
-            fetched.results = [replace(r, score=fused[r.chunk_id]) for r in fetched.results]
-            return hits, fetched
+            return hits, _fetch(connection, scope, hits, fused)
 
         hits, fetched = run(query)
         asked = corrected(query, hits.statistics, fetched.results, fetched.languages) if by_keyword else query
@@ -130,13 +128,13 @@ def _fuse(query: SearchQuery, hits: Sequence[Hit]) -> list[tuple[UUID, float]]:
     return sorted(scored, key=lambda item: (-item[1], item[0].int))
 
 
-def _fetch(connection: Connection, scope: Scope, hits: Hits, chunk_ids: Iterable[UUID]) -> _Fetched:
-    """The rows of passages in the order of their ids; one that was deleted meanwhile is left out."""
+def _fetch(connection: Connection, scope: Scope, hits: Hits, scores: Mapping[UUID, float]) -> _Fetched:
+    """The passages behind ids in their order, with their scores; those of an unfinished document are left out."""
     fetched = _Fetched()
-    ids = list(chunk_ids)
+    ids = list(scores)
     if not ids:
         return fetched
-    with connection.cursor(row_factory=dict_row) as cursor:
+    with connection.cursor(binary=True, row_factory=dict_row) as cursor:
         cursor.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
         rows = {row["chunk_id"]: row for row in cursor.fetchall()}
     for chunk_id, row in rows.items():
@@ -144,7 +142,7 @@ def _fetch(connection: Connection, scope: Scope, hits: Hits, chunk_ids: Iterable
         terms = row.pop("terms")
         if terms is not None:
             fetched.terms[chunk_id] = terms
-    fetched.results = [SearchResult(**rows[i], **_scores(hits.hits[i])) for i in ids if i in rows]
+    fetched.results = [SearchResult(**rows[i], **_scores(hits.hits[i]), score=scores[i]) for i in ids if i in rows]
     return fetched
 
 

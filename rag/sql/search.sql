@@ -2,18 +2,15 @@
 
 -- delete_keywords --
 -- Take a document out of the keyword index; its counts follow by trigger.
-DELETE FROM chunk_keywords
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND document_id = %(document_id)s
+DELETE FROM chunk_keywords WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
 
 -- delete_terms --
 -- Take away the terms in order of a document's passages.
-DELETE FROM chunk_terms
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND document_id = %(document_id)s
+DELETE FROM chunk_terms WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
 
 -- delete_bits --
 -- Take a document out of what large collections are scanned by.
-DELETE FROM chunk_bits
-WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND document_id = %(document_id)s
+DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
 
 -- chunks_to_index --
 -- A document's passages with what stands in front of them, and the language of their analyser.
@@ -60,7 +57,7 @@ GROUP BY language
 -- Documents of the scope that must not be found yet, or no more; the latter are in the keyword index.
 SELECT d.id, EXISTS (
     SELECT FROM chunk_keywords k
-    WHERE k.tenant_id = d.tenant_id AND k.collection_id = d.collection_id AND k.document_id = d.id)
+    WHERE k.tenant_id = d.tenant_id AND k.document_id = d.id)
 FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
 
@@ -104,7 +101,7 @@ GROUP BY term HAVING sum(chunks) > 0
 -- then scored again with today's average length (the frequency of a term is recovered from its weight). Beside the
 -- score, the similarity to the question's vector for the fusion.
 WITH found AS MATERIALIZED (
-    SELECT k.chunk_id, k.length, k.average_length, k.weights, (k.weights <#> %(question)s::sparsevec) + 0 AS score
+    SELECT k.chunk_id, k.length, k.average_length, k.weights, (%(question)s::sparsevec <#> k.weights) + 0 AS score
     FROM chunk_keywords k
     WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
     ORDER BY score
@@ -119,7 +116,7 @@ scored AS (
     FROM found CROSS JOIN LATERAL (
         SELECT idf, round(weight * 1.5 * (0.25 + 0.75 * found.length / found.average_length) / (2.5 - weight))
                AS frequency
-        FROM (SELECT asked.idf, -(found.weights <#> asked.unit) AS weight FROM asked OFFSET 0) AS weighed
+        FROM (SELECT asked.idf, -(asked.unit <#> found.weights) AS weight FROM asked OFFSET 0) AS weighed
         WHERE weight > 0
     ) AS hit
     WHERE found.score < 0
@@ -127,15 +124,17 @@ scored AS (
     ORDER BY score DESC, found.chunk_id
     LIMIT %(limit)s
 )
-SELECT scored.chunk_id, scored.score,
-       CASE WHEN c.embedding_model = %(embedding_model)s THEN 1 - (c.embedding <=> %(vector)s::halfvec) END
-FROM scored JOIN document_chunks c ON c.id = scored.chunk_id
+SELECT scored.chunk_id, scored.score, c.similarity
+FROM scored CROSS JOIN LATERAL (
+    SELECT CASE WHEN embedding_model = %(embedding_model)s THEN 1 - (embedding <=> %(vector)s::halfvec) END AS similarity
+    FROM document_chunks WHERE id = scored.chunk_id OFFSET 0
+) AS c
 ORDER BY scored.score DESC, scored.chunk_id
 
 -- search_documents_by_keyword --
 -- `search_by_keyword` in the documents wanted only, by their index.
 WITH found AS MATERIALIZED (
-    SELECT k.chunk_id, k.length, k.average_length, k.weights, (k.weights <#> %(question)s::sparsevec) + 0 AS score
+    SELECT k.chunk_id, k.length, k.average_length, k.weights, (%(question)s::sparsevec <#> k.weights) + 0 AS score
     FROM chunk_keywords k
     WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
       AND k.document_id IN (SELECT unnest(%(wanted)s::uuid[]))
@@ -151,7 +150,7 @@ scored AS (
     FROM found CROSS JOIN LATERAL (
         SELECT idf, round(weight * 1.5 * (0.25 + 0.75 * found.length / found.average_length) / (2.5 - weight))
                AS frequency
-        FROM (SELECT asked.idf, -(found.weights <#> asked.unit) AS weight FROM asked OFFSET 0) AS weighed
+        FROM (SELECT asked.idf, -(asked.unit <#> found.weights) AS weight FROM asked OFFSET 0) AS weighed
         WHERE weight > 0
     ) AS hit
     WHERE found.score < 0
@@ -159,9 +158,11 @@ scored AS (
     ORDER BY score DESC, found.chunk_id
     LIMIT %(limit)s
 )
-SELECT scored.chunk_id, scored.score,
-       CASE WHEN c.embedding_model = %(embedding_model)s THEN 1 - (c.embedding <=> %(vector)s::halfvec) END
-FROM scored JOIN document_chunks c ON c.id = scored.chunk_id
+SELECT scored.chunk_id, scored.score, c.similarity
+FROM scored CROSS JOIN LATERAL (
+    SELECT CASE WHEN embedding_model = %(embedding_model)s THEN 1 - (embedding <=> %(vector)s::halfvec) END AS similarity
+    FROM document_chunks WHERE id = scored.chunk_id OFFSET 0
+) AS c
 ORDER BY scored.score DESC, scored.chunk_id
 
 -- search_by_vector --
@@ -208,8 +209,10 @@ WITH near AS MATERIALIZED (
 )
 SELECT chunk_id, 1 - distance
 FROM (
-    SELECT near.chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
-    FROM near JOIN document_chunks c ON c.id = near.chunk_id
+    SELECT near.chunk_id, c.distance
+    FROM near CROSS JOIN LATERAL (
+        SELECT embedding <=> %(vector)s::halfvec AS distance FROM document_chunks WHERE id = near.chunk_id OFFSET 0
+    ) AS c
     ORDER BY distance, near.chunk_id
     LIMIT %(limit)s
 ) AS nearest
@@ -229,8 +232,10 @@ WITH near AS MATERIALIZED (
 )
 SELECT chunk_id, 1 - distance
 FROM (
-    SELECT near.chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
-    FROM near JOIN document_chunks c ON c.id = near.chunk_id
+    SELECT near.chunk_id, c.distance
+    FROM near CROSS JOIN LATERAL (
+        SELECT embedding <=> %(vector)s::halfvec AS distance FROM document_chunks WHERE id = near.chunk_id OFFSET 0
+    ) AS c
     ORDER BY distance, near.chunk_id
     LIMIT %(limit)s
 ) AS nearest
@@ -238,12 +243,18 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_passages --
--- The passages behind ids, with their documents and their terms in order. The collection's language is a subquery, not a
--- join: joined, the planner reads the whole collection's index beside that of the ids.
-SELECT c.id AS chunk_id, c.document_id, c.collection_id, d.title, d.file_name, c.content, c.first_page, c.last_page,
-       c.section, c.chunk_index, c.metadata, t.terms,
-       coalesce(nullif(d.language, ''), (SELECT l.language FROM collections l WHERE l.id = c.collection_id)) AS language
-FROM document_chunks c
-JOIN documents d ON d.id = c.document_id AND d.status = 'completed'
-LEFT JOIN chunk_terms t ON t.chunk_id = c.id
-WHERE c.id = ANY (%(chunk_ids)s::uuid[]) AND c.tenant_id = %(tenant_id)s
+-- The passages behind ids, with their documents and their terms in order. Each is looked up by its key: OFFSET 0 keeps
+-- the planner from reading the tenant's whole index beside that of the ids.
+SELECT c.*, d.*, t.terms
+FROM unnest(%(chunk_ids)s::uuid[]) AS asked (id)
+CROSS JOIN LATERAL (
+    SELECT c.id AS chunk_id, c.document_id, c.collection_id, c.content, c.first_page, c.last_page, c.section,
+           c.chunk_index, c.metadata
+    FROM document_chunks c WHERE c.id = asked.id OFFSET 0
+) AS c
+CROSS JOIN LATERAL (
+    SELECT d.title, d.file_name, coalesce(nullif(d.language, ''), (
+        SELECT l.language FROM collections l WHERE l.id = d.collection_id)) AS language
+    FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
+) AS d
+LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = asked.id OFFSET 0) AS t ON true

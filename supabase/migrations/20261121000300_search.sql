@@ -28,7 +28,8 @@ CREATE TABLE chunk_keywords (
 ALTER TABLE chunk_keywords ALTER COLUMN tenant_id SET STORAGE PLAIN;
 ALTER TABLE chunk_keywords ALTER COLUMN language SET STORAGE PLAIN;
 ALTER TABLE chunk_keywords ALTER COLUMN weights SET STORAGE MAIN;
-CREATE INDEX chunk_keywords_scope ON chunk_keywords (tenant_id, collection_id, document_id);
+CREATE INDEX chunk_keywords_scope ON chunk_keywords (tenant_id, collection_id);
+CREATE INDEX chunk_keywords_document ON chunk_keywords (document_id);
 
 -- The terms of a passage in their order, four bytes each: what the order of the best is refined by, without analysing
 -- their texts again. Beside chunk_keywords, so that its scan stays narrow.
@@ -40,7 +41,8 @@ CREATE TABLE chunk_terms (
     terms bytea NOT NULL
 );
 ALTER TABLE chunk_terms ALTER COLUMN terms SET STORAGE EXTERNAL;
-CREATE INDEX chunk_terms_scope ON chunk_terms (tenant_id, collection_id, document_id);
+CREATE INDEX chunk_terms_document ON chunk_terms (document_id);
+CREATE INDEX chunk_terms_tenant ON chunk_terms (tenant_id);
 
 -- The sign of each dimension, of published passages and of embedders whose vectors are dense: 16 times smaller than the
 -- vectors, so that a collection too large for an exact scan is scanned here, and the nearest 400 are compared exactly.
@@ -53,7 +55,8 @@ CREATE TABLE chunk_bits (
     bits bit varying NOT NULL
 );
 ALTER TABLE chunk_bits ALTER COLUMN bits SET STORAGE PLAIN;
-CREATE INDEX chunk_bits_scope ON chunk_bits (tenant_id, collection_id, document_id);
+CREATE INDEX chunk_bits_scope ON chunk_bits (tenant_id, collection_id);
+CREATE INDEX chunk_bits_document ON chunk_bits (document_id);
 
 -- Terms of documents taken away, not yet subtracted from keyword_terms: a row here is cheaper than a thousand updates.
 -- The search subtracts them; the next document added, or the 32nd one removed, folds them in.
@@ -159,12 +162,9 @@ CREATE TRIGGER count_keywords_removed AFTER DELETE ON chunk_keywords
 CREATE FUNCTION forget_document() RETURNS trigger
     LANGUAGE plpgsql SET search_path = public, extensions AS $$
 BEGIN
-    DELETE FROM chunk_keywords
-    WHERE tenant_id = OLD.tenant_id AND collection_id = OLD.collection_id AND document_id = OLD.id;
-    DELETE FROM chunk_terms
-    WHERE tenant_id = OLD.tenant_id AND collection_id = OLD.collection_id AND document_id = OLD.id;
-    DELETE FROM chunk_bits
-    WHERE tenant_id = OLD.tenant_id AND collection_id = OLD.collection_id AND document_id = OLD.id;
+    DELETE FROM chunk_keywords WHERE document_id = OLD.id;
+    DELETE FROM chunk_terms WHERE document_id = OLD.id;
+    DELETE FROM chunk_bits WHERE document_id = OLD.id;
     RETURN OLD;
 END
 $$;
