@@ -110,7 +110,7 @@ def test_deleting_a_document_takes_its_keywords_out_of_the_counts(database: Data
         assert connection.execute(counts).fetchone() == (2, 0, 1, 7)
         connection.execute("DELETE FROM documents")
         assert connection.execute(counts).fetchone() == (2, 2, 0, 0)
-        connection.execute("SELECT fold_keyword_removals('demo', %s)", (collection.id,))
+        connection.execute("SELECT fold_keyword_removals('demo', %s, 1)", (collection.id,))
         assert connection.execute(counts).fetchone() == (None, 0, 0, 0)
 
 

@@ -1,7 +1,7 @@
 """From a question to the ids and scores of the passages that match it: which statements are run, with what.
 
-First it is read what the scope holds; then both searches travel in one round trip: `Database.snapshot` is a pipeline, in
-which nothing is waited for until its rows are fetched, and all statements see one moment.
+First it is read what the scope holds; then both searches travel in one round trip: `Database.snapshot` is a pipeline
+in which nothing is waited for until its rows are fetched, and all statements see one moment.
 """
 
 from __future__ import annotations

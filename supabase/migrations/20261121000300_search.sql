@@ -59,7 +59,7 @@ CREATE INDEX chunk_bits_scope ON chunk_bits (tenant_id, collection_id);
 CREATE INDEX chunk_bits_document ON chunk_bits (document_id);
 
 -- Terms of documents taken away, not yet subtracted from keyword_terms: a row here is cheaper than a thousand updates.
--- The search subtracts them; the next document added, or the 32nd one removed, folds them in.
+-- The search subtracts them; when there are 32, whoever changes the collection next folds them in.
 CREATE TABLE keyword_removals (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant_id text NOT NULL REFERENCES tenants ON DELETE CASCADE,
@@ -68,6 +68,8 @@ CREATE TABLE keyword_removals (
     chunks integer[] NOT NULL
 );
 CREATE INDEX ON keyword_removals (tenant_id, collection_id);
+-- Room in each page, so that a changed count stays there and no index is touched.
+ALTER TABLE keyword_terms SET (fillfactor = 70);
 
 -- Which analysers a collection's documents were indexed with is part of the totals.
 ALTER TABLE keyword_totals ADD COLUMN language text NOT NULL DEFAULT '';
@@ -92,7 +94,7 @@ BEGIN
     ON CONFLICT (tenant_id, collection_id, language)
         DO UPDATE SET chunks = k.chunks + excluded.chunks, tokens = k.tokens + excluded.tokens;
 
-    PERFORM fold_keyword_removals(tenant_id, collection_id)
+    PERFORM fold_keyword_removals(tenant_id, collection_id, 32)
     FROM (SELECT DISTINCT tenant_id, collection_id FROM changed) AS scopes;
 
     INSERT INTO keyword_terms AS k (tenant_id, collection_id, term, chunks)
@@ -123,20 +125,22 @@ BEGIN
           GROUP BY tenant_id, collection_id, term) AS gone
     GROUP BY tenant_id, collection_id;
 
-    PERFORM fold_keyword_removals(tenant_id, collection_id) FROM (
-        SELECT k.tenant_id, k.collection_id FROM keyword_removals k
-        WHERE (k.tenant_id, k.collection_id) IN (SELECT DISTINCT tenant_id, collection_id FROM changed)
-        GROUP BY k.tenant_id, k.collection_id HAVING count(*) >= 32) AS full_ones;
+    PERFORM fold_keyword_removals(tenant_id, collection_id, 32)
+    FROM (SELECT DISTINCT tenant_id, collection_id FROM changed) AS scopes;
     RETURN NULL;
 END
 $$;
 
--- Subtract a collection's removals and sweep the terms that stand nowhere any more.
-CREATE FUNCTION fold_keyword_removals(p_tenant_id text, p_collection_id uuid) RETURNS void
+-- Subtract a collection's removals, if there are enough of them, and sweep the terms that stand nowhere any more.
+CREATE FUNCTION fold_keyword_removals(p_tenant_id text, p_collection_id uuid, p_enough integer) RETURNS void
     LANGUAGE plpgsql SET search_path = public, extensions AS $$
 DECLARE
     folded integer[];
 BEGIN
+    IF (SELECT count(*) FROM keyword_removals
+        WHERE tenant_id = p_tenant_id AND collection_id = p_collection_id) < p_enough THEN
+        RETURN;
+    END IF;
     WITH taken AS (
         DELETE FROM keyword_removals
         WHERE tenant_id = p_tenant_id AND collection_id = p_collection_id RETURNING terms, chunks
