@@ -78,6 +78,20 @@ class Database:
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
 
+    @contextmanager
+    def snapshot(self, tenant_id: str) -> Iterator[Connection]:
+        """A transaction as `tenant_id` that only reads, and sees one moment in all its statements.
+
+        It is a pipeline: nothing is waited for until its rows are fetched. Raises `DatabaseUnavailable`.
+        """
+        try:
+            with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                connection.execute(ENTER, {"tenant_id": tenant_id, "token_hash": "", "email": ""})
+                yield connection
+        except (psycopg.OperationalError, PoolTimeout) as exc:
+            raise DatabaseUnavailable from exc
+
     def fetch_all(self, tenant_id: str | None, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""
         with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
