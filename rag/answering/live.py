@@ -56,7 +56,7 @@ class LiveAnswers:
         self._answerer = answerer
         self._conversations = conversations
         self._database = database
-        self._admission = Admission()
+        self.admission = Admission()
         self._lock = Lock()
         self._answers: dict[UUID, LiveAnswer] = {}
         self._keeper: Thread | None = None
@@ -104,10 +104,10 @@ class LiveAnswers:
         )
 
         def work() -> None:
-            with self._admission.begun():
-                if not self._admission.try_enter():
+            with self.admission.begun():
+                if not self.admission.try_enter():
                     live.take(StepEvent("waiting"))
-                    self._admission.enter(live.cancel)
+                    self.admission.enter(live.cancel)
                 is_beginning = True
                 try:
                     for event in self._answerer.answer(
@@ -115,14 +115,14 @@ class LiveAnswers:
                     ):
                         live.take(event)
                         if is_beginning and isinstance(event, TextEvent):
-                            self._admission.leave()
+                            self.admission.leave()
                             is_beginning = False
                 except Exception:
                     log.exception("an answer ended unexpectedly")
                     live.fail(str(RagError()))
                 finally:
                     if is_beginning:
-                        self._admission.leave()
+                        self.admission.leave()
                     self._save(live)
                     live.set_done()
 
