@@ -13,7 +13,7 @@ from rag.services import current_identity
 from rag.types import Identity, Role
 from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
 from rag.ui.text import plain
-from rag.ui.theme import MARK, PRODUCT, WORDMARK
+from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
 
 
 def pages_for(identity: Identity) -> list[st.Page]:
@@ -73,7 +73,7 @@ def draw_account(identity: Identity) -> None:
         st.html(account_actions(st.context.cookies.get("hr_csrf", "")))
 
 
-st.set_page_config(page_title=PRODUCT, page_icon=MARK)
+st.set_page_config(page_title=PRODUCT, page_icon=PAGE_ICON)
 st.logo(WORDMARK, size="large")
 
 try:

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from threading import Event, Lock, Semaphore, Thread
 
 #: How many answers may be before their first word at the same time.
-AT_ONCE = 2
+AT_ONCE = 1
 #: Later than this, nothing new begins. An idle process is about 0.2 ms late.
-LATE_SECONDS = 0.03
+LATE_SECONDS = 0.012
 LONGEST_WAIT_SECONDS = 20.0
 MEASURE_SECONDS = 0.02
 #: Weight of the newest measurement in the running mean.
-NEWEST = 0.15
+NEWEST = 0.2
 
 
 class Admission:
@@ -29,7 +29,8 @@ class Admission:
     def __init__(self) -> None:
         self._slots = Semaphore(AT_ONCE)
         self._lock = Lock()
-        self._inside = 0
+        #: Answers under way.
+        self.inside = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         #: Running mean of how long a thread, and the loop that sends what pages draw, have to wait for their turn.
         self.lateness_seconds = 0.0
@@ -42,14 +43,14 @@ class Admission:
     def begun(self) -> Iterator[None]:
         """Around the whole of an answer: the lateness is measured while there is one."""
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            self.inside += 1
+            if self.inside == 1:
                 Thread(target=self._measure, name="answers-admission", daemon=True).start()
         try:
             yield
         finally:
             with self._lock:
-                self._inside -= 1
+                self.inside -= 1
 
     def try_enter(self) -> bool:
         """Take a place among those that begin, if one is free and the process is not late."""
@@ -68,7 +69,7 @@ class Admission:
         self._slots.release()
 
     def _measure(self) -> None:
-        while self._inside:
+        while self.inside:
             due = time.monotonic() + MEASURE_SECONDS
             time.sleep(MEASURE_SECONDS)
             if self._loop is not None and not self._loop.is_closed():

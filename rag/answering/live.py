@@ -168,12 +168,9 @@ class LiveAnswers:
         )
         return self.find(identity, found) if found else None
 
-    @property
     def pace_seconds(self) -> float:
-        """How far apart redraws of an answer should be. With many readers redraws are most of the work."""
-        with self._lock:
-            writing = sum(not live.is_done for live in self._answers.values())
-        return PACE_SECONDS if writing <= CROWD else CROWDED_PACE_SECONDS
+        """How far apart redraws of an answer should be now. With many readers redraws are most of the work."""
+        return PACE_SECONDS if self.admission.inside <= CROWD else CROWDED_PACE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close the answers of one tenant that a dead process left being written; the number of them.

@@ -93,7 +93,7 @@ class LiveAnswer:
                     return
                 yield None
 
-    def tail(self, every_seconds: float = 0.09, pulse_seconds: float = 0.25) -> Iterator[str]:
+    def tail(self, every_seconds: float | Callable[[], float] = 0.09, pulse_seconds: float = 0.25) -> Iterator[str]:
         """All text so far, then what comes, in batches `every_seconds` apart; ends when the answer has ended.
 
         "" comes about every `pulse_seconds` while there is nothing new.
@@ -116,7 +116,7 @@ class LiveAnswer:
             if is_done and shown >= len(self.text):
                 return
             if new:
-                self._done.wait(every_seconds)
+                self._done.wait(every_seconds() if callable(every_seconds) else every_seconds)
 
     def snapshot(self) -> Snapshot:
         """Text, steps, citations and state at this moment."""

@@ -51,7 +51,7 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
         _draw_footer(message, len(citations), on_rate)
 
 
-def follow(live: LiveAnswer, *, every_seconds: float) -> None:
+def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
     """Draw an answer as it is written, in redraws `every_seconds` apart.
 
     Every pulse makes a call of Streamlit, where a click can interrupt it.

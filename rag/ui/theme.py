@@ -7,8 +7,11 @@ from typing import Any
 
 STATIC = Path(__file__).resolve().parent.parent.parent / "pages" / "static"
 PRODUCT = "HR Assistant"
-MARK = str(STATIC / "mark.svg")
-WORDMARK = str(STATIC / "wordmark.svg")
+#: The page icon is read from its file. Everywhere else an address is enough: a file would be read and sent again, packed
+#: into the message, at every run of a page.
+PAGE_ICON = str(STATIC / "mark.svg")
+MARK = "/app/static/mark.svg"
+WORDMARK = "/app/static/wordmark.svg"
 
 #: Roles of colour in figures, as places in `chartCategoricalColors`: the same operation has the same colour everywhere.
 OPERATION_COLOR_INDEX = {"chat": 0, "embedding": 1, "reranking": 2, "translation": 3, "tagging": 4, "ocr": 5}
