@@ -56,13 +56,13 @@ class Admission:
         """Take a place among those that begin, if one is free and the process is not late."""
         return self.lateness_seconds < LATE_SECONDS and self._slots.acquire(blocking=False)
 
-    def enter(self, cancel: Event) -> None:
-        """Wait for a place, at most 20 seconds; at once when the answer is no longer wanted."""
+    def enter(self, cancel: Event) -> bool:
+        """Wait for a place, at most 20 seconds; False when there was none in that time or `cancel` was set."""
         deadline = time.monotonic() + LONGEST_WAIT_SECONDS
         while not self.try_enter():
             if cancel.wait(0.03) or time.monotonic() > deadline:
-                self._slots.acquire(timeout=LONGEST_WAIT_SECONDS)
-                return
+                return False
+        return True
 
     def leave(self) -> None:
         """Give the place back: the first word is there, or the end."""

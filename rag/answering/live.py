@@ -105,10 +105,10 @@ class LiveAnswers:
 
         def work() -> None:
             with self.admission.begun():
-                if not self.admission.try_enter():
+                is_beginning = self.admission.try_enter()
+                if not is_beginning:
                     live.take(StepEvent("waiting"))
-                    self.admission.enter(live.cancel)
-                is_beginning = True
+                    is_beginning = self.admission.enter(live.cancel)
                 try:
                     for event in self._answerer.answer(
                         question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take

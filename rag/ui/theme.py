@@ -7,8 +7,8 @@ from typing import Any
 
 STATIC = Path(__file__).resolve().parent.parent.parent / "pages" / "static"
 PRODUCT = "HR Assistant"
-#: The page icon is read from its file. Everywhere else an address is enough: a file would be read and sent again, packed
-#: into the message, at every run of a page.
+#: The page icon is read from its file. Everywhere else an address is enough: a file would be read and sent again,
+#: packed into the message, at every run of a page.
 PAGE_ICON = str(STATIC / "mark.svg")
 MARK = "/app/static/mark.svg"
 WORDMARK = "/app/static/wordmark.svg"
