@@ -69,14 +69,16 @@ class Database:
         self._pool.close(timeout=5)
 
     @contextmanager
-    def transaction(self, tenant_id: str | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
-        """One transaction as `tenant_id`, committed at its end.
+    def transaction(
+        self, tenant_id: str | None, *, token_hash: str = "", email: str = "", snapshot: bool = False
+    ) -> Iterator[Connection]:
+        """One transaction as `tenant_id`, committed at its end; with `snapshot`, all it reads is of one moment.
 
         `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
         try:
-            with self._pool.connection() as connection, connection.transaction():
+            with self._pool.connection() as connection, _isolated(connection, snapshot), connection.transaction():
                 connection.execute(ENTER, {"tenant_id": tenant_id or "", "token_hash": token_hash, "email": email})
                 yield connection
         except (psycopg.OperationalError, PoolTimeout) as exc:
@@ -108,6 +110,19 @@ class Database:
         with connection.transaction():
             connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
             register_vector(connection)
+
+
+@contextmanager
+def _isolated(connection: Connection, snapshot: bool) -> Iterator[None]:
+    if not snapshot:
+        yield
+        return
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.isolation_level = None
 
 
 def _first_line(error: BaseException) -> str:

@@ -30,6 +30,9 @@ class Profile:
     embedding_model: str = "openai/text-embedding-3-small@1536"
     embedding_batch_size: int = 100
 
+    # Tags of every chunk, besides summary and keywords; without fields, only the document is tagged.
+    chunk_tags: tuple[str, ...] = ()
+
     # Search.
     search_type: Literal["vector", "hybrid"] = "hybrid"
     #: Passages in the context.
@@ -180,6 +183,7 @@ LEGAL = Profile(
     name="legal",
     description="Sentencing guidelines and case digests, tagged by topic and offence, for drafting opinions.",
     chunking_method="paged",
+    chunk_tags=("topic", "crime_type"),
     embedding_model="gemini/gemini-embedding-001@768",
     search_type="vector",
     reranking=False,
@@ -216,6 +220,8 @@ def profile_by_name(name: str) -> Profile:
 def with_overrides(profile: Profile, overrides: Mapping[str, Any]) -> Profile:
     """The profile with single fields replaced. Raises `InvalidInput` for what does not fit."""
     known = {f.name: f for f in fields(Profile)}
+    # JSON knows no tuples.
+    overrides = {name: tuple(value) if isinstance(value, list) else value for name, value in overrides.items()}
     for name, value in overrides.items():
         if name not in known or name in ("name", "description"):
             raise InvalidInput(f"A profile has no setting {name!r}.")

@@ -8,11 +8,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from rag.database import Database, queries
-from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.files import FileStore
+from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document, find_documents
 from rag.ingestion.page_images import PageImages
 from rag.ingestion.sandbox import Sandbox, sandbox_for
+from rag.ingestion.versions import Versions
 from rag.profiles import profile_by_name
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -57,6 +59,8 @@ class DocumentLibrary:
         self._queue = queue
         self._sandbox = sandbox or sandbox_for(settings)
         self._images = PageImages(self._sandbox)
+        self._removals = FileRemovals(database, files)
+        self.versions = Versions(database, providers, queue)
 
     # Adding
 
@@ -73,25 +77,33 @@ class DocumentLibrary:
     ) -> Document:
         """Store a PDF and queue its reading. The password unlocks it here and is kept nowhere.
 
+        Other bytes under a name that is known become its next version; the bytes of an earlier version restore it.
+
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
         """
         _require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
-        document_id = add_document(
-            self._database,
-            self._files,
-            self._sandbox,
-            collection,
-            file_name,
-            content,
-            password=password,
-            chunking_method=chunking_method,
-            generate_metadata=generate_metadata,
-            added_by=identity.account_id,
-            queue=self._queue,
-        )
+        try:
+            document_id = add_document(
+                self._database,
+                self._files,
+                self._sandbox,
+                collection,
+                file_name,
+                content,
+                password=password,
+                chunking_method=chunking_method,
+                generate_metadata=generate_metadata,
+                added_by=identity.account_id,
+                queue=self._queue,
+            )
+        except DocumentAlreadyStored as exc:
+            if not exc.details.get("is_earlier_version"):
+                raise
+            document_id = exc.details["document_id"]
+            self.versions.restore(identity, document_id)
         return self.get(identity.tenant_id, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
@@ -118,31 +130,28 @@ class DocumentLibrary:
         return self.get(identity.tenant_id, document_id)
 
     def delete(self, identity: Identity, document_id: UUID) -> None:
-        """Remove a document: pages, chunks, vectors and keywords in one transaction, then its file.
+        """Remove a document with all its versions, or one version that does not answer now.
 
-        Raises `NotFound`. When this returns, nothing of it can be found or opened.
+        Pages, chunks, vectors and keywords go in one transaction, which also leaves word to remove the file. Raises
+        `NotFound`. When this returns, nothing of it can be found or opened.
         """
         _require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(tenant_id) as connection:
-            parameters = {"document_id": document_id}
-            removed = connection.execute(queries["delete_document"], parameters).fetchone()
-            if removed is None:
+            removed = connection.execute(queries["delete_document"], {"document_id": document_id}).fetchall()
+            if not removed:
                 raise NotFound
-        self._images.forget(document_id)
-        file_path = removed[0]
-        with self._database.transaction(tenant_id) as connection:
-            parameters = {"file_path": file_path}
-            connection.execute(queries["lock_stored_file"], parameters)
-            used = connection.execute(queries["file_is_used"], parameters).fetchone()
-            if file_path and not (used and used[0]):
-                self._files.delete(tenant_id, file_path)
+            request_file_removal(connection, tenant_id, [file_path for _, file_path in removed])
+        for gone, _ in removed:
+            self._images.forget(gone)
+        # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
+        self._removals.run(tenant_id)
 
     # Looking
 
     def list(self, tenant_id: str, *, collection_id: UUID | None = None) -> Documents:
-        """The tenant's documents, newest first."""
-        return find_documents(self._database, tenant_id, collection_id=collection_id)
+        """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
+        return find_documents(self._database, tenant_id, collection_id=collection_id, with_superseded=False)
 
     def get(self, tenant_id: str, document_id: UUID) -> Document:
         """One document. Raises `NotFound`, also for another tenant's."""

@@ -100,3 +100,9 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
             ],
         )
     return len(indexed)
+
+
+def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
+    """Take a document out of what is searched, within the caller's transaction; its chunks stay."""
+    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
+    connection.execute(queries["delete_keywords"], where)

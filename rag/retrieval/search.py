@@ -52,7 +52,7 @@ def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
-    with database.transaction(scope.tenant_id) as connection:
+    with database.transaction(scope.tenant_id, snapshot=True) as connection:
         hits = find_hits(connection, query, scope=scope, filters=filters, limit=limit, by_keyword=False)
         return [replace(r, score=r.similarity or 0.0) for r in _fetch(connection, scope, hits, hits.hits)]
 
@@ -61,7 +61,7 @@ def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages with the highest BM25 for the question, exactly, best first."""
-    with database.transaction(scope.tenant_id) as connection:
+    with database.transaction(scope.tenant_id, snapshot=True) as connection:
         hits = find_hits(connection, query, scope=scope, filters=filters, limit=limit, by_vector=False)
         return [replace(r, score=r.keyword_score or 0.0) for r in _fetch(connection, scope, hits, hits.hits)]
 
@@ -99,7 +99,8 @@ def search(
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
     candidates = max(pool, RESCORED_CANDIDATES)
     languages: dict[UUID, str] = {}
-    with database.transaction(scope.tenant_id) as connection:
+    # A version that is replaced between two statements would be found by the one and not be there for the other.
+    with database.transaction(scope.tenant_id, snapshot=True) as connection:
 
         def run(query: SearchQuery) -> tuple[Hits, list[SearchResult]]:
             hits = find_hits(connection, query, scope=scope, filters=filters, limit=candidates, by_keyword=by_keyword)
