@@ -121,7 +121,9 @@ class Queue:
     def take_up_abandoned(self) -> None:
         """Put back what dead processes left: their jobs, and documents in the middle of work without a job."""
         with self._database.transaction(None) as connection:
-            connection.execute(queries["take_up_abandoned"], {"quiet_seconds": self._abandoned_seconds})
+            quiet = {"quiet_seconds": self._abandoned_seconds}
+            connection.execute(queries["drop_abandoned"], quiet)
+            connection.execute(queries["take_up_abandoned"], quiet)
             tenants = {row[0] for row in connection.execute(queries["known_tenants"]).fetchall()}
         for tenant_id in {*tenants, self._processor.settings.tenant}:
             with self._database.transaction(tenant_id) as connection:
@@ -219,6 +221,8 @@ class Queue:
                 await in_daemon_thread(self.take_up_abandoned)
             except DatabaseUnavailable:
                 log.warning("The database does not answer; looking for abandoned work later")
+            except Exception:  # another process may have taken it up at the same moment
+                log.exception("Abandoned work could not be taken up; looking again later")
             await asyncio.sleep(self._rescue_seconds)
 
     def wait_after(self, error: BaseException, document_id: str) -> float | None:

@@ -384,6 +384,18 @@ WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d
   AND d.updated_at < now() - make_interval(secs => %(quiet_seconds)s)
   AND NOT EXISTS (SELECT FROM procrastinate_jobs j WHERE j.lock = d.id::text AND j.status IN ('todo', 'doing'))
 
+-- drop_abandoned --
+-- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
+DELETE FROM procrastinate_jobs j
+WHERE j.status = 'doing' AND j.queue_name = 'documents'
+  AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
+  AND CASE
+      WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
+           < now() - make_interval(secs => %(quiet_seconds)s)
+      THEN pg_try_advisory_xact_lock(hashtextextended('document ' || j.lock, 0))
+      ELSE false
+  END
+
 -- take_up_abandoned --
 -- Jobs begun by a process that is gone go back to waiting: nobody holds their document
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
