@@ -5,6 +5,8 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from rag.database import Database, queries
@@ -13,6 +15,7 @@ from rag.files import FileStore
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document, find_documents
 from rag.ingestion.page_images import PageImages
+from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.versions import Versions
 from rag.profiles import profile_by_name
@@ -35,6 +38,16 @@ Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Collections = list[Collection]
 Questions = list[str]
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """Jobs of a tenant. `later` ones wait for another try, the first at `next_try_at`."""
+
+    waiting: int
+    later: int
+    running: int
+    next_try_at: datetime | None
 
 
 class DocumentLibrary:
@@ -61,6 +74,7 @@ class DocumentLibrary:
         self._images = PageImages(self._sandbox)
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
+        self.reembeddings = Reembeddings(database, providers)
 
     # Adding
 
@@ -201,6 +215,11 @@ class DocumentLibrary:
         turns = max((len(questions) for questions in by_document), default=0)
         found = (questions[turn] for turn in range(turns) for questions in by_document if turn < len(questions))
         return list(dict.fromkeys(found))[:limit]
+
+    def queue_state(self, tenant_id: str) -> QueueState:
+        """What waits and what is worked on for this tenant, by any process."""
+        state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
+        return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     # Collections
 

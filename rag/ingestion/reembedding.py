@@ -44,6 +44,11 @@ class Reembedding:
     cleaned_at: datetime | None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it waits for a yes, runs, or stopped with a reason."""
+        return self.status in ("estimated", "running", "failed")
+
+    @property
     def can_be_undone(self) -> bool:
         return self.status == "switched" and self.cleaned_at is None
 
