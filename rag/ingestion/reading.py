@@ -119,6 +119,7 @@ def estimate_document(
             embedder=providers.embedder_for(work.collection.embedding_model),
             tagger=tagger,
             prices=work.prices,
+            chunk_tags=work.profile.chunk_tags,
         )
     )
 

@@ -120,13 +120,13 @@ def draw_reembedding(
     on_clean_up: Callable[[Collection], None],
 ) -> None:
     """A collection's embedding model, the move to another one, and the way back."""
-    st.markdown(f"**{plain(collection.name)}** is embedded with `{plain(collection.embedding_model)}`")
+    st.markdown(f"**{plain(collection.name)}** is embedded with {plain(collection.embedding_model)}")
     latest = next((move for move in moves if move.status != "cancelled"), None)
     if latest is not None and latest.is_open:
         _draw_move(latest, on_confirm, on_cancel)
         return
     if latest is not None and latest.can_be_undone:
-        st.caption(f"Moved from `{plain(latest.from_model)}`, whose vectors are kept until they are cleaned up.")
+        st.caption(f"Moved from {plain(latest.from_model)}, whose vectors are kept until they are cleaned up.")
         with st.container(horizontal=True):
             st.button(
                 "Undo", key=f"documents_undo_{latest.id}", icon=":material/undo:", on_click=on_undo, args=(latest,)
@@ -156,7 +156,7 @@ def _draw_move(
     move: Reembedding, on_confirm: Callable[[Reembedding], None], on_cancel: Callable[[Reembedding], None]
 ) -> None:
     st.markdown(
-        f"To `{plain(move.to_model)}`: {count(move.chunks_total, 'chunk')}, {plain(money(move.estimated_cost))}"
+        f"To {plain(move.to_model)}: {count(move.chunks_total, 'chunk')}, about {plain(money(move.estimated_cost))}"
     )
     if move.status == "running":
         part = move.chunks_done / move.chunks_total if move.chunks_total else 1.0

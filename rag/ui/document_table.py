@@ -22,12 +22,12 @@ def draw_table(shown: Sequence[Document], opened: str | None, *, on_open: Callab
             "Status": [[STATUSES[d.status][0]] for d in shown],
             "Pages": [d.page_count for d in shown],
             "Chunks": [d.chunk_count for d in shown],
-            "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
-            "Language": [d.language for d in shown],
             "Size": [file_size(d.file_size) for d in shown],
             "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
             "Added by": [d.added_by_name or "–" for d in shown],
             "Added": [d.created_at for d in shown],
+            "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
+            "Language": [d.language for d in shown],
         }
     )
     # A selection is a row number: with other rows it would open another document, so the rows are part of the key.
