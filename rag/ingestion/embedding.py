@@ -11,7 +11,7 @@ from rag.ingestion import chunk_rows
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, hold, progress
-from rag.prices import charge
+from rag.prices import charge, estimate_tokens
 from rag.providers import Embedder
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
@@ -74,6 +74,7 @@ class EmbeddingStep:
         noted: dict[str, object],
     ) -> None:
         document = work.document
+        tokens = [estimate_tokens(chunk.content) for chunk in batch]
         charges = [charge("embedding", usage, work.prices) for usage in embeddings.usages if embedder.is_paid]
         with self._bench.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], work.key).fetchone() is not None
@@ -82,7 +83,7 @@ class EmbeddingStep:
             if call is not None:
                 call.finish(connection)
             if is_there:
-                chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id)
+                chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id, tokens=tokens)
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone

@@ -118,6 +118,13 @@ class OpenAIEmbedder:
         return rows, Usage(provider=self.provider, model=self.model, input_tokens=counted)
 
     def _batches(self, texts: list[str]) -> Iterator[tuple[int, list[str]]]:
+        if (
+            len(texts) <= self._batch_size
+            and sum(len(text.encode("utf-8", "replace")) for text in texts) <= MAXIMUM_REQUEST_TOKENS
+        ):
+            # Within the limit whatever its tokens are: estimating them takes a tenth of a millisecond a text.
+            yield from [(0, texts)] if texts else []
+            return
         start, tokens = 0, 0
         for position, text in enumerate(texts):
             size = estimate_tokens(text, model=self.model)

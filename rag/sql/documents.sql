@@ -333,13 +333,17 @@ WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 DELETE FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index <> ALL (%(kept)s::integer[])
 
--- add_chunk --
--- One chunk with its vector, in binary; many are sent in one pipeline
+-- add_chunks --
+-- Chunks with their vectors, a whole batch as binary arrays in one statement
 INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, metadata,
                              embedding_model, first_page, last_page, start_character, end_character, section, tokens)
-VALUES (%(document_id)s, rag_tenant(), %(collection_id)s, %(content)s, %(embedding)b, %(chunk_index)s, %(metadata)s,
-        %(embedding_model)s, %(first_page)s, %(last_page)s, %(start_character)s, %(end_character)s, %(section)s,
-        %(tokens)s)
+SELECT %(document_id)s, rag_tenant(), %(collection_id)s, c.content, c.embedding, c.chunk_index, c.metadata::jsonb,
+       %(embedding_model)s, c.first_page, c.last_page, c.start_character, c.end_character, c.section, c.tokens
+FROM unnest(%(contents)b::text[], %(embeddings)b::halfvec[], %(indexes)b::integer[], %(metadata)b::text[],
+            %(first_pages)b::integer[], %(last_pages)b::integer[], %(starts)b::integer[], %(ends)b::integer[],
+            %(sections)b::text[], %(tokens)b::integer[])
+    AS c (content, embedding, chunk_index, metadata, first_page, last_page, start_character, end_character, section,
+          tokens)
 
 -- has_metadata --
 -- Whether the document has been tagged
