@@ -183,8 +183,7 @@ class ReadingTookTooLong(DocumentError):
 
 
 class WorkKeepsDying(DocumentError):
-    """Working on this file ended the application several times, so it was set aside. Export it again from its source
-    and upload that, or try again once the machine has more memory."""
+    """Working on this file ended the application several times, so it was set aside. Export it again and upload it."""
 
 
 class DocumentAlreadyStored(DocumentError):

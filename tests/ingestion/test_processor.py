@@ -189,7 +189,7 @@ def test_a_document_another_worker_has_is_left_alone(
     processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    with processor._claimed("demo", document.id), pytest.raises(WorkedOnElsewhere):
+    with processor._bench.claimed("demo", document.id), pytest.raises(WorkedOnElsewhere):
         processor.run("demo", document.id)
     processor.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
