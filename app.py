@@ -13,8 +13,13 @@ import streamlit as st
 
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES, lifespan, on_script_error
 
+#: Settings read secrets.toml themselves. Without any secret of its own, Streamlit looks for that file again at each run
+#: of a page, behind one lock: with a hundred readers most threads stood there.
+SECRETS = {"read_by": "rag.settings"}
+
 app = st.App(
     Path(__file__).resolve().parent / "pages" / "main.py",
+    secrets=SECRETS,
     routes=ROUTES,
     middleware=MIDDLEWARE,
     lifespan=lifespan,

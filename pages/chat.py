@@ -50,7 +50,7 @@ def ask(text: str) -> None:
     state.chat_problem = ""
     state.chat_source = None
     conversation = opened_conversation()
-    documents = tuple(state.get("chat_documents") or ())
+    documents = chosen_documents()
     try:
         if conversation is not None and (unfinished := running.answers.active(identity, conversation.id)):
             unfinished.stop()
@@ -125,6 +125,20 @@ def chosen_collection() -> Collection:
     return chosen
 
 
+def chosen_documents() -> tuple[UUID, ...]:
+    """The documents to ask in, as far as they are in the collection that is asked; empty means all."""
+    wanted = state.get("chat_documents") or ()
+    if not wanted:
+        return ()
+    here = {d.id for d in running.documents.list(identity.tenant_id, collection_id=chosen_collection().id)}
+    return tuple(document_id for document_id in wanted if document_id in here)
+
+
+def forget_documents() -> None:
+    """Another collection has other documents."""
+    state.chat_documents = []
+
+
 # Drawing.
 
 
@@ -141,8 +155,21 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
     st.caption("Answers come only from your company's documents, with the page they come from.")
     if len(collections) > 1:
         names = {c.id: c.name for c in collections}
-        st.selectbox("Ask about", list(names), format_func=lambda i: names[i], key="chat_collection")
-    if questions := running.documents.suggested_questions(identity.tenant_id, chosen_collection().id, limit=4):
+        st.selectbox(
+            "Ask about",
+            list(names),
+            format_func=lambda i: names.get(i, "Deleted collection"),
+            key="chat_collection",
+            on_change=forget_documents,
+        )
+        if not any(
+            d.status is DocumentStatus.COMPLETED and d.collection_id == chosen_collection().id for d in documents
+        ):
+            st.caption("Nothing in this collection can be searched yet.")
+    languages = [st.context.locale] if st.context.locale else []
+    if questions := running.documents.suggested_questions(
+        identity.tenant_id, chosen_collection().id, languages=languages, limit=4
+    ):
         st.space("small")
         st.pills(
             "Suggested questions",

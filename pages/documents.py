@@ -72,18 +72,12 @@ def confirm(documents: Sequence[Document]) -> None:
         library.confirm(identity, document.id)
 
 
-def discard(document: Document) -> None:
-    # Another administrator may have said yes in the meantime; then it is no longer ours to throw away.
-    if library.get(identity.tenant_id, document.id).status is DocumentStatus.ESTIMATED:
-        library.discard(identity, document.id)
-
-
 def confirm_one(document: Document) -> None:
     attempt(confirm, [document])
 
 
 def discard_one(document: Document) -> None:
-    attempt(discard, document)
+    attempt(library.discard, identity, document.id)
 
 
 def run_step(document: Document, step: Step, only_missing: bool, method: ChunkingMethod | None) -> None:
@@ -347,7 +341,7 @@ def ask_to_delete(document: Document) -> None:
 # The library
 
 
-def draw_library(documents: Sequence[Document]) -> None:
+def draw_library(documents: Sequence[Document], collections: Sequence[Collection]) -> None:
     st.subheader("Library", anchor=False)
     if not documents:
         with st.container(border=True, horizontal_alignment="center"):
@@ -356,6 +350,7 @@ def draw_library(documents: Sequence[Document]) -> None:
             st.caption("Add PDFs above. They are answered from as soon as they are ready.", width="content")
             st.space("small")
         return
+    names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     present = [status for status in DocumentStatus if any(d.status is status for d in documents)]
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
@@ -367,6 +362,18 @@ def draw_library(documents: Sequence[Document]) -> None:
             label_visibility="collapsed",
             width=320,
         )
+        only = None
+        if names:
+            only = st.selectbox(
+                "Collection",
+                list(names),
+                index=None,
+                placeholder="All collections",
+                format_func=lambda i: names.get(i, "Deleted collection"),
+                key="documents_only",
+                label_visibility="collapsed",
+                width=240,
+            )
         wanted = st.pills(
             "Status",
             present,
@@ -398,12 +405,13 @@ def draw_library(documents: Sequence[Document]) -> None:
         if (not wanted or d.status in wanted)
         and language in ("", d.language)
         and method in ("", d.chunking_method)
+        and (only is None or d.collection_id == only)
         and (words in d.title.casefold() or words in d.file_name.casefold())
     ]
     if not shown:
         st.caption("No document matches.")
         return
-    draw_table(shown, st.query_params.get("document"), on_open=open_document)
+    draw_table(shown, st.query_params.get("document"), collections=names, on_open=open_document)
     draw_bulk(shown, on_retry=retry_all, on_tag=tag_all, on_delete=delete_all)
     opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None) or earlier_version()
     if opened is not None:
@@ -462,11 +470,12 @@ def draw_models(collections: Sequence[Collection]) -> None:
 documents = library.list(identity.tenant_id)
 st.title("Documents", anchor=False)
 draw_figures(documents)
-draw_upload(library.collections(identity.tenant_id))
+collections = library.collections(identity.tenant_id)
+draw_upload(collections)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
 state.documents_drawn_whole = True
 st.fragment(draw_queue, run_every="1s" if any(d.status in ACTIVE for d in documents) else None)()
 draw_troubled([d for d in documents if d.status in TROUBLED])
-draw_library(documents)
-draw_models(library.collections(identity.tenant_id))
+draw_library(documents, collections)
+draw_models(collections)

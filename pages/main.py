@@ -36,6 +36,15 @@ def pages_for(identity: Identity) -> list[st.Page]:
                 help="Add PDFs, see what processing costs, follow progress, and manage what is searched.",
             )
         )
+        pages.append(
+            st.Page(
+                "collection_settings.py",  # a module called collections would hide Python's own
+                title="Collections",
+                url_path="collections",
+                icon=":material/library_books:",
+                help="What is searched together, and how it is read, searched and answered.",
+            )
+        )
     if identity.may(Role.MANAGER):
         pages.append(
             st.Page(

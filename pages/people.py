@@ -223,7 +223,7 @@ def draw_person(person: Account) -> None:
 
 people = accounts.list(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.subheader("People", anchor=False, width="content")
+    st.title("People", anchor=False, width="content")
     if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:"):
         state.people_add_error = ""
         ask_to_add()

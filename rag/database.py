@@ -48,38 +48,46 @@ class Database:
     def open(self) -> None:
         """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
         try:
-            with psycopg.connect(self.conninfo, connect_timeout=10):
-                pass
+            with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
+                connection.execute("SELECT set_config('role', 'rag_app', true)")
         except psycopg.OperationalError as exc:
             raise DatabaseUnavailable(f"The database does not answer: {_first_line(exc)}") from exc
-        except psycopg.ProgrammingError as exc:
-            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
-        self._pool.open(wait=True, timeout=15)
-        try:
-            with self.transaction(None):
-                pass
         except psycopg.errors.InsufficientPrivilege as exc:
-            self.close()
             raise DatabaseUnavailable(
                 "The role in DATABASE_URL may not work as rag_app, the role that is bound by row-level security. "
                 "As the owner of the tables, run: GRANT rag_app TO that role."
             ) from exc
+        except psycopg.ProgrammingError as exc:
+            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
+        self._pool.open(wait=True, timeout=15)
 
     def close(self) -> None:
         self._pool.close(timeout=5)
 
     @contextmanager
-    def transaction(
-        self, tenant_id: str | None, *, token_hash: str = "", email: str = "", snapshot: bool = False
-    ) -> Iterator[Connection]:
-        """One transaction as `tenant_id`, committed at its end; with `snapshot`, all it reads is of one moment.
+    def transaction(self, tenant_id: str | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
+        """One transaction as `tenant_id`, committed at its end.
 
         `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
         try:
-            with self._pool.connection() as connection, _isolated(connection, snapshot), connection.transaction():
+            with self._pool.connection() as connection, connection.transaction():
                 connection.execute(ENTER, {"tenant_id": tenant_id or "", "token_hash": token_hash, "email": email})
+                yield connection
+        except (psycopg.OperationalError, PoolTimeout) as exc:
+            raise DatabaseUnavailable from exc
+
+    @contextmanager
+    def snapshot(self, tenant_id: str) -> Iterator[Connection]:
+        """A transaction as `tenant_id` that only reads, and sees one moment in all its statements.
+
+        It is a pipeline: nothing is waited for until its rows are fetched. Raises `DatabaseUnavailable`.
+        """
+        try:
+            with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                connection.execute(ENTER, {"tenant_id": tenant_id, "token_hash": "", "email": ""})
                 yield connection
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
@@ -108,21 +116,11 @@ class Database:
     def _configure(self, connection: Connection) -> None:
         connection.prepare_threshold = self._prepare_threshold
         with connection.transaction():
-            connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
+            # As the application's role: another may not see the schema the types are in.
+            connection.execute(
+                "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true)"
+            )
             register_vector(connection)
-
-
-@contextmanager
-def _isolated(connection: Connection, snapshot: bool) -> Iterator[None]:
-    if not snapshot:
-        yield
-        return
-    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.isolation_level = None
 
 
 def _first_line(error: BaseException) -> str:

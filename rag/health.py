@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from rag.errors import RagError
 from rag.prices import retirement_notice
-from rag.profiles import HR
+from rag.profiles import HR, profile_by_name, with_overrides
+from rag.providers.registry import provider_name
 from rag.services import Services, services
 
 
@@ -47,6 +48,7 @@ def check_rag_health(parts: Services | None = None) -> Health:
             _language_model(parts),
             _embedder(parts),
             _reranker(parts),
+            *_collections(parts),
             *_retirements(parts),
             _worker(parts),
         )
@@ -121,6 +123,28 @@ def _reranker(parts: Services) -> Check:
             "A key adds a second look that puts the best passage first.",
         )
     return Check(name="Reranking", state="ok", sentence=f"{reranker.model} by {reranker.provider}.")
+
+
+def _collections(parts: Services) -> list[Check]:
+    """Collections whose profile wants a provider that is not there, and who does its part."""
+    found = []
+    for collection in parts.documents.collections(parts.settings.tenant):
+        try:
+            profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+            choice = parts.providers.chat_choice(profile)
+            parts.providers.embedder_for(collection.embedding_model)
+        except RagError as exc:
+            sentence = f"{collection.name}: {exc.message}"
+            found.append(Check(name="Collection", state="warning", sentence=sentence))
+            continue
+        if choice.is_elsewhere:
+            wanted, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
+            sentence = (
+                f"{collection.name} wants {choice.wanted_model} of {wanted}; {choice.missing} is not set, "
+                f"so {choice.model} of {used} answers."
+            )
+            found.append(Check(name="Collection", state="warning", sentence=sentence))
+    return found
 
 
 def _retirements(parts: Services) -> list[Check]:

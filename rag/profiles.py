@@ -1,161 +1,144 @@
 """The five profiles: each a frozen value, every figure from its source document.
 
-A collection has one profile; an admin may override single fields per collection (`with_overrides`).
+A collection has one profile; an admin may override single fields per collection (`with_overrides`). What each field
+means, and which values it takes, stands in `profile_fields`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from rag.errors import InvalidInput
+from rag.profile import Profile
+from rag.profile_checks import contradiction_in
+from rag.profile_fields import FIELDS
 
+__all__ = [
+    "CIVIL",
+    "HR",
+    "LEGAL",
+    "NOTICES",
+    "PORTFOLIO",
+    "PROFILES",
+    "Profile",
+    "differences",
+    "profile_by_name",
+    "with_overrides",
+]
 
-@dataclass(frozen=True, kw_only=True)
-class Profile:
-    """How a collection chunks, searches, orders and answers."""
-
-    name: str
-    #: One sentence for the admin who chooses it.
-    description: str
-
-    # Chunking; sizes in characters.
-    chunking_method: str = "smart"
-    chunk_size: int = 1000
-    chunk_overlap: int = 200
-    minimum_chunk_size: int = 100
-
-    # Embedding: `provider/model@dimensions` wanted when its key is there.
-    embedding_model: str = "openai/text-embedding-3-small@1536"
-    embedding_batch_size: int = 100
-
-    # Tags of every chunk, besides summary and keywords; without fields, only the document is tagged.
-    chunk_tags: tuple[str, ...] = ()
-
-    # Search.
-    search_type: Literal["vector", "hybrid"] = "hybrid"
-    #: Passages in the context.
-    top_k: int = 5
-    #: Candidates fetched from each search per passage wanted.
-    candidate_factor: int = 4
-    #: Least cosine similarity; None leaves it to the embedder's own calibrated default.
-    similarity_threshold: float | None = None
-    #: "absolute" takes the value above; "calibrated" what was measured on the collection's own text, and until then,
-    #: as "embedder" does, the embedder's own.
-    threshold_mode: Literal["absolute", "calibrated", "embedder"] = "calibrated"
-    fusion: Literal["weighted", "rrf"] = "weighted"
-    vector_weight: float = 0.6
-    keyword_weight: float = 0.4
-    vector_rank_weight: float = 0.3
-    keyword_rank_weight: float = 0.2
-    one_result_per_document: bool = False
-    maximum_per_document: int = 0  # 0: no limit
-
-    # Understanding the question, beside its language. What needs a model is off: it costs a call and can add noise.
-    correct_spelling: bool = True
-    #: Regular expressions, tried on the question in small letters, with the categories they stand for.
-    query_patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    #: Years named in the question limit the search to documents of those years.
-    filter_by_year: bool = False
-    #: "Since last March" limits the search to documents from then on.
-    filter_by_date: bool = False
-    #: Two questions in one sentence are searched for one by one as well; by their words, without a model.
-    split_questions: bool = True
-    #: A model adds words that documents would use.
-    expand_question: bool = False
-    #: A model puts the question in so many other ways.
-    alternative_questions: int = 0
-    #: A model takes the question apart.
-    decompose_question: bool = False
-
-    # Order.
-    reranking: bool = True
-    rerank_model: str = "rerank-multilingual-v3.0"
-    #: Best passages kept after reranking; 0: all that are wanted.
-    rerank_top_n: int = 0
-    #: What the reranker reads of a passage; empty: what is indexed of it, title and section in front.
-    rerank_format: str = ""
-    recency_boost: bool = False
-    #: Days and factor, the youngest first; older ones take `recency_older`.
-    recency_steps: tuple[tuple[int, float], ...] = ()
-    recency_older: float = 1.0
-    pinned_first: bool = False
-    multi_signal: bool = False
-    category_boosts: tuple[tuple[str, float], ...] = ()
-    #: Factors for this year, last year, and so on; older ones take 1.
-    year_boosts: tuple[float, ...] = ()
-    quality_boost: float = 1.0
-    quality_minimum_words: int = 0
-    quality_maximum_words: int = 0
-    collapse_near_repeats: bool = True
-    #: The passages before and after a hit go to the model with it, where they fit the budget.
-    stitch_neighbours: bool = True
-
-    # Language.
-    translate_queries: bool = True
-    translation_model: str = "gpt-4o-mini"
-
-    # Answer.
-    prompt: str = "hr"
-    context_tokens: int = 4000
-    chat_model: str = "gpt-4o"
-    temperature: float = 0.2
-    maximum_output_tokens: int = 1024
-    follow_ups: int = 3
-
-    def passages(self, top_k: int | None = None) -> int:
-        """Passages in the context when `top_k` are wanted: after reranking the best `rerank_top_n` of them."""
-        wanted = top_k or self.top_k
-        return min(wanted, self.rerank_top_n) if self.reranking and self.rerank_top_n else wanted
-
-    def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
-        """The least cosine similarity that counts, by the embedder's default and what was measured, if it was."""
-        if self.threshold_mode == "absolute" and self.similarity_threshold is not None:
-            return self.similarity_threshold
-        if self.threshold_mode == "calibrated" and calibrated is not None:
-            return calibrated
-        return embedder_default
-
-
+# Source 004, "RAG System Documentation": the defaults above are its figures.
 HR = Profile(
     name="hr",
     description="Company policies and handbooks as PDFs, asked in any of twelve languages.",
 )
 
+# Source 000, "RAG System Architecture Documentation".
 NOTICES = Profile(
     name="notices",
     description="A notice board: recent, pinned and important posts come first; answers in Korean.",
+    # "Chunking Configuration"; cut at . ? ! and line breaks.
     chunking_method="sentences",
     chunk_size=1500,
+    chunk_overlap=200,
+    minimum_chunk_size=100,
+    # "Vector Record Structure" and "Attachment Processing"
+    excerpt_characters=200,
+    attachment_model="gemini-flash-latest",
+    image_description_characters=500,
+    document_summary_characters=800,
+    maximum_attachment_bytes=2 * 1024 * 1024,
+    # "OpenAI Embedding"
     embedding_model="openai/text-embedding-3-large@3072",
+    embedding_batch_size=100,
+    # "Search Configuration Options": topK 10, three times as many fetched, one per post, the best five kept
     search_type="vector",
     top_k=10,
     candidate_factor=3,
+    similarity_threshold=None,
+    threshold_mode="embedder",
     one_result_per_document=True,
+    categories=("notice-md", "notice-bmmd", "hr-exam", "sales-db-notice", "general"),
     rerank_model="rerank-v3.5",
     rerank_top_n=5,
     rerank_format="{title}\n\n{content}",
+    # "Recency Boost"
     filter_by_date=True,
     recency_boost=True,
     recency_steps=((7, 1.5), (30, 1.3), (90, 1.1), (365, 1.0)),
     recency_older=0.9,
     pinned_first=True,
+    # "Context Building" and "Gemini Inference"
     translate_queries=False,
+    translation_provider="gemini",
+    translation_model="gemini-flash-latest",
+    answer_language="ko",
     prompt="notices",
+    context_tokens=4000,
+    context_joiner="\n",
+    context_format="---\n제목: {title}\n카테고리: {category}\n날짜: {date}\n{marks}\n\n내용:\n{content}\n---",
+    attachment_format="--- 첨부파일 정보 ---\n[{title}]\n- {kind}: {name}\n  설명: {description}",
+    chat_provider="gemini",
     chat_model="gemini-flash-latest",
     temperature=0.3,
     maximum_output_tokens=2048,
+    follow_ups=0,
 )
 
+# Source 001, "RAG System Architecture & Implementation Guide".
 PORTFOLIO = Profile(
     name="portfolio",
     description="One person's résumé, profile, journey and repositories; answers in the first person.",
+    # "Chunking Strategies"; 1000 characters without overlap for what is of no known kind.
     chunking_method="auto",  # professional, narrative, markdown or generic, by the kind of document
+    chunk_size=1000,
     chunk_overlap=0,
+    minimum_chunk_size=0,
+    chunking_by_type=(
+        ("resume", "professional"),
+        ("linkedin", "professional"),
+        ("journey", "narrative"),
+        ("github", "markdown"),
+        ("generic", "generic"),
+    ),
+    professional_minimum_tokens=400,
+    professional_maximum_tokens=800,
+    narrative_target_tokens=450,
+    narrative_soft_tokens=500,
+    narrative_hard_tokens=600,
+    narrative_overlap_words=30,
+    narrative_overlap_tokens=50,
+    markdown_target_words=600,
+    markdown_maximum_words=800,
+    markdown_overlap_words=25,
+    generic_chunk_size=1000,
+    # "Embedding Generation"
+    embedding_model="openai/text-embedding-3-small@1536",
     embedding_batch_size=50,
+    embedding_delay_ms=100,
+    # "Search Implementation": limit 5, limit × 4 results of limit × 20 candidates, no threshold; then the filters.
     search_type="vector",
+    top_k=5,
     candidate_factor=4,
+    neighbour_factor=20,
+    similarity_threshold=None,
+    threshold_mode="embedder",
+    categories=("resume", "linkedin", "journey", "github", "generic"),
+    query_patterns=(
+        (r"work|job|experience|role|position|company", ("resume", "linkedin")),
+        (r"decision|learn|journey|why|story|approach", ("journey",)),
+        (r"skill|technology|tool|tech stack", ("resume", "linkedin")),
+        (r"project|build|built|created|developed|code|github", ("github", "resume", "linkedin")),
+        (r"education|school|university|degree", ("resume", "linkedin")),
+    ),
+    filters_after_search=True,
+    filter_by_year=True,
+    split_questions=False,  # "Query Transformation: None"
+    stitch_neighbours=False,  # its passages are whole positions, projects and chapters
+    metadata_filters=("category", "year"),
+    # "Re-ranking Signals"
     reranking=False,
     multi_signal=True,
     category_boosts=(("resume", 1.3), ("linkedin", 1.25), ("journey", 1.2), ("github", 1.15)),
@@ -163,44 +146,78 @@ PORTFOLIO = Profile(
     quality_boost=1.1,
     quality_minimum_words=100,
     quality_maximum_words=300,
-    query_patterns=(
-        ("work|job|experience|role|position|company", ("resume", "linkedin")),
-        ("decision|learn|journey|why|story|approach", ("journey",)),
-        ("skill|technology|tool|tech stack", ("resume", "linkedin")),
-        ("project|build|built|created|developed|code|github", ("github", "resume", "linkedin")),
-        ("education|school|university|degree", ("resume", "linkedin")),
-    ),
-    filter_by_year=True,
-    split_questions=False,  # "Query Transformation: None"
-    stitch_neighbours=False,  # its passages are whole positions, projects and chapters
+    # "Query Processing Flow", 7 to 9; it gives no length of the answer. 8000 characters of English are 2000 tokens.
     translate_queries=False,
     prompt="portfolio",
     context_tokens=2000,
+    context_characters=8000,
+    context_joiner="\n\n---\n\n",
+    chat_provider="openrouter",
     chat_model="meta-llama/llama-3.1-8b-instruct:free",
+    follow_ups=3,
 )
 
+# Source 002, "참고자료 RAG 설계".
 LEGAL = Profile(
     name="legal",
     description="Sentencing guidelines and case digests, tagged by topic and offence, for drafting opinions.",
+    # 4 and 7.1: by pages where they are known; sizes are not given. pdfType is `scanned` unless said otherwise.
     chunking_method="paged",
-    chunk_tags=("topic", "crime_type"),
+    pdf_type="scanned",
+    chunk_tags=("topic", "crime_type", "summary", "keywords"),
+    # 5: vector(768), the model already paid for
     embedding_model="gemini/gemini-embedding-001@768",
+    # 6 and 10: "상위 5개"; no threshold, no second look
     search_type="vector",
+    top_k=5,
+    similarity_threshold=None,
+    threshold_mode="embedder",
+    opinion_queries=(
+        ("양형의견서", "양형기준 양형 참작 사유 선고유예 집행유예"),
+        ("무죄주장", "무죄 판례 증명력 합리적 의심"),
+    ),
+    metadata_filters=("topic", "crime_type"),
     reranking=False,
     stitch_neighbours=False,  # a reference block quotes passages as they were tagged
     translate_queries=False,
+    translation_provider="gemini",
+    translation_model="gemini-flash-latest",
+    answer_language="ko",
     prompt="legal",
+    context_joiner="",
+    context_format="【{topic} - {crime_type}】\n{content}\n\n",
+    chat_provider="gemini",
     chat_model="gemini-flash-latest",
+    follow_ups=0,
 )
 
+# Source 003, "RAG 시스템 전체 프로세스".
 CIVIL = Profile(
     name="civil",
     description="Civil-service documents searched by meaning and by keyword with a local model.",
+    # 1.2: RecursiveCharacterTextSplitter, which knows no least size
     chunking_method="recursive",
     chunk_size=1200,
+    chunk_overlap=200,
+    minimum_chunk_size=0,
+    separators=("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""),
+    # 1.3
     embedding_model="ollama/bge-m3@1024",
+    embedding_batch_size=32,
+    # 2.2 C, "> 0.2", found with this very model; 2.3 and 2.4 as the defaults above
     similarity_threshold=0.2,
     threshold_mode="absolute",
+    bm25_k1=1.5,
+    bm25_b=0.75,
+    vector_weight=0.6,
+    keyword_weight=0.4,
+    vector_rank_weight=0.3,
+    keyword_rank_weight=0.2,
+    rank_constant=60,
+    deduplication_characters=100,
+    # 4.2: "부서별 필터링"
+    metadata_filters=("department",),
+    # 5: a reranker is only planned
     reranking=False,
     translate_queries=False,
     prompt="civil",
@@ -218,21 +235,23 @@ def profile_by_name(name: str) -> Profile:
 
 
 def with_overrides(profile: Profile, overrides: Mapping[str, Any]) -> Profile:
-    """The profile with single fields replaced. Raises `InvalidInput` for what does not fit."""
-    known = {f.name: f for f in fields(Profile)}
-    # JSON knows no tuples.
-    overrides = {name: tuple(value) if isinstance(value, list) else value for name, value in overrides.items()}
+    """The profile with single fields replaced; lists of JSON become tuples.
+
+    Raises `InvalidInput` with a sentence for a field that is none or cannot be changed, a value it does not take, and
+    values that contradict each other.
+    """
+    changed = {}
     for name, value in overrides.items():
-        if name not in known or name in ("name", "description"):
+        if name not in FIELDS:
             raise InvalidInput(f"A profile has no setting {name!r}.")
-        present = getattr(profile, name)
-        kinds: tuple[type, ...] = (int, float) if isinstance(present, float) or present is None else (type(present),)
-        fits = isinstance(value, kinds) and (isinstance(present, bool) or not isinstance(value, bool))
-        if not fits and not (name == "similarity_threshold" and value is None):
-            raise InvalidInput(f"{name} cannot be {value!r}: it has to be like {present!r}.")
-    changed = replace(profile, **overrides)
-    if changed.chunk_overlap >= changed.chunk_size:
-        raise InvalidInput("The overlap of chunks has to be smaller than their size.")
-    if changed.top_k < 1 or changed.candidate_factor < 1:
-        raise InvalidInput("At least one passage has to be searched for.")
-    return changed
+        changed[name] = FIELDS[name].checked(value)
+    made = replace(profile, **changed)
+    if sentence := contradiction_in(made):
+        raise InvalidInput(sentence)
+    return made
+
+
+def differences(profile: Profile, changed: Profile) -> dict[str, tuple[Any, Any]]:
+    """What was changed: by field, the profile's value and the other's."""
+    pairs = {f.name: (getattr(profile, f.name), getattr(changed, f.name)) for f in dataclasses.fields(Profile)}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -41,7 +41,12 @@ class Settings:
     chat_model: str = ""  # empty: the profile's
     translation_model: str = ""
     embedding_model: str = ""
-    openai_timeout_seconds: float = 60.0
+    openai_timeout_seconds: float = 60.0  # of every provider but Cohere
+    gemini_api_key: str = field(default="", repr=False)
+    gemini_base_url: str = "https://generativelanguage.googleapis.com/v1beta/openai/"
+    openrouter_api_key: str = field(default="", repr=False)
+    openrouter_base_url: str = "https://openrouter.ai/api/v1"
+    ollama_url: str = ""  # such as http://localhost:11434; empty: there is none
     cohere_api_key: str = field(default="", repr=False)
     cohere_base_url: str = "https://api.cohere.com"
     rerank_model: str = ""
@@ -91,7 +96,16 @@ ENVIRONMENT_NAMES = {
     "session_days": "RAG_SESSION_DAYS",
 }
 SECRET_FIELDS = frozenset(
-    {"database_url", "migration_database_url", "openai_api_key", "cohere_api_key", "upstage_api_key", "github_token"}
+    {
+        "database_url",
+        "migration_database_url",
+        "openai_api_key",
+        "cohere_api_key",
+        "gemini_api_key",
+        "openrouter_api_key",
+        "upstage_api_key",
+        "github_token",
+    }
 )
 
 

@@ -308,8 +308,26 @@ class Collection:
     #: The embedder's id, `provider/model@dimensions`.
     embedding_model: str
     language: str
+    #: What differs from the profile, as JSON keeps it.
     overrides: dict[str, Any]
     created_at: datetime
+    #: The least similarity measured on its own text with its embedder; None until it was.
+    calibrated_threshold: float | None = None
+    calibrated_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionContents:
+    """How much is in a collection, and who has talked about it."""
+
+    collection_id: UUID
+    documents: int
+    #: Documents that can be searched.
+    ready: int
+    pages: int
+    chunks: int
+    conversations: int
+    people: int
 
 
 # Search

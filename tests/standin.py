@@ -1,4 +1,4 @@
-"""A stand-in of OpenAI and Cohere over real HTTP, so that the real SDKs run in tests and benchmarks without a network.
+"""A stand-in of OpenAI, Gemini, OpenRouter, Ollama and Cohere over real HTTP: the real SDKs run without a network.
 
 Answers are deterministic, everything is counted as the provider would bill it, and faults can be asked for. By hand:
 `python tests/standin.py --port 9999 --token-interval-ms 20`, then OPENAI_BASE_URL=http://127.0.0.1:9999/v1.
@@ -34,9 +34,21 @@ PATHS = {
     "/v1/models": "models",
     "/v2/rerank": "rerank",
     "/v1/document-digitization": "ocr",
+    "/v1beta/openai/embeddings": "embeddings",
+    "/v1beta/openai/chat/completions": "chat",
+    "/api/v1/chat/completions": "chat",
+    "/api/embed": "embeddings",
+    "/api/embeddings": "embeddings",
 }
+GEMINI, OPENROUTER, OLLAMA = "/v1beta/openai/", "/api/v1/", ("/api/embed", "/api/embeddings")
+#: Gemini's limits of one request, and the only vector format it writes.
+GEMINI_INPUTS, GEMINI_INPUT_TOKENS = 100, 2048
+#: What `ollama pull` has brought.
+OLLAMA_MODELS = frozenset({"bge-m3", "nomic-embed-text"})
 REASONING = re.compile(r"^(gpt-[56]|o[134])")
-NATIVE_DIMENSIONS = {"text-embedding-3-large": 3072, "bge-m3": 1024, "gemini-embedding-001": 3072}
+NATIVE_DIMENSIONS = {
+    "text-embedding-3-large": 3072, "bge-m3": 1024, "gemini-embedding-001": 3072, "nomic-embed-text": 768,
+}  # fmt: skip
 MAXIMUM_INPUTS = 2048
 MAXIMUM_INPUT_TOKENS = 8192
 MAXIMUM_REQUEST_TOKENS = 300_000
@@ -56,13 +68,15 @@ class Fault:
 
 
 class ProviderStandin:
-    """Serves `openai_url` and `cohere_url` from a thread until `stop()`; also a context manager.
+    """Serves `openai_url`, `gemini_url`, `openrouter_url`, `ollama_url` and `cohere_url` from a thread until `stop()`;
+    also a context manager.
 
     calls[endpoint]    answered or failed requests by endpoint: "embeddings", "chat", "rerank", "models"
     tokens[endpoint]   tokens billed, input and output together
     usages             one dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
                        search_units
-    requests           (endpoint, body) of every request, headers in `headers`, in order
+    requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order
+    missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
     token_interval_seconds  waited between the pieces of a stream
     cached_tokens      of every chat request's input, how many count as cached
@@ -92,6 +106,8 @@ class ProviderStandin:
         self.usages: list[dict[str, Any]] = []
         self.requests: list[tuple[Endpoint, dict[str, Any]]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
+        self.missing_paths: set[str] = set()
         self.delay_seconds = 0.0
         self.token_interval_seconds = 0.0
         self.cached_tokens = 0
@@ -190,6 +206,18 @@ class ProviderStandin:
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
+    def gemini_url(self) -> str:
+        return f"{self.cohere_url}{GEMINI}"
+
+    @property
+    def openrouter_url(self) -> str:
+        return f"{self.cohere_url}{OPENROUTER}"
+
+    @property
+    def ollama_url(self) -> str:
+        return self.cohere_url
+
+    @property
     def cohere_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
@@ -245,7 +273,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, body: dict[str, Any]) -> None:
         standin = self.standin
-        endpoint = PATHS.get(self.path.split("?")[0])
+        path = self.path.split("?")[0]
+        endpoint = PATHS.get(path)
+        if path in standin.missing_paths:
+            self._send(404, b"404 page not found", "text/plain")
+            return
         if endpoint is None:
             self._error(404, "not_found", f"There is no {self.path}.")
             return
@@ -253,6 +285,7 @@ class _Handler(BaseHTTPRequestHandler):
             standin.calls[endpoint] += 1
             standin.requests.append((endpoint, body))
             standin.headers.append({name.lower(): value for name, value in self.headers.items()})
+            standin.paths.append(path)
         if standin.delay_seconds:
             time.sleep(standin.delay_seconds)
         if standin.hang:
@@ -273,6 +306,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._reset()
         elif fault and fault.kind == "garbage" and not body.get("stream"):
             self._send(200, b"<html>no JSON</html>", "application/json")
+        elif path in OLLAMA:
+            self._ollama(path, body)
         elif endpoint == "embeddings":
             self._embeddings(body)
         elif endpoint == "chat":
@@ -295,6 +330,13 @@ class _Handler(BaseHTTPRequestHandler):
         if len(texts) > MAXIMUM_INPUTS or sum(counts) > MAXIMUM_REQUEST_TOKENS or max(counts) > MAXIMUM_INPUT_TOKENS:
             self._error(400, "max_tokens_per_request", "The request is over a limit.")
             return
+        is_gemini = self.path.startswith(GEMINI)
+        if is_gemini and (body.get("encoding_format", "float") != "float" or len(texts) > GEMINI_INPUTS):
+            self._error(400, "INVALID_ARGUMENT", "At most 100 requests can be in one batch, as float.")
+            return
+        if is_gemini and max(counts) > GEMINI_INPUT_TOKENS:
+            self._error(400, "INVALID_ARGUMENT", "The input token count exceeds the maximum.")
+            return
         dimensions = body.get("dimensions") or NATIVE_DIMENSIONS.get(body["model"], 1536)
         data = []
         for index, text in enumerate(texts):
@@ -306,8 +348,29 @@ class _Handler(BaseHTTPRequestHandler):
             data = self.standin.alter_embeddings(data)
         tokens = sum(counts)
         self.standin.bill("embeddings", body["model"], input_tokens=tokens)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        self._json(200, {"object": "list", "data": data, "model": body["model"], "usage": usage})
+        answer = {"object": "list", "data": data, "model": body["model"]}
+        if not is_gemini:  # it is not known to count
+            answer["usage"] = {"prompt_tokens": tokens, "total_tokens": tokens}
+        self._json(200, answer)
+
+    def _ollama(self, path: str, body: dict[str, Any]) -> None:
+        """Ollama's own routes: many texts by `input`, or one by `prompt` and without a count."""
+        model = body["model"]
+        if model not in OLLAMA_MODELS:
+            self._json(404, {"error": f'model "{model}" not found, try pulling it first'})
+            return
+        given = body.get("input", []) if path == "/api/embed" else body["prompt"]
+        texts = [given] if isinstance(given, str) else list(given)
+        data = [{"embedding": embed(text, NATIVE_DIMENSIONS[model]).tolist()} for text in texts]
+        if self.standin.alter_embeddings:
+            data = self.standin.alter_embeddings(data)
+        tokens = sum(count_tokens(text) for text in texts)
+        self.standin.bill("embeddings", model, input_tokens=tokens)
+        vectors = [item["embedding"] for item in data]
+        if path == "/api/embed":
+            self._json(200, {"model": model, "embeddings": vectors, "prompt_eval_count": tokens})
+        else:
+            self._json(200, {"embedding": vectors[0]})
 
     def _rerank(self, body: dict[str, Any]) -> None:
         wanted = set(words(body["query"]))
@@ -390,6 +453,8 @@ class _Handler(BaseHTTPRequestHandler):
             choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
             return _event({**head, "choices": choices, "usage": None} if with_usage else {**head, "choices": choices})
 
+        if self.path.startswith(OPENROUTER):
+            self._chunk(b": OPENROUTER PROCESSING\n\n")
         self._chunk(event({"role": "assistant", "content": ""}))
         due = time.monotonic()
         for sent in range(len(text_pieces) + 1):

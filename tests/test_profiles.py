@@ -2,24 +2,216 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 import pytest
 
 from rag.errors import InvalidInput
-from rag.profiles import CIVIL, HR, NOTICES, PROFILES, profile_by_name, with_overrides
+from rag.profile_fields import FIELDS, GROUPS
+from rag.profiles import (
+    CIVIL,
+    HR,
+    LEGAL,
+    NOTICES,
+    PORTFOLIO,
+    PROFILES,
+    Profile,
+    differences,
+    profile_by_name,
+    with_overrides,
+)
+
+# Every figure of the source documents, by profile and field.
+FIGURES: dict[str, dict[str, Any]] = {
+    "hr": {  # source 004
+        "chunking_method": "smart",
+        "chunk_size": 1000,
+        "chunk_overlap": 200,
+        "minimum_chunk_size": 100,
+        "embedding_model": "openai/text-embedding-3-small@1536",
+        "top_k": 5,
+        "similarity_threshold": 0.7,
+        "reranking": True,
+        "rerank_model": "rerank-multilingual-v3.0",
+        "translate_queries": True,
+        "translation_model": "gpt-4o-mini",
+        "chat_provider": "openai",
+        "chat_model": "gpt-4o",
+    },
+    "notices": {  # source 000
+        "chunk_size": 1500,
+        "chunk_overlap": 200,
+        "minimum_chunk_size": 100,
+        "excerpt_characters": 200,
+        "attachment_model": "gemini-flash-latest",
+        "image_description_characters": 500,
+        "document_summary_characters": 800,
+        "maximum_attachment_bytes": 2_097_152,
+        "embedding_model": "openai/text-embedding-3-large@3072",
+        "embedding_batch_size": 100,
+        "search_type": "vector",
+        "top_k": 10,
+        "candidate_factor": 3,
+        "similarity_threshold": None,
+        "one_result_per_document": True,
+        "categories": ("notice-md", "notice-bmmd", "hr-exam", "sales-db-notice", "general"),
+        "reranking": True,
+        "rerank_model": "rerank-v3.5",
+        "rerank_top_n": 5,
+        "rerank_format": "{title}\n\n{content}",
+        "recency_boost": True,
+        "recency_steps": ((7, 1.5), (30, 1.3), (90, 1.1), (365, 1.0)),
+        "recency_older": 0.9,
+        "pinned_first": True,
+        "important_only": False,
+        "answer_language": "ko",
+        "context_tokens": 4000,
+        "chat_provider": "gemini",
+        "chat_model": "gemini-flash-latest",
+        "temperature": 0.3,
+        "maximum_output_tokens": 2048,
+    },
+    "portfolio": {  # source 001
+        "chunk_size": 1000,
+        "chunk_overlap": 0,
+        "chunking_by_type": (
+            ("resume", "professional"),
+            ("linkedin", "professional"),
+            ("journey", "narrative"),
+            ("github", "markdown"),
+            ("generic", "generic"),
+        ),
+        "professional_minimum_tokens": 400,
+        "professional_maximum_tokens": 800,
+        "narrative_target_tokens": 450,
+        "narrative_soft_tokens": 500,
+        "narrative_hard_tokens": 600,
+        "narrative_overlap_words": 30,
+        "narrative_overlap_tokens": 50,
+        "markdown_target_words": 600,
+        "markdown_maximum_words": 800,
+        "markdown_overlap_words": 25,
+        "generic_chunk_size": 1000,
+        "embedding_model": "openai/text-embedding-3-small@1536",
+        "embedding_batch_size": 50,
+        "embedding_delay_ms": 100,
+        "search_type": "vector",
+        "top_k": 5,
+        "candidate_factor": 4,
+        "neighbour_factor": 20,
+        "filters_after_search": True,
+        "reranking": False,
+        "multi_signal": True,
+        "category_boosts": (("resume", 1.3), ("linkedin", 1.25), ("journey", 1.2), ("github", 1.15)),
+        "year_boosts": (1.3, 1.2, 1.1),
+        "quality_boost": 1.1,
+        "quality_minimum_words": 100,
+        "quality_maximum_words": 300,
+        "translate_queries": False,
+        "context_characters": 8000,
+        "context_joiner": "\n\n---\n\n",
+        "chat_provider": "openrouter",
+        "chat_model": "meta-llama/llama-3.1-8b-instruct:free",
+        "follow_ups": 3,
+    },
+    "legal": {  # source 002
+        "pdf_type": "scanned",
+        "chunk_tags": ("topic", "crime_type", "summary", "keywords"),
+        "embedding_model": "gemini/gemini-embedding-001@768",
+        "top_k": 5,
+        "similarity_threshold": None,
+        "opinion_queries": (
+            ("양형의견서", "양형기준 양형 참작 사유 선고유예 집행유예"),
+            ("무죄주장", "무죄 판례 증명력 합리적 의심"),
+        ),
+        "context_format": "【{topic} - {crime_type}】\n{content}\n\n",
+        "chat_provider": "gemini",
+        "translation_provider": "gemini",
+    },
+    "civil": {  # source 003
+        "chunking_method": "recursive",
+        "chunk_size": 1200,
+        "chunk_overlap": 200,
+        "separators": ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""),
+        "embedding_model": "ollama/bge-m3@1024",
+        "search_type": "hybrid",
+        "similarity_threshold": 0.2,
+        "threshold_mode": "absolute",
+        "bm25_k1": 1.5,
+        "bm25_b": 0.75,
+        "fusion": "weighted",
+        "vector_weight": 0.6,
+        "keyword_weight": 0.4,
+        "vector_rank_weight": 0.3,
+        "keyword_rank_weight": 0.2,
+        "rank_constant": 60,
+        "deduplication_characters": 100,
+        "metadata_filters": ("department",),
+        "reranking": False,
+    },
+}
+STATED = [(profile, field, value) for profile, figures in FIGURES.items() for field, value in figures.items()]
 
 
-def test_the_hr_profile_has_its_document_figures() -> None:
-    assert (HR.chunking_method, HR.chunk_size, HR.chunk_overlap, HR.minimum_chunk_size) == ("smart", 1000, 200, 100)
-    assert (HR.top_k, HR.rerank_model) == (5, "rerank-multilingual-v3.0")
-    assert HR.embedding_model == "openai/text-embedding-3-small@1536"
+@pytest.mark.parametrize(("profile", "field", "figure"), STATED, ids=[f"{p}-{f}" for p, f, _ in STATED])
+def test_a_figure_is_that_of_its_source_document(profile: str, field: str, figure: Any) -> None:
+    assert getattr(PROFILES[profile], field) == figure
 
 
-def test_the_other_profiles_have_theirs() -> None:
-    assert set(PROFILES) == {"hr", "notices", "portfolio", "legal", "civil"}
-    assert (NOTICES.chunk_size, NOTICES.temperature, NOTICES.maximum_output_tokens) == (1500, 0.3, 2048)
-    assert (CIVIL.chunk_size, CIVIL.similarity_threshold, CIVIL.embedding_model) == (1200, 0.2, "ollama/bge-m3@1024")
+def test_the_candidates_are_as_many_as_the_documents_say() -> None:
+    assert NOTICES.top_k * NOTICES.candidate_factor == 30
+    assert (PORTFOLIO.top_k * PORTFOLIO.candidate_factor, PORTFOLIO.top_k * PORTFOLIO.neighbour_factor) == (20, 100)
+
+
+def test_reranking_keeps_the_best_and_never_more_than_are_wanted() -> None:
+    assert (HR.passages(), NOTICES.passages(), NOTICES.passages(3), HR.passages(20)) == (5, 5, 3, 20)
+    assert with_overrides(NOTICES, {"reranking": False}).passages() == 10
+
+
+def test_the_boosts_give_the_example_of_their_document() -> None:
+    score = 0.85 * dict(PORTFOLIO.category_boosts)["resume"] * PORTFOLIO.year_boosts[0] * PORTFOLIO.quality_boost
+    assert round(score, 3) == 1.58
+
+
+@pytest.mark.parametrize(
+    ("question", "categories"),
+    [
+        ("What AI projects have you built?", {"github", "resume", "linkedin"}),
+        ("Which degree do you have?", {"resume", "linkedin"}),
+        ("Why did you leave?", {"journey"}),
+        ("Hello", set()),
+    ],
+)
+def test_the_patterns_find_the_categories_of_their_document(question: str, categories: set[str]) -> None:
+    import re
+
+    found = {c for pattern, names in PORTFOLIO.query_patterns if re.search(pattern, question.lower()) for c in names}
+    assert found == categories
+
+
+def test_a_threshold_suits_its_embedder() -> None:
+    assert HR.threshold(0.25) == 0.25  # the document's 0.7 would leave nothing of this embedder's results
+    assert HR.threshold(0.25, calibrated=0.31) == 0.31
+    assert with_overrides(HR, {"threshold_mode": "absolute"}).threshold(0.25, calibrated=0.31) == 0.7
+    assert with_overrides(HR, {"threshold_mode": "embedder"}).threshold(0.25, calibrated=0.31) == 0.25
+    assert CIVIL.threshold(0.35) == 0.2
+    assert LEGAL.threshold(0.5) == 0.5
+
+
+def test_every_profile_stands_by_its_own_rules() -> None:
+    for profile in PROFILES.values():
+        changeable = {n: getattr(profile, n) for n, field in FIELDS.items() if not field.why_fixed}
+        assert with_overrides(profile, changeable) == profile
+        # As the database keeps overrides: lists for tuples.
+        assert with_overrides(profile, json.loads(json.dumps(changeable))) == profile
+
+
+def test_every_field_is_explained() -> None:
+    assert set(FIELDS) == {f.name for f in dataclasses.fields(Profile)} - {"name", "description"}
+    assert {field.group for field in FIELDS.values()} == set(GROUPS)
+    assert len({field.label for field in FIELDS.values()}) == len(FIELDS)
 
 
 def test_an_unknown_profile_names_those_there_are() -> None:
@@ -28,20 +220,56 @@ def test_an_unknown_profile_names_those_there_are() -> None:
 
 
 def test_a_field_is_overridden() -> None:
-    assert with_overrides(HR, {"top_k": 8, "similarity_threshold": 0.5}).top_k == 8
+    changed = with_overrides(HR, {"top_k": 8, "similarity_threshold": 1, "year_boosts": [2, 1.5]})
+    assert (changed.top_k, changed.similarity_threshold, changed.year_boosts) == (8, 1.0, (2.0, 1.5))
+    assert differences(HR, changed) == {
+        "top_k": (5, 8),
+        "similarity_threshold": (0.7, 1.0),
+        "year_boosts": ((), (2.0, 1.5)),
+    }
 
 
 @pytest.mark.parametrize(
-    "overrides",
+    ("overrides", "sentence"),
     [
-        pytest.param({"topk": 8}, id="unknown"),
-        pytest.param({"name": "mine"}, id="name"),
-        pytest.param({"top_k": "8"}, id="text_for_number"),
-        pytest.param({"top_k": True}, id="boolean_for_number"),
-        pytest.param({"chunk_overlap": 1000}, id="overlap_as_large_as_the_chunk"),
-        pytest.param({"top_k": 0}, id="nothing_searched"),
+        pytest.param({"topk": 8}, "no setting 'topk'", id="unknown"),
+        pytest.param({"name": "mine"}, "no setting 'name'", id="name"),
+        pytest.param(
+            {"top_k": "8"}, "Passages wanted cannot be '8': it has to be a whole number", id="text_for_number"
+        ),
+        pytest.param({"top_k": True}, "whole number", id="boolean_for_number"),
+        pytest.param({"top_k": 2.5}, "whole number", id="half"),
+        pytest.param({"top_k": 0}, "from 1 to 50", id="nothing_searched"),
+        pytest.param({"top_k": None}, "from 1 to 50", id="none"),
+        pytest.param({"temperature": float("nan")}, "from 0 to 2", id="nan"),
+        pytest.param({"temperature": 3}, "from 0 to 2", id="too_hot"),
+        pytest.param({"reranking": 1}, "on or off", id="number_for_switch"),
+        pytest.param({"search_type": "keyword"}, "one of vector, hybrid", id="no_choice"),
+        pytest.param({"chat_model": " "}, "Model that answers", id="blank_model"),
+        pytest.param({"query_patterns": [["(", ["a"]]]}, "regular expressions", id="broken_pattern"),
+        pytest.param({"query_patterns": [["a"]]}, "regular expressions", id="half_a_pattern"),
+        pytest.param(
+            {"recency_steps": [[30, 1.3], [7, 1.5]]}, "each more than the one before", id="steps_out_of_order"
+        ),
+        pytest.param({"category_boosts": [["resume", 0]]}, "factor above 0", id="no_factor"),
+        pytest.param({"category_boosts": "resume"}, "factor above 0", id="text_for_list"),
+        pytest.param({"embedding_model": "builtin/lexical@1536"}, "Create another collection", id="embedder"),
+        pytest.param({"bm25_k1": 1.2}, "keyword index", id="index"),
+        pytest.param({"chunk_overlap": 1000}, "overlap", id="overlap_as_large_as_the_chunk"),
+        pytest.param({"minimum_chunk_size": 1001}, "smallest chunk", id="minimum_above_the_size"),
+        pytest.param({"threshold_mode": "absolute", "similarity_threshold": None}, "needs a value", id="no_threshold"),
+        pytest.param({"rerank_top_n": 6}, "more passages than are wanted", id="keeps_more_than_wanted"),
+        pytest.param({"vector_weight": 0, "keyword_weight": 0}, "cannot both be 0", id="no_weights"),
+        pytest.param({"recency_boost": True}, "set days and factors first", id="boost_without_steps"),
+        pytest.param({"multi_signal": True}, "set one of them first", id="signals_without_factors"),
+        pytest.param({"top_k": 50, "candidate_factor": 50}, "2,500 candidates", id="too_many_candidates"),
+        pytest.param({"quality_minimum_words": 10}, "best length", id="lengths"),
+        pytest.param({"narrative_target_tokens": 10}, "soft limit", id="narrative"),
+        pytest.param({"professional_minimum_tokens": 10}, "professional", id="professional"),
+        pytest.param({"markdown_target_words": 10}, "Markdown", id="markdown"),
     ],
 )
-def test_an_override_that_does_not_fit_is_refused(overrides: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
+def test_an_override_that_does_not_fit_is_refused_with_a_sentence(overrides: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
         with_overrides(HR, overrides)
+    assert sentence in caught.value.message

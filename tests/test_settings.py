@@ -49,7 +49,14 @@ def test_a_secrets_file_that_is_not_toml_is_named(tmp_path: Path) -> None:
 def test_no_secret_is_shown() -> None:
     secret = "sk-very-secret"
     shown = repr(
-        Settings(openai_api_key=secret, cohere_api_key=secret, database_url=secret, migration_database_url=secret)
+        Settings(
+            openai_api_key=secret,
+            cohere_api_key=secret,
+            gemini_api_key=secret,
+            openrouter_api_key=secret,
+            database_url=secret,
+            migration_database_url=secret,
+        )
     )
     assert secret not in shown
     assert "***" in shown

@@ -62,7 +62,7 @@ class Sessions:
         self._generation = 0
 
     def start(self, account: Account, user_agent: str = "") -> str:
-        """Start a session and return its token, which is stored nowhere here."""
+        """Start a session and return its token, which is stored nowhere here. This is what counts as a sign-in."""
         token = secrets.token_urlsafe(32)
         with self._database.transaction(account.tenant_id) as connection:
             connection.execute(queries["drop_expired_sessions"], {"account_id": account.id})
@@ -75,6 +75,7 @@ class Sessions:
                     "days": self._session_days,
                 },
             )
+            connection.execute(queries["note_sign_in"], {"account_id": account.id})
         return token
 
     def find(self, token: str) -> Identity | None:

@@ -12,15 +12,16 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from threading import Event, Lock, Semaphore, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag.answering.admission import Admission
 from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
-from rag.answering.events import StepEvent
+from rag.answering.events import StepEvent, TextEvent
 from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.database import Database
 from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, QuestionEmpty, QuestionTooLong, RagError
@@ -51,13 +52,11 @@ SHUT_DOWN = "The application was shut down while this answer was being written. 
 class LiveAnswers:
     """Starts answers, finds them again, stores what they have written."""
 
-    def __init__(
-        self, answerer: Answerer, conversations: Conversations, database: Database, *, maximum_workers: int = 256
-    ) -> None:
+    def __init__(self, answerer: Answerer, conversations: Conversations, database: Database) -> None:
         self._answerer = answerer
         self._conversations = conversations
         self._database = database
-        self._slots = Semaphore(maximum_workers)
+        self.admission = Admission()
         self._lock = Lock()
         self._answers: dict[UUID, LiveAnswer] = {}
         self._keeper: Thread | None = None
@@ -105,21 +104,27 @@ class LiveAnswers:
         )
 
         def work() -> None:
-            if not self._slots.acquire(blocking=False):
-                live.take(StepEvent("waiting"))
-                self._slots.acquire()
-            try:
-                for event in self._answerer.answer(
-                    question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take
-                ):
-                    live.take(event)
-            except Exception:
-                log.exception("an answer ended unexpectedly")
-                live.fail(str(RagError()))
-            finally:
-                self._slots.release()
-                self._save(live)
-                live.set_done()
+            with self.admission.begun():
+                if not self.admission.try_enter():
+                    live.take(StepEvent("waiting"))
+                    self.admission.enter(live.cancel)
+                is_beginning = True
+                try:
+                    for event in self._answerer.answer(
+                        question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take
+                    ):
+                        live.take(event)
+                        if is_beginning and isinstance(event, TextEvent):
+                            self.admission.leave()
+                            is_beginning = False
+                except Exception:
+                    log.exception("an answer ended unexpectedly")
+                    live.fail(str(RagError()))
+                finally:
+                    if is_beginning:
+                        self.admission.leave()
+                    self._save(live)
+                    live.set_done()
 
         # Daemon threads: a provider that hangs must not keep the process from ending.
         Thread(target=work, name=f"answer-{message_id}", daemon=True).start()

@@ -39,13 +39,21 @@ class EmbeddingStep:
         batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
         missing = [[chunk for chunk in batch if chunk.index not in stored] for batch in batches]
         started = time.monotonic()
+        pause = work.profile.embedding_delay_ms / 1000
+
+        def embed(numbered: tuple[int, Sequence[Chunk]]) -> tuple[PaidCall | None, Embeddings]:
+            number, batch = numbered
+            if number and pause:
+                self._bench.wait(pause)
+            return self._embed(work, batch, embedder)
+
         made = in_parallel(
-            lambda batch: self._embed(work, batch, embedder),
-            [batch for batch in missing if batch],
-            threads=self._calls.in_flight if embedder.is_paid else 1,
+            embed,
+            list(enumerate(batch for batch in missing if batch)),
+            threads=self._calls.in_flight if embedder.is_paid and not pause else 1,
             on_tick=self._bench.stop_if_asked,
         )
-        for batch, (call, embeddings) in made:
+        for (_, batch), (call, embeddings) in made:
             done += len(batch)
             self._store(work, batch, embeddings, embedder, call, progress(work, Step.EMBED, done, len(chunks), started))
             started = time.monotonic()

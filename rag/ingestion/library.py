@@ -5,13 +5,19 @@ Nothing here does long work: what takes time is queued in the same transaction t
 
 from __future__ import annotations
 
+from collections.abc import Collection as Several
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
+
+from psycopg import Connection
 
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.files import FileStore
+from rag.ingestion import collections as collecting
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document, find_documents
 from rag.ingestion.page_images import PageImages
@@ -25,9 +31,11 @@ from rag.settings import Settings
 from rag.types import (
     ChunkingMethod,
     Collection,
+    CollectionContents,
     Document,
     DocumentChunk,
     DocumentPage,
+    DocumentStatus,
     Identity,
     Role,
 )
@@ -37,6 +45,7 @@ Documents = list[Document]
 Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Collections = list[Collection]
+Contents = dict[UUID, CollectionContents]
 Questions = list[str]
 
 
@@ -130,8 +139,13 @@ class DocumentLibrary:
         return self.get(identity.tenant_id, document_id)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
-        """Say no to the estimate: the document and its file are removed."""
-        self.delete(identity, document_id)
+        """Say no to the estimate: the document and its file are removed.
+
+        Raises `InvalidInput` when it is processed already, for another administrator said yes meanwhile.
+        """
+        if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
+            self.get(identity.tenant_id, document_id)
+            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
         """Queue a failed document again; what was done and paid is kept. Raises `InvalidInput` for any other."""
@@ -149,17 +163,28 @@ class DocumentLibrary:
         Pages, chunks, vectors and keywords go in one transaction, which also leaves word to remove the file. Raises
         `NotFound`. When this returns, nothing of it can be found or opened.
         """
+        if not self._remove(identity, document_id, None):
+            raise NotFound
+
+    def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
+        """Delete a document in one of these states, or in any; whether there was one."""
         _require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(tenant_id) as connection:
-            removed = connection.execute(queries["delete_document"], {"document_id": document_id}).fetchall()
-            if not removed:
-                raise NotFound
-            request_file_removal(connection, tenant_id, [file_path for _, file_path in removed])
-        for gone, _ in removed:
-            self._images.forget(gone)
-        # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
-        self._removals.run(tenant_id)
+            parameters = {"document_id": document_id, "statuses": None if statuses is None else [*statuses]}
+            removed = dict(connection.execute(queries["delete_document"], parameters).fetchall())
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+        self._forget(tenant_id, removed)
+        return bool(removed)
+
+    def _forget(self, tenant_id: str, removed: Several[UUID]) -> None:
+        """Remove the pictures of deleted documents, and the files that wait to be removed."""
+        for document_id in removed:
+            self._images.forget(document_id)
+        if removed:
+            # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
+            self._removals.run(tenant_id)
 
     # Looking
 
@@ -206,14 +231,27 @@ class DocumentLibrary:
             scale=min(max(scale, 0.2), 4.0),
         )
 
-    def suggested_questions(self, tenant_id: str, collection_id: UUID, *, limit: int = 4) -> Questions:
-        """Questions the collection's documents answer, from as many different documents as possible."""
+    def suggested_questions(
+        self, tenant_id: str, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
+    ) -> Questions:
+        """Questions the collection's documents answer, from as many different documents as possible.
+
+        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
+        come first, then those in the collection's own, then all others.
+        """
         with self._database.transaction(tenant_id) as connection:
-            parameters = {"collection_id": collection_id}
-            rows = connection.execute(queries["suggestions"], parameters).fetchall()
-        by_document = [[q for q in (row[0] or []) if isinstance(q, str) and q.strip()] for row in rows]
-        turns = max((len(questions) for questions in by_document), default=0)
-        found = (questions[turn] for turn in range(turns) for questions in by_document if turn < len(questions))
+            rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
+        wanted = [language.split("-")[0].lower() for language in languages]
+        wanted += [collection.language for collection in self.collections(tenant_id) if collection.id == collection_id]
+        found: Questions = []
+        for group in (*dict.fromkeys(wanted), None):
+            asked = [
+                [q for q in (questions or []) if isinstance(q, str) and q.strip()]
+                for questions, language in rows
+                if (language == group if group is not None else language not in wanted)
+            ]
+            turns = max((len(questions) for questions in asked), default=0)
+            found += [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
         return list(dict.fromkeys(found))[:limit]
 
     def queue_state(self, tenant_id: str) -> QueueState:
@@ -225,14 +263,18 @@ class DocumentLibrary:
 
     def collections(self, tenant_id: str) -> Collections:
         """The tenant's collections, oldest first."""
-        return self._collections(tenant_id)
+        return collecting.find_collections(self._database, tenant_id)
 
     def collection(self, tenant_id: str, collection_id: UUID) -> Collection:
         """One collection. Raises `NotFound`, also for another tenant's."""
-        found = self._collections(tenant_id, collection_id=collection_id)
+        found = collecting.find_collections(self._database, tenant_id, collection_id=collection_id)
         if not found:
             raise NotFound("This collection does not exist, or no longer.")
         return found[0]
+
+    def contents(self, tenant_id: str) -> Contents:
+        """How much is in each collection, by its id."""
+        return collecting.collection_contents(self._database, tenant_id)
 
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
@@ -247,14 +289,76 @@ class DocumentLibrary:
             embedding_model=embedding_model,
             language=language,
         )
-        return self._collections(tenant_id, name=name)[0]
+        return collecting.find_collections(self._database, tenant_id, name=name)[0]
 
-    def _collections(
-        self, tenant_id: str, *, collection_id: UUID | None = None, name: str | None = None
-    ) -> Collections:
-        return self._database.fetch_all(
-            tenant_id, "find_collections", Collection, collection_id=collection_id, collection_name=name
+    def create_collection(
+        self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"
+    ) -> Collection:
+        """A new collection; without an embedder named, with the one its profile gets here.
+
+        Raises `InvalidInput` with a sentence for a name that is taken and for what cannot be chosen.
+        """
+        _require_admin(identity)
+        return collecting.create_collection(
+            self._database,
+            self._providers,
+            identity.tenant_id,
+            name=name,
+            profile=profile,
+            embedding_model=embedding_model,
+            language=language,
         )
+
+    def change_collection(
+        self, identity: Identity, collection_id: UUID, *, name: str | None = None, language: str | None = None
+    ) -> Collection:
+        """Give a collection another name or language. Raises `InvalidInput` and `NotFound`."""
+        _require_admin(identity)
+        collecting.change_collection(self._database, identity.tenant_id, collection_id, name=name, language=language)
+        return self.collection(identity.tenant_id, collection_id)
+
+    def override_collection(
+        self,
+        identity: Identity,
+        collection_id: UUID,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        resets: Several[str] = (),
+    ) -> Collection:
+        """Set fields of the collection apart from its profile, and give those of `resets` back to it.
+
+        Raises `InvalidInput` with a sentence when the outcome does not fit; then nothing changes.
+        """
+        _require_admin(identity)
+        collecting.override_fields(
+            self._database, identity.tenant_id, collection_id, changes=changes or {}, resets=resets
+        )
+        return self.collection(identity.tenant_id, collection_id)
+
+    def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
+        """Delete a collection with its documents and conversations, once its name was given as a confirmation.
+
+        What was asked and what it cost stays in the analytics. Raises `InvalidInput` for another name, `NotFound`.
+        """
+        _require_admin(identity)
+        tenant_id = identity.tenant_id
+        with self._database.transaction(tenant_id) as connection:
+            found = self._locked(connection, collection_id)
+            if " ".join(confirmed_name.split()) != found:
+                raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
+            parameters = {"collection_id": collection_id}
+            removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
+            connection.execute(queries["delete_collection"], parameters)
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+        self._forget(tenant_id, removed)
+
+    def _locked(self, connection: Connection, collection_id: UUID) -> str:
+        """The name of a collection that nobody else changes until the transaction ends."""
+        row = connection.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
+        if row is None:
+            raise NotFound("This collection does not exist, or no longer.")
+        return str(row[2])
 
 
 def _require_admin(identity: Identity) -> None:

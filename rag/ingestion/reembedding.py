@@ -20,7 +20,7 @@ from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.work import DocumentGone, find_collection, price_overrides
 from rag.prices import charge, estimate_tokens
 from rag.providers.registry import Providers
-from rag.retrieval.keywords import contextual_text
+from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.types import Identity, Role, Usage
 
 
@@ -174,11 +174,13 @@ def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[Missing
 def switch(connection: Connection, move: Reembedding) -> bool:
     """Exchange the vectors and the collection's model, within the caller's transaction; False while any is missing."""
     parameters: dict[str, Any] = {"id": move.id, "collection_id": move.collection_id, "to_model": move.to_model}
-    connection.execute(queries["lock_collection"], parameters)
+    connection.execute(queries["lock_collection"], parameters)  # publishing waits until the vectors are exchanged
     if find_missing(connection, move.collection_id, move.to_model):
         return False  # a document was published meanwhile
     connection.execute(queries["keep_old_vectors"], parameters)
     connection.execute(queries["take_new_vectors"], parameters)
+    for (document_id,) in connection.execute(queries["documents_of_collection"], parameters).fetchall():
+        index_vectors(connection, tenant_id=move.tenant_id, collection_id=move.collection_id, document_id=document_id)
     _remove_vectors(connection, move.collection_id, move.to_model)
     connection.execute(queries["set_embedding_model"], parameters)
     connection.execute(queries["finish_reembedding"], parameters)

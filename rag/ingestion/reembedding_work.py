@@ -17,7 +17,7 @@ from rag.ingestion.parallel import in_parallel
 from rag.ingestion.reembedding import MissingVector, Reembedding, Reembeddings, batches_of, find_missing, switch
 from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides
 from rag.prices import charge
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -58,18 +58,23 @@ class ReembeddingWork:
         while True:
             with database.transaction(move.tenant_id) as connection:
                 missing = find_missing(connection, move.collection_id, move.to_model)
-            self._embed(move, missing, embedder, profile.embedding_batch_size)
+            self._embed(move, missing, embedder, profile)
             with database.transaction(move.tenant_id) as connection:
                 if switch(connection, move):
                     break
         self._note_costs(move)
 
-    def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, size: int) -> None:
+    def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
         prices = price_overrides(self._bench.database, move.tenant_id)
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
 
-        def embed(batch: list[MissingVector]) -> tuple[PaidCall | None, Embeddings]:
+        pause = profile.embedding_delay_ms / 1000
+
+        def embed(numbered: tuple[int, list[MissingVector]]) -> tuple[PaidCall | None, Embeddings]:
+            number, batch = numbered
+            if number and pause:
+                self._bench.wait(pause)
             texts = [chunk.text for chunk in batch]
 
             def call() -> Embeddings:
@@ -81,9 +86,10 @@ class ReembeddingWork:
                 move.tenant_id, move.id, "embedding", [embedder.id, *texts], call, wait=self._bench.wait
             )
 
-        threads = self._calls.in_flight if embedder.is_paid else 1
-        made = in_parallel(embed, batches_of(missing, size), threads=threads, on_tick=self._bench.stop_if_asked)
-        for batch, (call, embeddings) in made:
+        threads = self._calls.in_flight if embedder.is_paid and not pause else 1
+        batches = list(enumerate(batches_of(missing, profile.embedding_batch_size)))
+        made = in_parallel(embed, batches, threads=threads, on_tick=self._bench.stop_if_asked)
+        for (_, batch), (call, embeddings) in made:
             done += len(batch)
             with self._bench.database.transaction(move.tenant_id) as connection:
                 for usage in embeddings.usages if embedder.is_paid else ():

@@ -69,6 +69,10 @@ EMPTY_HEADING = re.compile(
     r"|目次|目录|概要|はじめに|附則|附录",
     re.IGNORECASE,
 )
+#: An amount, a share, a time, a count of something; not the number of a paragraph or a year alone.
+FIGURE = re.compile(
+    r"[$€£₩¥]\s?\d|\d[\d.,]*\s?(?:%|％|€|EUR|USD|원|만|円|元|일|시간|개월|주|년|회|日|時間|か月|週|年|天|小时|[^\W\d_]{3,})"
+)
 NUMBERING = re.compile(
     r"^(\d+([.)]\d*)*\.?|[IVXivx]+\.|[A-Za-z]\)|제\s?\d+\s?[조장절관편]|第[\d一二三四五六七八九十百]+[条章节節]|§\s?\d+)\s*"
 )
@@ -112,28 +116,44 @@ def metadata_from_answer(answer: str) -> dict[str, Any]:
 def questions_from_sections(
     title: str, sections: Sequence[Section], text: str, language: str, *, limit: int = 6
 ) -> list[str]:
-    """Questions about a document's sections in its language, taken evenly from its beginning to its end."""
+    """Questions about a document's sections in its language, taken evenly from its beginning to its end.
+
+    Sections that give figures come before those that give none: days, amounts and limits are what people ask about.
+    """
     template = QUESTIONS.get(language)
     if template is None:
         return []
     own = title.casefold()
     headings: dict[str, str] = {}
-    for section in sections:
+    with_figures = set()
+    ordered = sorted(sections, key=lambda section: section.start)
+    for place, section in enumerate(ordered):
+        end = ordered[place + 1].start if place + 1 < len(ordered) else len(text)
         heading = _bare(section.title)
         folded = heading.casefold()
         if 3 <= len(heading) <= 60 and not EMPTY_HEADING.fullmatch(heading) and folded not in own and own not in folded:
             headings.setdefault(folded, heading)
-    chosen = list(headings.values())
-    if len(chosen) > limit:
-        # Single words make vague questions; where there is a choice they stay out.
-        longer = [heading for heading in chosen if " " in heading or language in ("ko", "ja", "zh")]
-        chosen = longer if len(longer) >= limit else chosen
-        chosen = [chosen[index * len(chosen) // limit] for index in range(limit)]
+            if FIGURE.search(text[section.start : end].replace(section.title, "", 1)):
+                with_figures.add(folded)
+    # Single words make vague questions; where there is a choice they stay out, and so do sections without a figure.
+    is_dense = language in ("ko", "ja", "zh")
+    ranks = [(folded not in with_figures, not is_dense and " " not in headings[folded]) for folded in headings]
+    chosen = _evenly([*headings.values()], ranks, limit)
     if language in KINDS:
         names = _names_in(text)
         title = _title_in_sentence(title, language, names)
         chosen = [_lowered(heading, names) for heading in chosen]
     return [template.format(title=title, section=heading) for heading in chosen]
+
+
+def _evenly(items: Sequence[str], ranks: Sequence[tuple[bool, bool]], limit: int) -> list[str]:
+    """At most `limit` items in their order: those of lower ranks, of the rank that is too large some all over."""
+    chosen: set[int] = set()
+    for rank in sorted(set(ranks)):
+        places = [place for place, found in enumerate(ranks) if found == rank]
+        wanted = min(limit - len(chosen), len(places))
+        chosen |= {places[index * len(places) // wanted] for index in range(wanted)}
+    return [items[place] for place in sorted(chosen)]
 
 
 def _bare(heading: str) -> str:

@@ -2,7 +2,7 @@
 
 The `openai` SDK makes the request and judges its status; its typed events are not used, because building one costs
 73 µs of processor time against 10 µs for the JSON alone, and a hundred readers receive 5,000 of them a second. Reads
-are at least 40 ms apart for the same reason: what comes in between is taken at once.
+are at least 50 ms apart for the same reason: what comes in between is taken at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import openai
 
-READ_EVERY_SECONDS = 0.04
+READ_EVERY_SECONDS = 0.05
 #: An answer's first words are not waited for.
 EAGER_READS = 4
 

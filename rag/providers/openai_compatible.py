@@ -38,10 +38,9 @@ Value = TypeVar("Value")
 MAXIMUM_TEXTS = 2048
 MAXIMUM_TEXT_TOKENS = 7000
 MAXIMUM_REQUEST_TOKENS = 220_000
-#: Text of no more bytes than this has no more tokens either: no token is shorter than one byte.
-SAFE_BYTES = 8192
-#: Texts per request where the provider takes fewer than OpenAI.
+#: Texts per request, and tokens of a text, where the provider takes fewer than OpenAI; the tokens with the same margin.
 PROVIDER_TEXTS = {"gemini": 100}
+PROVIDER_TEXT_TOKENS = {"gemini": 1750}
 #: Models that shorten their vectors when asked.
 SHORTENABLE = ("text-embedding-3-", "gemini-embedding-")
 #: Least cosine similarity by model. Not measured here: read off the vendors' and users' published examples, and low,
@@ -51,6 +50,11 @@ THRESHOLDS = {"text-embedding-3-": 0.25, "gemini-embedding-": 0.5, "bge-m3": 0.3
 REASONING_MODEL = re.compile(r"^(gpt-[5-9]|o[1-9](-|$))")
 #: Added to the limit of reasoning models, which count their hidden thoughts as output.
 REASONING_TOKENS = 4096
+
+
+def default_threshold_of(model: str) -> float:
+    """The least cosine similarity at which a passage may be related, by the name of the model."""
+    return next((threshold for name, threshold in THRESHOLDS.items() if model.startswith(name)), 0.2)
 
 
 class OpenAIEmbedder:
@@ -65,9 +69,10 @@ class OpenAIEmbedder:
         self.model = model
         self.dimensions = dimensions
         self.id = f"{provider}/{model}@{dimensions}"
-        self.default_threshold = next((t for name, t in THRESHOLDS.items() if model.startswith(name)), 0.2)
+        self.default_threshold = default_threshold_of(model)
         self._client = client
         self._batch_size = min(batch_size, PROVIDER_TEXTS.get(provider, MAXIMUM_TEXTS))
+        self._text_tokens = PROVIDER_TEXT_TOKENS.get(provider, MAXIMUM_TEXT_TOKENS)
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
         """Embed the texts in their order: (texts, dimensions) float32, rows of length 1, one usage per request.
@@ -79,9 +84,7 @@ class OpenAIEmbedder:
             raise InvalidInput("A text of only spaces cannot be embedded.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         usages = []
-        taken = [self._shortened(text) for text in texts]
-        if shortened := sum(len(short) < len(text) for short, text in zip(taken, texts, strict=True)):
-            log.warning("%d texts were embedded by their beginning: %s takes no more", shortened, self.id)
+        taken = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=self._text_tokens)
         for start, batch in self._batches(taken):
             if purpose == "query":
                 rows, usage = retry_soon(lambda batch=batch: self._request(batch, maximum_retries=0))  # type: ignore[misc]
@@ -135,14 +138,18 @@ class OpenAIEmbedder:
         if start < len(texts):
             yield start, texts[start:]
 
-    def _shortened(self, text: str) -> str:
-        """The text, or as much of its beginning as the model takes."""
-        if len(text.encode("utf-8", "replace")) <= SAFE_BYTES:
-            return text
-        tokens = estimate_tokens(text, model=self.model)
-        if tokens <= MAXIMUM_TEXT_TOKENS:
-            return text
-        return text[: len(text) * MAXIMUM_TEXT_TOKENS // tokens]
+
+def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
+    """The texts, of longer ones as much of their beginning as the model takes; these are counted in the log."""
+    taken = []
+    for text in texts:
+        # No token is shorter than one byte.
+        fits = len(text.encode("utf-8", "replace")) <= maximum_tokens
+        tokens = 0 if fits else estimate_tokens(text, model=model)
+        taken.append(text if tokens <= maximum_tokens else text[: len(text) * maximum_tokens // tokens])
+    if shortened := sum(len(short) < len(text) for short, text in zip(taken, texts, strict=True)):
+        log.warning("%d texts were embedded by their beginning: %s takes no more", shortened, embedder_id)
+    return taken
 
 
 class OpenAIChatModel:

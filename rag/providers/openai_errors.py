@@ -89,6 +89,8 @@ def _error_from_status(exc: openai.APIStatusError) -> ProviderError:
     status, codes = exc.status_code, _codes(exc)
     if status in (401, 403) and not codes & FILTER_CODES:
         return ProviderKeyRejected()
+    if status == 400 and "api key" in exc.message.lower():  # Gemini's words for 401
+        return ProviderKeyRejected()
     if status in (402, 429) or codes & {"insufficient_quota"}:
         return ProviderQuotaExhausted(retry_after_seconds=retry_after_seconds(exc.response.headers))
     if codes & FILTER_CODES:

@@ -3,34 +3,78 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from urllib.parse import urlsplit
-
-import cohere
-import httpx
-import httpx2
-import openai
 
 from rag.errors import SettingsError
-from rag.profiles import Profile
+from rag.prices import charge
+from rag.profiles import HR, PROFILES, Profile
 from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.cohere import CohereReranker
+from rag.providers.connections import NAMES, VARIABLES, connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.offline import LexicalEmbedder
+from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
-from rag.settings import Settings, environment_name
+from rag.settings import Settings
+from rag.types import Usage
 
-#: A connection that is not made by then will not be made.
-CONNECT_TIMEOUT_SECONDS = 5.0
+__all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
+
 EMBEDDER_ID = re.compile(r"(?P<provider>[^/@\s]+)/(?P<model>[^@\s]+)@(?P<dimensions>[1-9][0-9]{0,4})")
 #: Dimensions of models named without them; OpenAI's small one otherwise.
 NATIVE_DIMENSIONS = {
     "text-embedding-3-large": 3072,
     "gemini-embedding-001": 3072,
+    "text-embedding-004": 768,
     "bge-m3": 1024,
     "nomic-embed-text": 768,
 }
 DEFAULT_DIMENSIONS = 1536
+#: Offered for a new collection, besides the profile's own and that of the settings.
+OFFERED = (
+    "openai/text-embedding-3-small@1536",
+    "openai/text-embedding-3-large@3072",
+    "gemini/gemini-embedding-001@768",
+    "gemini/gemini-embedding-001@1536",
+    "gemini/gemini-embedding-001@3072",
+    "ollama/bge-m3@1024",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelChoice:
+    """The model that a profile wants, and the one that does it here; `model` is empty when there is none."""
+
+    wanted_provider: str
+    wanted_model: str
+    provider: str = ""
+    model: str = ""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether another provider than the profile's does it."""
+        return bool(self.model) and self.provider != self.wanted_provider
+
+    @property
+    def missing(self) -> str:
+        """The variable that adds the profile's own provider; empty when it is there."""
+        return VARIABLES[self.wanted_provider] if self.provider != self.wanted_provider else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedderOption:
+    """An embedder for a new collection, and what it takes to have it."""
+
+    id: str
+    provider: str
+    model: str
+    dimensions: int
+    #: US dollars per million tokens; None when no price is known.
+    price: Decimal | None
+    #: The variable to set first; empty when it can be chosen now.
+    missing: str
 
 
 class Providers:
@@ -39,64 +83,129 @@ class Providers:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._builtin = LexicalEmbedder()
+        self._connections = connect(settings)
         #: "openai", unless OPENAI_BASE_URL points to another that is known by its host.
-        self.provider = provider_of(settings.openai_base_url)
-        for name in ("openai_api_key", "cohere_api_key"):
-            _require_sendable(environment_name(name), getattr(settings, name))
-        self._openai = self._connect_openai()
-        self._cohere = self._connect_cohere()
+        self.provider = self._connections.primary
         self._cross_encoder: Reranker | None = None
         self._embedders: dict[str, Embedder] = {self._builtin.id: self._builtin}
+
+    def is_configured(self, provider: str) -> bool:
+        """Whether this provider can be asked; the built-in one always can."""
+        return provider == self._builtin.provider or provider in self._connections.clients
+
+    # Embedders
 
     def embedder_for(self, embedding_model_id: str) -> Embedder:
         """The embedder with this id, `provider/model@dimensions`.
 
-        Raises `SettingsError` with one sentence when its provider's key is missing: vectors of one embedder are never
+        Raises `SettingsError` with one sentence when its provider is not configured: vectors of one embedder are never
         searched with another's.
         """
         if embedding_model_id in self._embedders:
             return self._embedders[embedding_model_id]
-        parts = EMBEDDER_ID.fullmatch(embedding_model_id)
-        if parts is None:
-            raise SettingsError(f"{embedding_model_id!r} does not name an embedder: write provider/model@dimensions.")
-        provider, model, dimensions = parts["provider"], parts["model"], int(parts["dimensions"])
+        provider, model, dimensions = _parts_of(embedding_model_id)
         if provider == self._builtin.provider:
             raise SettingsError(f"There is no built-in embedder {embedding_model_id!r}; there is {self._builtin.id}.")
-        if self._openai is None:
-            raise SettingsError(
-                f"These documents were embedded with {model}, and its key is missing: set OPENAI_API_KEY."
-            )
-        if provider != self.provider:
+        if provider == "ollama" and self._connections.ollama is not None:
+            embedder: Embedder = OllamaEmbedder(self._connections.ollama, model=model, dimensions=dimensions)
+        elif client := self._connections.clients.get(provider):
+            embedder = OpenAIEmbedder(client, provider=provider, model=model, dimensions=dimensions)
+        elif provider == "openai" and self._connections.primary_client is not None:
             raise SettingsError(
                 f"These documents were embedded with {model} of {provider}, "
                 f"but OPENAI_BASE_URL points to {self.provider}."
             )
-        embedder = OpenAIEmbedder(self._openai, provider=provider, model=model, dimensions=dimensions)
+        elif provider in VARIABLES:
+            raise SettingsError(
+                f"These documents were embedded with {model} of {provider}, which is not configured: "
+                f"set {VARIABLES[provider]}."
+            )
+        else:
+            raise SettingsError(f"There is no provider {provider!r}; there are {', '.join(VARIABLES)}.")
         self._embedders[embedding_model_id] = embedder
         return embedder
 
     def default_embedder_id(self, profile: Profile) -> str:
-        """The id of a new collection's embedder: the setting's or the profile's with a key, else the built-in's."""
-        if self._openai is None:
-            return self._builtin.id
-        wanted = self._settings.embedding_model or profile.embedding_model
-        if wanted == self._builtin.id:
+        """The id of a new collection's embedder: the setting's or the profile's where configured, else the built-in's.
+
+        EMBEDDING_MODEL comes first, except where a profile has a provider of its own that is configured: `civil` keeps
+        its Ollama.
+        """
+        own = profile.embedding_model
+        provider = own.partition("/")[0]
+        wanted = self._wanted_embedder_id()
+        if wanted and (provider == self.provider or not self.is_configured(provider)):
             return wanted
-        if not self._settings.embedding_model and not wanted.startswith(f"{self.provider}/"):
-            return self._builtin.id  # the profile's own provider is not the one there is a key for
-        named = wanted if wanted.startswith(f"{self.provider}/") else f"{self.provider}/{wanted}"
-        if EMBEDDER_ID.fullmatch(named):
-            return named
-        model = named.split("/", 1)[1]
-        return f"{named}@{NATIVE_DIMENSIONS.get(model, DEFAULT_DIMENSIONS)}"
+        return own if self.is_configured(provider) else self._builtin.id
+
+    def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
+        """What a new collection may be embedded with; the default first, what is not configured last."""
+        default = self.default_embedder_id(profile)
+        offered = dict.fromkeys((default, profile.embedding_model, self._wanted_embedder_id(), *OFFERED))
+        ids = [*(identifier for identifier in offered if identifier), self._builtin.id]
+        options = [self._option(identifier) for identifier in dict.fromkeys(ids)]
+        return sorted(options, key=lambda option: (option.id != default, bool(option.missing)))
+
+    def _option(self, identifier: str) -> EmbedderOption:
+        provider, model, dimensions = _parts_of(identifier)
+        cost = charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
+        return EmbedderOption(
+            id=identifier,
+            provider=provider,
+            model=model,
+            dimensions=dimensions,
+            price=cost,
+            missing="" if self.is_configured(provider) else VARIABLES.get(provider, "OPENAI_API_KEY"),
+        )
+
+    def _wanted_embedder_id(self) -> str:
+        """The embedder that EMBEDDING_MODEL names, short or in full; empty where there is none to ask."""
+        wanted = self._settings.embedding_model
+        if not wanted or wanted == self._builtin.id:
+            return wanted
+        if not self.is_configured(wanted.partition("/")[0]) or "/" not in wanted:
+            if self._connections.primary_client is None:
+                return ""
+            wanted = f"{self.provider}/{wanted}"
+        if EMBEDDER_ID.fullmatch(wanted):
+            return wanted
+        return f"{wanted}@{NATIVE_DIMENSIONS.get(wanted.split('/', 1)[1], DEFAULT_DIMENSIONS)}"
+
+    # Language models
+
+    def chat_choice(self, profile: Profile) -> ModelChoice:
+        """Which model answers, and whether it is the profile's own."""
+        return self._choose(
+            profile, profile.chat_provider, profile.chat_model, self._settings.chat_model, "chat_model", HR.chat_model
+        )
+
+    def translation_choice(self, profile: Profile) -> ModelChoice:
+        """Which model translates and tags: where there is none of its own, the one that answers."""
+        choice = self._choose(
+            profile,
+            profile.translation_provider,
+            profile.translation_model,
+            self._settings.translation_model,
+            "translation_model",
+            HR.translation_model,
+        )
+        if choice.model:
+            return choice
+        answering = self.chat_choice(profile)
+        return ModelChoice(
+            wanted_provider=profile.translation_provider,
+            wanted_model=profile.translation_model,
+            provider=answering.provider,
+            model=answering.model,
+        )
 
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that answers, or None without a key: then answers are quoted, not written."""
-        return self._chat_model(self._settings.chat_model or profile.chat_model)
+        """The model that answers, or None where no provider is configured: then answers are quoted, not written."""
+        return self._chat_model(self.chat_choice(profile))
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that translates and tags, or None without a key."""
-        return self._chat_model(self._settings.translation_model or profile.translation_model)
+        """The model that translates and tags, or None where no provider is configured."""
+        return self._chat_model(self.translation_choice(profile))
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
         """The local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
@@ -104,10 +213,14 @@ class Providers:
             return None
         if self._settings.cross_encoder:
             return self._local_reranker()
-        if self._cohere is None:
+        if self._connections.cohere is None:
             return None
-        model = self._settings.rerank_model or profile.rerank_model
-        return CohereReranker(self._cohere, model=model, timeout_seconds=self._settings.cohere_timeout_seconds)
+        setting = "" if _is_overridden(profile, "rerank_model") else self._settings.rerank_model
+        return CohereReranker(
+            self._connections.cohere,
+            model=setting or profile.rerank_model,
+            timeout_seconds=self._settings.cohere_timeout_seconds,
+        )
 
     def _local_reranker(self) -> Reranker:
         # Two threads may load it at once; the later one's is kept.
@@ -117,58 +230,38 @@ class Providers:
 
     def close(self) -> None:
         """Close the connections."""
-        if self._openai is not None:
-            self._openai.close()
-        if self._cohere is not None:
-            self._cohere_transport.close()
+        self._connections.close()
 
-    def _chat_model(self, model: str) -> ChatModel | None:
-        if self._openai is None:
-            return None
-        return OpenAIChatModel(self._openai, provider=self.provider, model=model)
+    def _choose(
+        self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
+    ) -> ModelChoice:
+        """The profile's model at its provider, else OpenAI's. A setting stands for a profile's model at OpenAI, or
+        whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection."""
+        chosen, used = "", ""
+        if provider in self._connections.clients:
+            is_ours = provider == self.provider and not _is_overridden(profile, field)
+            chosen, used = provider, (setting if is_ours else "") or model
+        elif self._connections.primary_client is not None:
+            chosen, used = self.provider, setting or (model if provider == "openai" else fallback)
+        return ModelChoice(wanted_provider=provider, wanted_model=model, provider=chosen, model=used)
 
-    def _connect_openai(self) -> openai.OpenAI | None:
-        settings = self._settings
-        # A model that runs on this machine asks for no key, but the SDK does.
-        key = settings.openai_api_key or ("unused" if self.provider == "ollama" else "")
-        if not key:
-            return None
-        timeout = httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
-        try:
-            return openai.OpenAI(api_key=key, base_url=settings.openai_base_url, timeout=timeout, max_retries=0)
-        except (httpx2.InvalidURL, openai.OpenAIError, ValueError) as exc:
-            raise SettingsError(f"OPENAI_BASE_URL or OPENAI_API_KEY cannot be used: {exc}.") from exc
-
-    def _connect_cohere(self) -> cohere.ClientV2 | None:
-        settings = self._settings
-        if not settings.cohere_api_key:
-            return None
-        self._cohere_transport = httpx.Client(
-            timeout=httpx.Timeout(settings.cohere_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
-        )
-        return cohere.ClientV2(
-            settings.cohere_api_key, base_url=settings.cohere_base_url.rstrip("/"), httpx_client=self._cohere_transport
-        )
+    def _chat_model(self, choice: ModelChoice) -> ChatModel | None:
+        client = self._connections.clients.get(choice.provider)
+        return None if client is None else OpenAIChatModel(client, provider=choice.provider, model=choice.model)
 
 
-def _require_sendable(name: str, key: str) -> None:
-    if not all("!" <= character <= "~" for character in key):
-        raise SettingsError(f"{name} holds characters that no key has, such as a space or a line break. Copy it again.")
+def provider_name(provider: str) -> str:
+    """What a provider is called: "OpenAI" for `openai`."""
+    return NAMES.get(provider, provider)
 
 
-def provider_of(base_url: str) -> str:
-    """Who answers at this address, as the ledger and the ids of embedders name it."""
-    try:
-        address = urlsplit(base_url)
-        host, port = (address.hostname or "").lower(), address.port
-    except ValueError as exc:
-        raise SettingsError(f"OPENAI_BASE_URL is {base_url!r}, but it has to be a web address.") from exc
-    if address.scheme not in ("http", "https") or not host:
-        raise SettingsError(f"OPENAI_BASE_URL is {base_url!r}, but it has to be a web address.")
-    if host.endswith("googleapis.com"):
-        return "gemini"
-    if host == "openrouter.ai" or host.endswith(".openrouter.ai"):
-        return "openrouter"
-    if port == 11434 or "ollama" in host:
-        return "ollama"
-    return "openai"
+def _parts_of(identifier: str) -> tuple[str, str, int]:
+    parts = EMBEDDER_ID.fullmatch(identifier)
+    if parts is None:
+        raise SettingsError(f"{identifier!r} does not name an embedder: write provider/model@dimensions.")
+    return parts["provider"], parts["model"], int(parts["dimensions"])
+
+
+def _is_overridden(profile: Profile, field: str) -> bool:
+    own = PROFILES.get(profile.name)
+    return own is not None and bool(getattr(profile, field) != getattr(own, field))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import TypeVar
 
 from rag.types import SearchResult
 
@@ -19,16 +20,20 @@ NAME_WEIGHT = 0.15
 SECTION_WEIGHT = 0.2
 
 
-def closeness(terms: Sequence[str], weights: Mapping[str, float]) -> float:
+Term = TypeVar("Term", bound=Hashable)
+
+
+def closeness(occurrences: Iterable[tuple[int, Term]], weights: Mapping[Term, float]) -> float:
     """The weight of the question's terms that stand together in the best window of a passage.
 
-    BM25 does not see whether the words of a question stand in one sentence or far apart.
+    BM25 does not see whether the words of a question stand in one sentence or far apart. `occurrences` are terms
+    of the passage with their positions; those not of the question count for nothing.
     """
-    halves: dict[int, set[str]] = {}
-    for position, term in enumerate(terms):
+    halves: dict[int, set[Term]] = {}
+    for position, term in occurrences:
         if term in weights:
             halves.setdefault(position // (WINDOW_TERMS // 2), set()).add(term)
-    nothing: set[str] = set()
+    nothing: set[Term] = set()
     return max(
         (sum(weights[term] for term in present | halves.get(half + 1, nothing)) for half, present in halves.items()),
         default=0.0,

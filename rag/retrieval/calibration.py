@@ -90,14 +90,8 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
 
 
 def keep_threshold(database: Database, tenant_id: str, collection_id: UUID, threshold: float) -> None:
-    """Make it the collection's own `similarity_threshold`."""
-    database.execute(
-        tenant_id,
-        "override_collection_threshold",
-        tenant_id=tenant_id,
-        collection_id=collection_id,
-        threshold=threshold,
-    )
+    """Keep it with the collection; its profile says whether it counts."""
+    database.execute(tenant_id, "note_calibration", collection_id=collection_id, threshold=threshold)
 
 
 def cloze(content: str) -> tuple[str, str] | None:

@@ -155,7 +155,9 @@ class Retriever:
         model = self._database.fetch_value(run.tenant_id, "embedding_model_now", collection_id=collection.id)
         if model is None or model == collection.embedding_model:
             return False
-        run.question = replace(run.question, collection=replace(collection, embedding_model=model))
+        # What was measured of similarities was measured with the other model.
+        changed = replace(collection, embedding_model=model, calibrated_threshold=None, calibrated_at=None)
+        run.question = replace(run.question, collection=changed)
         return True
 
     def _spread(self, run: Run, results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -228,7 +230,7 @@ class Retriever:
             return None
         if embedder.provider == "builtin":
             return None
-        return run.profile.threshold(embedder.default_threshold, collection.overrides.get("similarity_threshold"))
+        return run.profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
 
     def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
         run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -84,10 +85,13 @@ def without_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
     the two says it is part of the answer.
     """
+    titles = Counter(result.title.casefold() for result in results)
     seen: set[tuple[str, str]] = set()
     kept = []
     for result in results:
-        key = (result.title.casefold(), " ".join(result.content.casefold().split()))
+        title = result.title.casefold()
+        # The text is looked at only where another may be the same.
+        key = (title, " ".join(result.content.casefold().split()) if titles[title] > 1 else "")
         if key not in seen:
             seen.add(key)
             kept.append(result)

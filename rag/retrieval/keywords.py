@@ -14,6 +14,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
 from pgvector import SparseVector
 from psycopg import Connection
 
@@ -68,41 +70,65 @@ def sparse_vector(weights: dict[int, float]) -> SparseVector:
 
 
 def index_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> int:
-    """Write the keywords of a document's passages within the caller's transaction; the number of rows written.
+    """Make a document's passages findable within the caller's transaction; the number of rows written.
 
-    Replaces what was there. The terms are those of `contextual_text` in the document's language, or the collection's
-    where the document has none. Counts per collection follow by trigger.
+    Writes their keywords, their terms in order and, for dense embedders, the signs of their vectors; replaces what was
+    there. The terms are those of `contextual_text` in the document's language, or the collection's where the document
+    has none. Counts per collection follow by trigger.
     """
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
-    connection.execute(queries["delete_keywords"], where)
-    rows = connection.execute(queries["chunks_to_index"], where).fetchall()
-    if not rows:
-        return 0
-    indexed = [
-        (chunk_id, tokenize(contextual_text(title, section, content), language))
-        for chunk_id, title, section, content, language in rows
-    ]
-    total = connection.execute(queries["keyword_total"], where).fetchone() or (0, 0)
-    chunks = total[0] + len(indexed)
-    average_length = max(1.0, (total[1] + sum(len(terms) for _, terms in indexed)) / chunks)
-    with connection.cursor() as cursor:
-        cursor.executemany(
-            queries["insert_keywords"],
-            [
-                where
-                | {
-                    "chunk_id": chunk_id,
-                    "length": len(terms),
-                    "average_length": average_length,
-                    "weights": sparse_vector(weights_of(terms, length=len(terms), average_length=average_length)),
-                }
-                for chunk_id, terms in indexed
+    with connection.pipeline():
+        remove_document(connection, tenant_id=tenant_id, collection_id=collection_id, document_id=document_id)
+        passages = connection.execute(queries["chunks_to_index"], where)
+        total = connection.execute(queries["keyword_total"], where)
+        rows = passages.fetchall()
+        if not rows:
+            return 0
+        language = rows[0][4]
+        terms = [tokenize(contextual_text(title, section, content), language) for _, title, section, content, _ in rows]
+        chunks, tokens = total.fetchone() or (0, 0)
+        average_length = max(1.0, (tokens + sum(map(len, terms))) / (chunks + len(rows)))
+        values = {
+            **where,
+            "language": analyser_code(language),
+            "chunk_ids": [row[0] for row in rows],
+            "lengths": [len(found) for found in terms],
+            "average_length": average_length,
+            "weights": [
+                sparse_vector(weights_of(found, length=len(found), average_length=average_length)) for found in terms
             ],
-        )
-    return len(indexed)
+            "terms": [packed_terms(found) for found in terms],
+        }
+        connection.execute(queries["insert_keywords"], values)
+        connection.execute(queries["insert_terms"], values)
+        index_vectors(connection, tenant_id=tenant_id, collection_id=collection_id, document_id=document_id)
+    return len(rows)
 
 
 def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
     """Take a document out of what is searched, within the caller's transaction; its chunks stay."""
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
-    connection.execute(queries["delete_keywords"], where)
+    for name in ("delete_keywords", "delete_terms", "delete_bits"):
+        connection.execute(queries[name], where)
+
+
+def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
+    """Write the signs of a document's vectors anew, within the caller's transaction; none where they are not dense."""
+    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
+    connection.execute(queries["delete_bits"], where)
+    connection.execute(queries["insert_bits"], where)
+
+
+def analyser_code(language: str) -> str:
+    """A language code as the index keeps it: lower case, without its region."""
+    return language.lower().replace("_", "-").split("-")[0]
+
+
+def packed_terms(terms: Iterable[str]) -> bytes:
+    """The ids of terms in their order, four bytes each."""
+    return np.fromiter(map(term_id, terms), dtype="<i4").tobytes()
+
+
+def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
+    """The ids that `packed_terms` made."""
+    return np.frombuffer(packed, dtype="<i4")

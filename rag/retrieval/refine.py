@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rag.retrieval import boosts, spelling
 from rag.retrieval.analysers import analyse
-from rag.retrieval.evidence import passage_terms, question_words
-from rag.retrieval.keywords import contextual_text, term_id
+from rag.retrieval.evidence import question_words
+from rag.retrieval.keywords import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
@@ -40,27 +44,45 @@ def corrected(
 
 
 def refined(
-    query: SearchQuery, statistics: TermStatistics, found: Sequence[SearchResult], languages: Mapping[UUID, str]
+    query: SearchQuery,
+    statistics: TermStatistics,
+    found: Sequence[SearchResult],
+    languages: Mapping[UUID, str],
+    terms: Mapping[UUID, bytes],
 ) -> list[SearchResult]:
-    """The results ordered anew by what scores cannot see: nearness of the words, names of documents and sections."""
+    """The results ordered anew by what scores cannot see: nearness of the words, names of documents and sections.
 
-    def terms(text: str, result: SearchResult) -> frozenset[str]:
-        return frozenset(passage_terms(text, languages[result.document_id]))
+    `terms` are the index terms of passages in their order, as stored with them; of a passage without, its text is taken
+    apart here.
+    """
+    weights: dict[str, dict[int, float]] = {}
+    wanted: dict[str, NDArray[np.int32]] = {}
+    said: set[str] = set()
+    for language in set(languages.values()):
+        asked = question_terms(query.text, query.language, language)
+        said.update(asked)
+        weights[language] = {term_id(term): statistics.idf(term_id(term)) for term in asked}
+        wanted[language] = np.array(list(weights[language]), dtype=np.int32)
 
-    weights = {
-        language: {term: statistics.idf(term_id(term)) for term in question_terms(query.text, query.language, language)}
-        for language in set(languages.values())
-    }
-    said = frozenset(term for of_language in weights.values() for term in of_language)
+    def closeness(result: SearchResult) -> float:
+        language = languages[result.document_id]
+        packed = terms.get(result.chunk_id)
+        if packed is None:
+            packed = packed_terms(tokenize(contextual_text(result.title, result.section, result.content), language))
+        ids = unpacked_terms(packed)
+        positions = np.nonzero((ids[:, None] == wanted[language]).any(axis=1))[0]
+        return boosts.closeness(zip(positions.tolist(), ids[positions].tolist(), strict=True), weights[language])
+
     return boosts.boosted(
         found,
-        closenesses=[
-            boosts.closeness(
-                passage_terms(contextual_text(r.title, r.section, r.content), languages[r.document_id]),
-                weights[languages[r.document_id]],
-            )
-            for r in found
-        ],
-        title_shares=boosts.naming([terms(r.title, r) for r in found], said),
-        section_shares=boosts.naming([terms(r.section.split(" › ")[-1], r) for r in found], said),
+        closenesses=[closeness(r) for r in found],
+        title_shares=boosts.naming([_name_terms(r.title, languages[r.document_id]) for r in found], said),
+        section_shares=boosts.naming(
+            [_name_terms(r.section.split(" › ")[-1], languages[r.document_id]) for r in found], said
+        ),
     )
+
+
+@lru_cache(maxsize=20_000)
+def _name_terms(name: str, language: str) -> frozenset[str]:
+    return frozenset(tokenize(name, language))

@@ -5,65 +5,56 @@ Both searches travel in one round trip, and the text of a passage is fetched onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
-import numpy as np
-from pgvector import HalfVector
 from psycopg import Connection
 from psycopg.rows import dict_row
 
 from rag.database import Database, queries
 from rag.retrieval import fusion
-from rag.retrieval.analysers import LANGUAGES
-from rag.retrieval.keywords import term_id
-from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
+from rag.retrieval.hits import RESCORED_CANDIDATES, Hit, Hits, find_hits, read_scope
+from rag.retrieval.query import SearchQuery, TermStatistics
 from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
 
-#: Candidates by the weights of an earlier day that are scored again with today's average length. Measured: with an
-#: average off by a factor of two, 50 restore the exact ten best.
-RESCORED_CANDIDATES = 50
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
 REFINED_CANDIDATES = 24
 
 
-class Hit(NamedTuple):
-    """A passage found, without its text. None where one of the searches did not find it."""
+@dataclass
+class _Fetched:
+    """Passages in the order asked for, and what is known of them beside."""
 
-    chunk_id: UUID
-    similarity: float | None
-    vector_rank: int | None
-    keyword_score: float | None
-    keyword_rank: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hits:
-    """What the searches found: each passage once, those of the vector search first."""
-
-    hits: dict[UUID, Hit]
-    statistics: TermStatistics
+    results: list[SearchResult] = field(default_factory=list)
+    #: The language each document's passages are analysed in.
+    languages: dict[UUID, str] = field(default_factory=dict)
+    #: Their terms in order, as `keywords.packed_terms` packs them; missing for those indexed by an earlier version.
+    terms: dict[UUID, bytes] = field(default_factory=dict)
 
 
 def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
-    with database.transaction(scope.tenant_id, snapshot=True) as connection:
-        hits = find_hits(connection, query, scope=scope, filters=filters, limit=limit, by_keyword=False)
-        return [replace(r, score=r.similarity or 0.0) for r in _fetch(connection, scope, hits, hits.hits)]
+    with database.snapshot(scope.tenant_id) as connection:
+        contents = read_scope(connection, scope, filters)
+        hits = find_hits(connection, query, contents, limit=limit, by_keyword=False)
+        return _fetch(
+            connection, scope, hits, {hit.chunk_id: hit.similarity or 0.0 for hit in hits.hits.values()}
+        ).results
 
 
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages with the highest BM25 for the question, exactly, best first."""
-    with database.transaction(scope.tenant_id, snapshot=True) as connection:
-        hits = find_hits(connection, query, scope=scope, filters=filters, limit=limit, by_vector=False)
-        return [replace(r, score=r.keyword_score or 0.0) for r in _fetch(connection, scope, hits, hits.hits)]
+    with database.snapshot(scope.tenant_id) as connection:
+        contents = read_scope(connection, scope, filters)
+        hits = find_hits(connection, query, contents, limit=limit, by_vector=False)
+        return _fetch(connection, scope, hits, {h.chunk_id: h.keyword_score or 0.0 for h in hits.hits.values()}).results
 
 
 def hybrid_search(
@@ -98,84 +89,27 @@ def search(
     """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
     candidates = max(pool, RESCORED_CANDIDATES)
-    languages: dict[UUID, str] = {}
-    # A version that is replaced between two statements would be found by the one and not be there for the other.
-    with database.transaction(scope.tenant_id, snapshot=True) as connection:
+    with database.snapshot(scope.tenant_id) as connection:
+        contents = read_scope(connection, scope, filters)
 
-        def run(query: SearchQuery) -> tuple[Hits, list[SearchResult]]:
-            hits = find_hits(connection, query, scope=scope, filters=filters, limit=candidates, by_keyword=by_keyword)
+        def run(query: SearchQuery) -> tuple[Hits, _Fetched]:
+            hits = find_hits(connection, query, contents, limit=candidates, by_keyword=by_keyword)
             fused = dict(_fuse(query, list(hits.hits.values()))[:pool])
-            rows = _fetch(connection, scope, hits, fused, languages)
-            return hits, [replace(r, score=fused[r.chunk_id]) for r in rows]
+            return hits, _fetch(connection, scope, hits, fused)
 
-        hits, found = run(query)
-        asked = corrected(query, hits.statistics, found, languages) if by_keyword else query
+        hits, fetched = run(query)
+        asked = corrected(query, hits.statistics, fetched.results, fetched.languages) if by_keyword else query
         if asked.text != query.text:
-            hits, found = run(asked)
+            hits, fetched = run(asked)
+    found = fetched.results
     if by_keyword:
-        found = refined(asked, hits.statistics, found, languages)
+        found = refined(asked, hits.statistics, found, fetched.languages, fetched.terms)
     return Found(
         results=tuple(fusion.without_repeats(found)[:limit]),
         statistics=hits.statistics,
-        languages=languages,
+        languages=fetched.languages,
         text=asked.text,
     )
-
-
-def find_hits(
-    connection: Connection,
-    query: SearchQuery,
-    *,
-    scope: Scope,
-    filters: SearchFilters | None = None,
-    limit: int,
-    by_vector: bool = True,
-    by_keyword: bool = True,
-) -> Hits:
-    """Run the searches in one round trip; ids and scores only."""
-    parameters = _parameters(query, scope, filters or SearchFilters(), limit)
-    by_vector = by_vector and parameters["vector"] is not None
-    by_keyword = by_keyword and bool(parameters["terms"])
-    with connection.pipeline(), connection.cursor() as vector_cursor, connection.cursor() as keyword_cursor:
-        if by_vector:
-            vector_cursor.execute(queries["search_by_vector"], parameters)
-        if by_keyword:
-            keyword_cursor.execute(queries["search_by_keyword"], parameters)
-        near = vector_cursor.fetchall() if by_vector else []
-        matching = keyword_cursor.fetchall() if by_keyword else []
-    hits = {row[0]: Hit(row[0], row[1], rank, None, None) for rank, row in enumerate(near, 1)}
-    for rank, row in enumerate(matching, 1):
-        known = hits.get(row[0])
-        hits[row[0]] = Hit(row[0], row[6], known.vector_rank if known else None, row[1], rank)
-    _, _, _, terms, chunks, total, _ = matching[0] if matching else (None, 0.0, [], [], [], 0.0, None)
-    statistics = TermStatistics(chunks_by_term=dict(zip(terms, chunks, strict=True)), chunks=total)
-    return Hits(hits=hits, statistics=statistics)
-
-
-def _parameters(query: SearchQuery, scope: Scope, filters: SearchFilters, limit: int) -> dict[str, Any]:
-    languages: list[str] = []
-    terms: list[int] = []
-    for analyser in LANGUAGES:
-        for term in question_terms(query.text, query.language, analyser):
-            languages.append(analyser)
-            terms.append(term_id(term))
-    vector = query.vector
-    has_direction = vector is not None and bool(np.any(vector))
-    return {
-        "tenant_id": scope.tenant_id,
-        "collection_ids": list(scope.collection_ids),
-        "languages": languages,
-        "terms": terms,
-        "known_languages": list(LANGUAGES),
-        "vector": HalfVector(vector) if vector is not None and has_direction else None,
-        "embedding_model": query.embedding_model,
-        "threshold": query.threshold,
-        "document_ids": list(filters.document_ids) or None,
-        "categories": list(filters.categories) or None,
-        "years": list(filters.years) or None,
-        "limit": limit,
-        "candidates": max(limit, RESCORED_CANDIDATES),
-    }
 
 
 def _fuse(query: SearchQuery, hits: Sequence[Hit]) -> list[tuple[UUID, float]]:
@@ -194,25 +128,22 @@ def _fuse(query: SearchQuery, hits: Sequence[Hit]) -> list[tuple[UUID, float]]:
     return sorted(scored, key=lambda item: (-item[1], item[0].int))
 
 
-def _fetch(
-    connection: Connection,
-    scope: Scope,
-    hits: Hits,
-    chunk_ids: Iterable[UUID],
-    languages: dict[UUID, str] | None = None,
-) -> list[SearchResult]:
-    """The rows of passages in the order of their ids; one that was deleted meanwhile is left out."""
-    ids = list(chunk_ids)
+def _fetch(connection: Connection, scope: Scope, hits: Hits, scores: Mapping[UUID, float]) -> _Fetched:
+    """The passages behind ids in their order, with their scores; those of an unfinished document are left out."""
+    fetched = _Fetched()
+    ids = list(scores)
     if not ids:
-        return []
-    with connection.cursor(row_factory=dict_row) as cursor:
+        return fetched
+    with connection.cursor(binary=True, row_factory=dict_row) as cursor:
         cursor.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
         rows = {row["chunk_id"]: row for row in cursor.fetchall()}
-    for row in rows.values():
-        language = row.pop("language")
-        if languages is not None:
-            languages[row["document_id"]] = language
-    return [SearchResult(**rows[i], **_scores(hits.hits[i])) for i in ids if i in rows]
+    for chunk_id, row in rows.items():
+        fetched.languages[row["document_id"]] = row.pop("language")
+        terms = row.pop("terms")
+        if terms is not None:
+            fetched.terms[chunk_id] = terms
+    fetched.results = [SearchResult(**rows[i], **_scores(hits.hits[i]), score=scores[i]) for i in ids if i in rows]
+    return fetched
 
 
 def _scores(hit: Hit) -> dict[str, Any]:
@@ -225,7 +156,6 @@ __all__ = [
     "Found",
     "SearchQuery",
     "TermStatistics",
-    "find_hits",
     "hybrid_search",
     "keyword_search",
     "search",

@@ -23,8 +23,14 @@ def prepare_tenant(parts: Services) -> None:
     tenant = parts.settings.tenant
     with parts.database.transaction(tenant) as connection:
         connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
-    collection = parts.documents.ensure_collection(
-        tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
+    # Renamed or joined by others, the first collection stays the only one that is made unasked.
+    collections = parts.documents.collections(tenant)
+    collection = (
+        collections[0]
+        if collections
+        else parts.documents.ensure_collection(
+            tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
+        )
     )
     stored = {document.file_name for document in parts.documents.list(tenant)}
     missing = [sample for sample in SAMPLES if sample.file_name not in stored]

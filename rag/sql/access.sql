@@ -100,6 +100,10 @@ INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at)
 VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agent)s,
         now() + make_interval(days => %(days)s))
 
+-- note_sign_in --
+-- By password or by a link that was good for one: whoever gets a session has signed in.
+UPDATE accounts SET last_signed_in_at = now() WHERE id = %(account_id)s
+
 -- drop_expired_sessions --
 -- Sessions of an account that no longer work.
 DELETE FROM sessions WHERE account_id = %(account_id)s AND expires_at <= now()

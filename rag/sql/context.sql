@@ -27,9 +27,3 @@ FROM (
 ) AS long
 WHERE number %% greatest(1, total / %(wanted)s) = 0
 LIMIT %(wanted)s
-
--- override_collection_threshold --
--- Keep a calibrated similarity among the collection's own settings.
-UPDATE collections
-SET overrides = overrides || jsonb_build_object('similarity_threshold', %(threshold)s::float8)
-WHERE tenant_id = %(tenant_id)s AND id = %(collection_id)s

@@ -174,13 +174,16 @@ SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || 
 SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
 
 -- delete_document --
--- The document with its pages, chunks, vectors and keywords: all its versions when it is the one that answers
+-- The document with its pages, chunks, vectors and keywords: all its versions when it is the one that answers.
+-- With states given, that one version if it is in one of them
 WITH wanted AS (
     SELECT id, original_id, status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 )
 DELETE FROM documents d USING wanted
 WHERE d.tenant_id = rag_tenant()
-  AND (d.id = wanted.id OR wanted.status = 'completed' AND d.original_id = wanted.original_id)
+  AND (d.id = wanted.id
+       OR %(statuses)s::text[] IS NULL AND wanted.status = 'completed' AND d.original_id = wanted.original_id)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
 RETURNING d.id, d.file_path
 
 -- await_file_removal --
@@ -240,24 +243,9 @@ WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
   AND (%(chunk_id)s::uuid IS NULL OR id = %(chunk_id)s)
 ORDER BY chunk_index
 
--- find_collections --
--- Collections of the tenant, oldest first
-SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at
-FROM collections
-WHERE tenant_id = rag_tenant()
-  AND (%(collection_id)s::uuid IS NULL OR id = %(collection_id)s)
-  AND (%(collection_name)s::text IS NULL OR name = %(collection_name)s)
-ORDER BY created_at, id
-
--- add_collection --
--- A new collection; nothing happens when the name is taken
-INSERT INTO collections (tenant_id, name, profile, embedding_model, language)
-VALUES (rag_tenant(), %(collection_name)s, %(profile)s, %(embedding_model)s, %(language)s)
-ON CONFLICT (tenant_id, name) DO NOTHING
-
 -- suggestions --
 -- Questions found in the metadata of searchable documents, newest document first
-SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions
+SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
 FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
   AND metadata ?| '{questions,suggested_questions}'

@@ -61,10 +61,6 @@ ON CONFLICT DO NOTHING
 UPDATE reembeddings SET chunks_done = %(done)s, chunks_total = %(total)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(id)s
 
--- lock_collection --
--- Publishing waits until the vectors are exchanged
-SELECT embedding_model FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR UPDATE
-
 -- keep_old_vectors --
 -- The vectors searched until now, for undoing
 INSERT INTO spare_vectors (chunk_id, embedding_model, tenant_id, collection_id, embedding)
@@ -87,8 +83,8 @@ DELETE FROM spare_vectors
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND embedding_model = %(embedding_model)s
 
 -- set_embedding_model --
--- The collection's questions are embedded with the new model
-UPDATE collections SET embedding_model = %(to_model)s
+-- The collection's questions are embedded with the new model; what was measured with the old one counts no more
+UPDATE collections SET embedding_model = %(to_model)s, calibrated_threshold = NULL, calibrated_at = NULL
 WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 
 -- finish_reembedding --
@@ -103,7 +99,7 @@ UPDATE reembeddings SET cleaned_at = now(), updated_at = now()
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'switched' AND cleaned_at IS NULL
 
 -- documents_of_collection --
--- Documents whose costs changed
+-- The documents that answer
 SELECT id FROM documents
 WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
 

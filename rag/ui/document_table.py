@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
 
 import pandas as pd
 import streamlit as st
@@ -13,12 +14,22 @@ from rag.ui.document_names import METHODS, STATUSES
 from rag.ui.formats import duration, file_size, money
 
 
-def draw_table(shown: Sequence[Document], opened: str | None, *, on_open: Callable[[str | None], None]) -> None:
-    """The documents as a table; `on_open` is called with the id of the selected row, or None."""
+def draw_table(
+    shown: Sequence[Document],
+    opened: str | None,
+    *,
+    collections: Mapping[UUID, str] | None = None,
+    on_open: Callable[[str | None], None],
+) -> None:
+    """The documents as a table, with the names of their `collections` where these are given.
+
+    `on_open` is called with the id of the selected row, or None.
+    """
     ids = [str(d.id) for d in shown]
     table = pd.DataFrame(
         {
             "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
+            **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
             "Status": [[STATUSES[d.status][0]] for d in shown],
             "Pages": [d.page_count for d in shown],
             "Chunks": [d.chunk_count for d in shown],

@@ -109,6 +109,34 @@ CREATE TABLE spare_vectors (
 ALTER TABLE spare_vectors ALTER COLUMN embedding SET STORAGE PLAIN;
 CREATE INDEX ON spare_vectors (tenant_id, collection_id, embedding_model);
 
+-- A collection that is deleted takes its counts with it: where it is gone already, nothing is subtracted. (Changing a row
+-- of its totals for a second document would be refused, for the row would name a collection that is not there.)
+CREATE OR REPLACE FUNCTION uncount_keywords() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = public, extensions AS $$
+BEGIN
+    PERFORM lock_keywords(tenant_id, collection_id)
+    FROM (SELECT DISTINCT tenant_id, collection_id FROM changed ORDER BY tenant_id, collection_id) AS scopes;
+
+    UPDATE keyword_totals AS k SET chunks = k.chunks - gone.chunks, tokens = k.tokens - gone.tokens
+    FROM (SELECT tenant_id, collection_id, language, count(*) AS chunks, sum(length) AS tokens
+          FROM changed GROUP BY tenant_id, collection_id, language) AS gone
+    WHERE (k.tenant_id, k.collection_id, k.language) = (gone.tenant_id, gone.collection_id, gone.language)
+      AND EXISTS (SELECT FROM collections c WHERE c.id = gone.collection_id);
+
+    INSERT INTO keyword_removals (tenant_id, collection_id, terms, chunks)
+    SELECT tenant_id, collection_id, array_agg(term), array_agg(chunks)
+    FROM (SELECT tenant_id, collection_id, term, count(*)::integer AS chunks
+          FROM changed, sparse_indices(weights) AS term
+          WHERE EXISTS (SELECT FROM collections c WHERE c.id = collection_id)
+          GROUP BY tenant_id, collection_id, term) AS gone
+    GROUP BY tenant_id, collection_id;
+
+    PERFORM fold_keyword_removals(tenant_id, collection_id, 32)
+    FROM (SELECT DISTINCT tenant_id, collection_id FROM changed) AS scopes;
+    RETURN NULL;
+END
+$$;
+
 DO $$
 DECLARE
     t text;

@@ -59,6 +59,17 @@ def test_who_is_no_administrator_sees_nobody(
     assert not page.dataframe
 
 
+def test_the_first_administrator_was_signed_in_by_their_link(
+    access: Access, admin: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rag.services, "services", lambda: access)
+    account = access.accounts.list(admin)[0]
+    assert account.last_signed_in_at is None
+    page = page_of(access, account).run()
+    assert page.title[0].value == "People"
+    assert page.dataframe[0].value["Last sign-in"][0] != "Never"
+
+
 def test_people_are_listed_with_role_and_last_sign_in(
     access: Access, add_person: AddPerson, people_page: AppTest
 ) -> None:

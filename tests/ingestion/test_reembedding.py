@@ -23,6 +23,7 @@ from rag.settings import Settings
 from rag.types import Collection, Identity, Question
 
 SMALL = "openai/text-embedding-3-small@256"
+LARGE = "openai/text-embedding-3-large@512"
 BUILTIN = "builtin/lexical@1536"
 
 
@@ -126,6 +127,33 @@ def test_a_question_asked_during_the_switch_never_meets_the_other_models_vectors
     assert found.citations or found.nearest
     assert all(result.similarity is not None for result in found.rag_details.search.raw_results[:1])
     assert found.rag_details.search.vector_top_k > 0
+
+
+def bits(database: Database) -> list[tuple[str, int, int]]:
+    """Signs of vectors by model, with how many are those of the vector searched now."""
+    with database.transaction("demo") as connection:
+        return connection.execute(
+            "SELECT b.embedding_model, count(*), count(*) FILTER (WHERE b.bits = binary_quantize(c.embedding)) "
+            "FROM chunk_bits b JOIN document_chunks c ON c.id = b.chunk_id GROUP BY 1"
+        ).fetchall()
+
+
+def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_searched(
+    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+) -> None:
+    assert bits(database) == []  # the built-in embedder is not dense
+    database.execute("demo", "note_calibration", collection_id=collection.id, threshold=0.4)
+    chunks = 0
+    for model in (SMALL, LARGE, SMALL):  # the last is the way back
+        move = moves.confirm(admin, moves.estimate(admin, collection.id, model).id)
+        assert worker.reembedding.run("demo", move.id).status == "switched"
+        chunks = move.chunks_total or chunks
+        assert bits(database) == [(model, chunks, chunks)]
+    with database.transaction("demo") as connection:
+        assert connection.execute("SELECT DISTINCT calibrated_threshold FROM collections").fetchall() == [(None,)]
+    back = moves.confirm(admin, moves.estimate(admin, collection.id, BUILTIN).id)
+    worker.reembedding.run("demo", back.id)
+    assert bits(database) == []
 
 
 def test_a_document_published_during_the_move_has_its_vectors_too(

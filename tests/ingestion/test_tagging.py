@@ -45,6 +45,32 @@ def test_questions_are_taken_from_the_whole_document() -> None:
     assert "rule p" in found[3]
 
 
+def test_a_document_without_headings_has_no_questions() -> None:
+    assert questions_from_sections("Guide", (), "Every employee has 25 days.", "en") == []
+
+
+def test_sections_with_figures_are_asked_about_first() -> None:
+    written = {
+        "Who is covered": "This policy is for everybody.",
+        "Our values": "Respect and care, see section 3.",
+        "Annual leave": "You have 25 days of leave a year.",
+        "Asking for help": "Speak with your manager.",
+        "Meal allowance": "Meals cost at most $40 a day.",
+        "Bonus": "A bonus of 5% is paid.",
+    }
+    text, found = "", []
+    for title, body in written.items():
+        found.append(Section(title=title, level=1, page=1, start=len(text)))
+        text += f"{title}\n{body}\n"
+    asked = questions_from_sections("Staff guide", found, text, "en", limit=3)
+    assert asked == [
+        "What does the staff guide say about annual leave?",
+        "What does the staff guide say about meal allowance?",
+        "What does the staff guide say about bonus?",
+    ]
+    assert len(questions_from_sections("Staff guide", found, text, "en")) == 5
+
+
 @pytest.mark.parametrize(
     "answer", ["", "no JSON", "{}", '{"summary": 1}', "[1]", '{"summary":"","topics":1,"questions":1}']
 )

@@ -72,6 +72,43 @@ def test_the_keyword_counts_are_those_of_the_version_that_answers(
     assert total == (new.chunk_count,)
 
 
+def test_only_the_version_that_answers_is_in_the_tables_that_are_searched(
+    database: Database,
+    library: DocumentLibrary,
+    work: Worker,
+    admin: Identity,
+    collection: Collection,
+    superuser_conninfo: str,
+) -> None:
+    def searched() -> set[tuple[str, UUID]]:
+        with psycopg.connect(superuser_conninfo) as connection:
+            return {
+                (table, row[0])
+                for table in ("chunk_keywords", "chunk_terms", "chunk_bits")
+                for row in connection.execute(f"SELECT document_id FROM {table}").fetchall()
+            }
+
+    def made_dense() -> None:
+        # The built-in vectors have no signs; under another name they are taken for dense ones.
+        with psycopg.connect(superuser_conninfo) as connection:
+            connection.execute("UPDATE document_chunks SET embedding_model = 'test/dense@1536'")
+            connection.execute("UPDATE collections SET embedding_model = 'test/dense@1536'")
+
+    def expected(document: Document) -> set[tuple[str, UUID]]:
+        return {(table, document.id) for table in ("chunk_keywords", "chunk_terms", "chunk_bits")}
+
+    first = add(library, work, admin, collection, policy(3))
+    second = add(library, work, admin, collection, policy(4))
+    made_dense()
+    assert searched() == expected(second)
+    library.versions.restore(admin, first.id)
+    assert searched() == expected(first)
+    library.versions.restore(admin, second.id)
+    assert searched() == expected(second)
+    library.delete(admin, second.id)
+    assert searched() == set()
+
+
 def test_an_earlier_version_is_restored_at_once(
     library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, database: Database
 ) -> None:

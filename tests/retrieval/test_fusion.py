@@ -67,9 +67,9 @@ def test_at_most_so_many_of_each_document_are_kept() -> None:
 
 def test_words_that_stand_together_count_together() -> None:
     weights = {"dental": 2.0, "limit": 3.0}
-    assert closeness([], weights) == 0
-    assert closeness(["dental", *["x"] * 200, "limit"], weights) == 3.0
-    assert closeness(["x"] * 100 + ["dental", "x", "limit"], weights) == 5.0
+    assert closeness(enumerate([]), weights) == 0
+    assert closeness(enumerate(["dental", *["x"] * 200, "limit"]), weights) == 3.0
+    assert closeness(enumerate(["x"] * 100 + ["dental", "x", "limit"]), weights) == 5.0
 
 
 def test_a_name_counts_by_what_tells_it_apart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import bm25s
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.retrieval.keywords import DIMENSIONS, contextual_text, index_document, term_id, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 
@@ -36,6 +37,13 @@ def reference_scores(passages: list[str], query: str, title: str) -> Any:
 def counts(database: Database, sql: str) -> Any:
     with database.transaction("demo") as connection:
         return connection.execute(sql).fetchall()
+
+
+def passages_with(shelf: Shelf, *terms: int) -> Any:
+    """What the search reads: in how many passages terms stand."""
+    where = {"tenant_id": "demo", "collection_ids": [shelf.collection.id], "terms": list(terms)}
+    with shelf.database.transaction("demo") as connection:
+        return connection.execute(queries["search_terms"], where).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,7 @@ def test_counts_follow_additions_and_removals(shelf: Shelf, database: Database) 
     length = sum(len(tokenize(f"Guide\n{p}", "en")) for p in ("parking for bicycles", "parking for cars"))
     assert counts(database, "SELECT chunks, tokens FROM keyword_totals") == [(2, length)]
     parking = term_id(tokenize("parking", "en")[0])
-    assert counts(database, f"SELECT chunks FROM keyword_terms WHERE term = {parking}") == [(2,)]
+    assert passages_with(shelf, parking) == [(parking, 2.0)]
     assert counts(database, "SELECT DISTINCT document_id FROM chunk_keywords") == [(kept,)]
 
 
@@ -98,3 +106,35 @@ def test_term_ids_are_stable_and_within_the_vector() -> None:
     assert term_id("vacat") == 580_129_229
     assert all(1 <= term_id(word) <= DIMENSIONS for word in WORDS)
     assert len({term_id(word) for word in WORDS}) == len(WORDS)
+
+
+@pytest.mark.parametrize("removed", [1, 40])
+def test_scores_stay_exact_after_removals(shelf: Shelf, database: Database, removed: int) -> None:
+    kept = random_passages(40, seed=4)
+    gone = [shelf.add("Guide", random_passages(2, seed=100 + n)) for n in range(removed)]
+    shelf.add("Guide", kept)
+    for document_id in gone:
+        shelf.remove(document_id)
+    pending = counts(database, "SELECT count(*) FROM keyword_removals")[0][0]
+    assert pending == removed % 32, "folded into the counts every 32 removals"
+    expected = reference_scores(kept, "laptop notice pension", "Guide")
+    query = SearchQuery(text="laptop notice pension", language="en")
+    found = keyword_search(database, query, scope=shelf.scope, limit=10)
+    np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
+
+
+def test_terms_that_stand_nowhere_any_more_are_swept(shelf: Shelf, database: Database) -> None:
+    shelf.remove(shelf.add("Guide", ["parking for bicycles"]))
+    with database.transaction("demo") as connection:
+        connection.execute("SELECT fold_keyword_removals('demo', %s, 1)", (shelf.collection.id,))
+    assert counts(database, "SELECT * FROM keyword_terms") == []
+
+
+def test_documents_published_at_once_are_all_counted(shelf: Shelf, database: Database) -> None:
+    passages = [random_passages(5, seed=n) for n in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda p: shelf.add("Guide", p), passages))
+    together = [passage for part in passages for passage in part]
+    expected = reference_scores(together, "laptop notice", "Guide")
+    found = keyword_search(database, SearchQuery(text="laptop notice", language="en"), scope=shelf.scope, limit=10)
+    np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)

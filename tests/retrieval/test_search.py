@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date
 from uuid import uuid4
 
 import numpy as np
@@ -11,9 +13,11 @@ import pytest
 from shelf import Shelf
 
 from rag.database import Database
+from rag.errors import InvalidInput
 from rag.providers.offline import LexicalEmbedder
+from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
-from rag.types import Collection, Scope, SearchFilters
+from rag.types import Collection, Embeddings, Scope, SearchFilters
 
 SEARCHES = [vector_search, keyword_search, hybrid_search]
 Search = Callable[..., list]
@@ -157,3 +161,108 @@ def test_ranks_and_scores_are_given(shelf: Shelf, database: Database) -> None:
     found = hybrid_search(database, ask("parking bicycles"), scope=shelf.scope, limit=3)
     assert (found[0].vector_rank, found[0].keyword_rank) == (1, 1)
     assert [r.score for r in found] == sorted((r.score for r in found), reverse=True)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_kind_of_condition_is_part_of_the_search(search: Search, shelf: Shelf, database: Database) -> None:
+    for number in range(60):
+        shelf.add(f"Guide {number}", ["parking parking parking"], metadata={"createdAt": "2019-05-01"})
+    metadata = {
+        "categorySlug": "notice-md", "documentType": "post", "year": 2024, "isImportant": True,
+        "backdatedAt": 1_717_200_000_000, "createdAt": "2025-01-01T00:00:00Z", "author": {"team": "pay"},
+    }  # fmt: skip
+    shelf.add("Wanted", ["a long text about many things, and parking"], metadata=metadata)  # of 1 June 2024
+    for filters in (
+        SearchFilters(categories=("notice-md",)),
+        SearchFilters(document_types=("post", "page")),
+        SearchFilters(years=(2024,)),
+        SearchFilters(date_from=date(2024, 6, 1), date_to=date(2024, 6, 1)),
+        SearchFilters(date_from=date(2019, 5, 2), date_to=date(2024, 12, 31)),
+        SearchFilters(important_only=True),
+        SearchFilters(metadata={"author": {"team": "pay"}}),
+        SearchFilters(important_only=True, years=(2024,), document_types=("post",)),
+    ):
+        found = search(database, ask("parking"), scope=shelf.scope, filters=filters, limit=3)
+        assert [r.title for r in found] == ["Wanted"], filters
+    for nothing in (
+        SearchFilters(important_only=True, years=(2023,)),
+        SearchFilters(date_from=date(2024, 6, 2), date_to=date(2025, 1, 1)),
+    ):
+        assert search(database, ask("parking"), scope=shelf.scope, filters=nothing, limit=3) == []
+    assert (
+        len(
+            search(
+                database, ask("parking"), scope=shelf.scope, filters=SearchFilters(date_to=date(2020, 1, 1)), limit=3
+            )
+        )
+        >= 1
+    )
+
+
+def test_a_vector_of_another_length_is_refused_in_words(shelf: Shelf, database: Database) -> None:
+    shelf.add("Guide", ["parking for bicycles"])
+    query = replace(ask("parking"), vector=np.ones(384, np.float32))
+    with pytest.raises(InvalidInput, match="384 dimensions, but those of builtin/lexical@1536 have 1536"):
+        vector_search(database, query, scope=shelf.scope, limit=5)
+
+
+class RandomEmbedder:
+    """Dense vectors of any length, the same for the same text."""
+
+    provider, model, default_threshold, is_paid = "openai", "random", 0.3, False
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.id = f"openai/random@{dimensions}"
+
+    def embed(self, texts: Sequence[str], *, purpose: str) -> Embeddings:
+        rows = [np.random.default_rng(zlib.crc32(t.encode())).standard_normal(self.dimensions) for t in texts]
+        return Embeddings(vectors=np.array([row / np.linalg.norm(row) for row in rows], dtype=np.float32))
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_large_collection_is_scanned_by_bits_and_loses_nothing(
+    filtered: bool, database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hits, "EXACT_SCAN_PASSAGES", 10)
+    monkeypatch.setattr(hits, "BIT_CANDIDATES", 200)
+    embedder = RandomEmbedder(384)
+    shelf = Shelf(database, new_collection("demo", "Large", embedding_model=embedder.id), embedder)
+    passages = [f"passage {number}" for number in range(300)]
+    for part in range(3):
+        shelf.add(f"Part {part}", passages[part::3], metadata={"categories": [f"c{part}"]})
+    wanted = passages[1::3] if filtered else passages
+    vectors = embedder.embed([f"Part {passages.index(p) % 3}\n{p}" for p in wanted], purpose="document").vectors
+    asked = embedder.embed(["anything"], purpose="query").vectors[0]
+    query = SearchQuery(text="anything", vector=asked, embedding_model=embedder.id)
+    filters = SearchFilters(categories=("c1",)) if filtered else None
+    found = vector_search(database, query, scope=shelf.scope, filters=filters, limit=10)
+    best = [wanted[i] for i in np.argsort(-(vectors @ asked))[:10]]
+    assert len(found) == 10
+    assert len({r.content for r in found} & set(best)) >= 9
+
+
+@pytest.mark.parametrize("dimensions", [384, 1024, 3072])
+def test_collections_of_different_dimensions_live_side_by_side(
+    dimensions: int, shelf: Shelf, database: Database, new_collection: Callable[..., Collection]
+) -> None:
+    shelf.add("Lexical", ["parking for bicycles"])
+    embedder = RandomEmbedder(dimensions)
+    dense = Shelf(database, new_collection("demo", "Dense", embedding_model=embedder.id), embedder)
+    dense.add("Dense", ["parking for bicycles"])
+    both = Scope(tenant_id="demo", collection_ids=(*shelf.scope.collection_ids, *dense.scope.collection_ids))
+    asked = embedder.embed(["Dense\nparking for bicycles"], purpose="query").vectors[0]
+    query = SearchQuery(text="parking", language="en", vector=asked, embedding_model=embedder.id)
+    assert [(r.title, round(r.similarity or 0, 2)) for r in vector_search(database, query, scope=both, limit=5)] == [
+        ("Dense", 1.0)
+    ]
+    assert {r.title for r in hybrid_search(database, query, scope=both, limit=5)} == {"Dense", "Lexical"}
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_document_taken_back_is_not_found_any_more(search: Search, shelf: Shelf, database: Database) -> None:
+    document_id = shelf.add("Guide", ["parking for bicycles"])
+    shelf.add("Other", ["parking for cars"])
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'processing' WHERE id = %s", (document_id,))
+    assert [r.title for r in search(database, ask("parking"), scope=shelf.scope, limit=1)] == ["Other"]

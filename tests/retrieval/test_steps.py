@@ -222,9 +222,10 @@ def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
     assert found.usages
     keep_threshold(database, "demo", paid.collection.id, found.threshold)
     with database.transaction("demo") as connection:
-        row = connection.execute("SELECT overrides FROM collections WHERE id = %s", (paid.collection.id,)).fetchone()
-    assert row is not None
-    assert row[0] == {"similarity_threshold": found.threshold}
+        row = connection.execute(
+            "SELECT calibrated_threshold, overrides FROM collections WHERE id = %s", (paid.collection.id,)
+        ).fetchone()
+    assert row == (found.threshold, {})
 
 
 def test_a_kept_threshold_decides_and_0_7_of_the_document_does_not_empty_a_collection(
@@ -236,7 +237,7 @@ def test_a_kept_threshold_decides_and_0_7_of_the_document_does_not_empty_a_colle
     options = Options(reranking=False)
 
     def cited(threshold: float) -> int:
-        collection = replace(paid.collection, overrides={"similarity_threshold": threshold})
+        collection = replace(paid.collection, calibrated_threshold=threshold)
         question = Question(text=text, identity=asker, collection=collection)
         return len(retriever.retrieve_context(question, profile=HR, options=options).citations)
 

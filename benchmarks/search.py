@@ -1,0 +1,308 @@
+"""Search at size: speed by tenants, recall, raw SQL, adding and deleting, several processes, other libraries.
+
+    python -m benchmarks.search                                  small: 6,000 chunks, under two minutes
+    python -m benchmarks.search --chunks 100000 --tenants 1 20 200 [--peers VENV/bin/python]
+    python -m benchmarks.search --chunks 10000 30000 100000 300000 --tenants 1 --only speed
+
+Every number of chunks with every number of tenants is a database of its own on the built-in server with its ordinary
+settings. What is compared takes turns within one loop: question by question, ours and the raw SQL. `--peers` names a
+Python with langchain-postgres and llama-index-vector-stores-postgres, which need another pgvector than the product.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import numpy as np
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg.conninfo import make_conninfo
+
+from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
+from rag.database import ENTER, Database, queries
+from rag.embedded import EmbeddedServer, start_server
+from rag.ingestion.chunk_rows import add_chunks
+from rag.ingestion.library import find_documents
+from rag.migrations import migrate
+from rag.retrieval.hits import find_hits, read_scope
+from rag.retrieval.keywords import index_document
+from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.types import Chunk, Scope, SearchFilters
+
+Asked = tuple[Tenant, SearchQuery]
+
+
+def scope_of(tenant: Tenant) -> Scope:
+    return Scope(tenant_id=tenant.id, collection_ids=(tenant.collection_id,))
+
+
+def questions(corpus: Corpus, tenants: Sequence[Tenant], count: int, seed: int) -> list[Asked]:
+    """Questions of tenants chosen uniformly."""
+    random = np.random.default_rng(seed)
+    chosen = [tenants[random.integers(len(tenants))] for _ in range(count)]
+    return [(t, corpus.question(int(random.integers(t.first, t.first + t.size)), random)) for t in chosen]
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - started)
+
+
+def line(name: str, times: Sequence[float], note: str = "") -> None:
+    print(f"  {name:44}{np.percentile(times, 50):9.2f}{np.percentile(times, 95):9.2f}   {note}", flush=True)
+
+
+class RawSearch:
+    """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion, text of ten."""
+
+    def __init__(self, conninfo: str) -> None:
+        self.connection = psycopg.connect(conninfo, autocommit=True)
+        self.connection.execute("SET search_path = public, extensions")
+        register_vector(self.connection)
+
+    def prepare(self, database: Database, tenant: Tenant, query: SearchQuery) -> list[tuple[str, dict[str, object]]]:
+        """The searching statements of this question with their parameters, as the product sends them."""
+        sent: list[tuple[str, dict[str, object]]] = []
+        names = {text: name for name, text in queries.items()}
+
+        class Listening:
+            def __init__(self, connection: psycopg.Connection) -> None:
+                self.connection = connection
+
+            def execute(self, text: str, values: dict[str, object]) -> object:
+                sent.append((names[text], dict(values)))
+                return self.connection.execute(text, values)  # type: ignore[arg-type]
+
+        with database.snapshot(tenant.id) as connection:
+            contents = read_scope(connection, scope_of(tenant), None)
+            hits = find_hits(Listening(connection), query, contents, limit=50)  # type: ignore[arg-type]
+        ids = list(hits.hits)[:10]
+        return [*sent, ("search_passages", {"tenant_id": tenant.id, "chunk_ids": ids})]
+
+    def run(self, tenant: Tenant, statements: list[tuple[str, dict[str, object]]]) -> None:
+        with self.connection.transaction():
+            self.connection.execute(ENTER, {"tenant_id": tenant.id, "token_hash": "", "email": ""})
+            for name, values in statements:
+                self.connection.execute(queries[name], values).fetchall()
+
+
+def speed(database: Database, conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    raw = RawSearch(conninfo)
+    searches = {"hybrid": hybrid_search, "vector": vector_search, "keyword": keyword_search}
+    times: dict[str, list[float]] = {name: [] for name in (*searches, "raw SQL of the hybrid")}
+    for number, (tenant, query) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
+        statements = raw.prepare(database, tenant, query)
+        taken = {
+            name: milliseconds(partial(search, database, query, scope=scope_of(tenant), limit=10))
+            for name, search in searches.items()
+        }
+        taken["raw SQL of the hybrid"] = milliseconds(partial(raw.run, tenant, statements))
+        if number >= 20:  # before, plans and caches warm up
+            for name, value in taken.items():
+                times[name].append(value)
+    for name, values in times.items():
+        line(name, values)
+    ratio = np.median(np.array(times["hybrid"]) / np.array(times["raw SQL of the hybrid"]))
+    print(f"  hybrid against its raw SQL, median of each question's ratio: {ratio:.2f}")
+
+
+def recall(database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    """recall@10 of the vector search against all vectors of the tenant, with and without a filter."""
+    random = np.random.default_rng(3)
+    worst, shares, filtered = 1.0, [], []
+    for tenant in dict.fromkeys([*tenants[:2], tenants[len(tenants) // 2], tenants[-1]]):
+        own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
+        category = np.arange(tenant.size) // CHUNKS_PER_DOCUMENT % len(CATEGORIES)
+        for _ in range(count):
+            query = corpus.question(int(random.integers(tenant.first, tenant.first + tenant.size)), random)
+            assert query.vector is not None
+            similarities = own @ query.vector
+            for filters, allowed, into in (
+                (None, np.ones(tenant.size, bool), shares),
+                (SearchFilters(categories=CATEGORIES[:1]), category == 0, filtered),
+            ):
+                tenth = np.sort(similarities[allowed])[-10]
+                found = vector_search(database, query, scope=scope_of(tenant), filters=filters, limit=10)
+                into.append(sum((r.similarity or 0) >= tenth - 1e-4 for r in found) / 10)
+                worst = min(worst, into[-1])
+    print(f"  recall@10 {np.mean(shares):.4f}, with a filter {np.mean(filtered):.4f}, worst question {worst:.1f}")
+
+
+def _answer(conninfo: str, inbox: object, outbox: object) -> None:
+    """Another process: searches when told to, says which documents it found."""
+    database = Database(conninfo)
+    database.open()
+    while (task := inbox.get()) is not None:  # type: ignore[attr-defined]
+        tenant, query = task
+        found = hybrid_search(database, query, scope=scope_of(tenant), limit=10)
+        outbox.put({r.document_id for r in found})  # type: ignore[attr-defined]
+    database.close()
+
+
+def writing(database: Database, conninfo: str, corpus: Corpus, tenant: Tenant, rounds: int) -> None:
+    """One document of 20 chunks added, its embeddings given, and deleted; searched from another process each time."""
+    context = multiprocessing.get_context("spawn")
+    inbox, outbox = context.Queue(), context.Queue()
+    other = context.Process(target=_answer, args=(conninfo, inbox, outbox), daemon=True)
+    other.start()
+    adding, deleting, wrong = [], [], 0
+    for number in range(rounds + 3):
+        word = f"zyx{number}qv"
+        chunks = [
+            Chunk(index=i, content=f"{word} {corpus.text(i)}", first_page=1, last_page=1, start=i, end=i + 1)
+            for i in range(CHUNKS_PER_DOCUMENT)
+        ]
+        vectors = corpus.vectors[:CHUNKS_PER_DOCUMENT].astype(np.float32)
+        query = SearchQuery(text=word, language="en", vector=vectors[0], embedding_model=corpus.model)
+        with database.transaction(tenant.id) as connection:
+            row = connection.execute(
+                "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, language) "
+                "VALUES (%s, %s, 'New', 'new.pdf', %s, 'en') RETURNING id",
+                (tenant.id, tenant.collection_id, str(uuid4())),
+            ).fetchone()
+        assert row is not None
+        document = find_documents(database, tenant.id, document_id=row[0])[0]
+
+        def add(document=document, chunks=chunks, vectors=vectors) -> None:  # type: ignore[no-untyped-def]
+            with database.transaction(tenant.id) as connection:
+                add_chunks(connection, document, chunks, vectors, corpus.model)
+                index_document(
+                    connection, tenant_id=tenant.id, collection_id=tenant.collection_id, document_id=document.id
+                )
+                connection.execute("UPDATE documents SET status = 'completed' WHERE id = %s", (document.id,))
+
+        def delete(document_id: UUID = document.id) -> None:
+            with database.transaction(tenant.id) as connection:
+                connection.execute("DELETE FROM documents WHERE id = %s", (document_id,))
+
+        for work, into, is_there in ((add, adding, True), (delete, deleting, False)):
+            taken = milliseconds(work)
+            inbox.put((tenant, query))
+            wrong += (document.id in outbox.get(timeout=60)) is not is_there
+            if number >= 3:
+                into.append(taken)
+    inbox.put(None)
+    other.join(timeout=20)
+    line("document of 20 chunks added", adding)
+    line("document of 20 chunks deleted", deleting, f"{wrong} wrong answers of another process")
+
+
+def _load_generator(
+    conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], seed: int, count: int, out: object
+) -> None:
+    asked = questions(corpus, tenants, count + 20, seed)
+    database = Database(conninfo)
+    database.open()
+    for tenant, query in asked[:20]:
+        hybrid_search(database, query, scope=scope_of(tenant), limit=10)
+    started = time.time()
+    times = [milliseconds(partial(hybrid_search, database, q, scope=scope_of(t), limit=10)) for t, q in asked[20:]]
+    out.put((started, time.time(), times))  # type: ignore[attr-defined]
+    database.close()
+
+
+def several_processes(conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    context = multiprocessing.get_context("fork")
+    for processes in (1, 2, 4):
+        out = context.Queue()
+        running = [
+            context.Process(target=_load_generator, args=(conninfo, corpus, tenants, 100 + n, count, out))
+            for n in range(processes)
+        ]
+        for process in running:
+            process.start()
+        done = [out.get(timeout=600) for _ in running]
+        for process in running:
+            process.join()
+        # The time in which all were at it.
+        seconds = max(end for _, end, _ in done) - min(start for start, _, _ in done)
+        times = [value for _, _, values in done for value in values]
+        line(f"{processes} processes", times, f"{len(times) / seconds:.0f} queries/s")
+
+
+def peers(python: str, server: EmbeddedServer, database: Database, corpus: Corpus, tenants: Sequence[Tenant]) -> None:
+    """Vector search within one tenant beside libraries, each on the same vectors in its own tables."""
+    tenant = min(tenants, key=lambda t: abs(t.size - 1_400))
+    asked = questions(corpus, [tenant], 40, seed=7)
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(
+            Path(folder) / "data.npz",
+            vectors=corpus.vectors[: corpus.chunks if corpus.chunks < 20_000 else 20_000].astype(np.float32),
+            own=corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32),
+            questions=np.array([query.vector for _, query in asked]),
+        )
+        with psycopg.connect(server.superuser, autocommit=True) as connection:
+            connection.execute("DROP DATABASE IF EXISTS peers WITH (FORCE)")
+            connection.execute("CREATE DATABASE peers")
+        ours = [
+            milliseconds(partial(vector_search, database, query, scope=scope_of(tenant), limit=10))
+            for _, query in asked
+        ]
+        line(f"vector search among {tenant.size} of {corpus.chunks}, ours", ours[10:])
+        script = Path(__file__).with_name("search_peers.py")
+        environment = {**os.environ, "PEERS_CONNINFO": make_conninfo(server.superuser, dbname="peers")}
+        subprocess.run([python, str(script), folder], check=False, env=environment, stdout=sys.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chunks", type=int, nargs="+", default=[6_000])
+    parser.add_argument("--tenants", type=int, nargs="+", default=[1, 20], choices=[1, 20, 200])
+    parser.add_argument("--dimensions", type=int, default=1536)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--only", choices=["speed", "recall", "writing", "processes", "peers"], default=None)
+    parser.add_argument("--peers", help="a Python with the libraries to compare with")
+    options = parser.parse_args()
+    if 200 in options.tenants and min(options.chunks) < 30_000:
+        parser.error("200 tenants of at least three documents each need 30,000 chunks")
+    corpus = Corpus(max(options.chunks), options.dimensions)
+    with tempfile.TemporaryDirectory(prefix="search-") as folder:
+        server = start_server(Path(folder))
+        try:
+            migrate(server.owner)
+            for chunks in options.chunks:
+                for count in options.tenants:
+                    measure(server, corpus, chunks, count, options)
+        finally:
+            server.stop()
+
+
+def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, options: argparse.Namespace) -> None:
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS measured WITH (FORCE)")
+        connection.execute("CREATE DATABASE measured TEMPLATE rag OWNER rag_owner")
+    started = time.perf_counter()
+    tenants = load(make_conninfo(server.superuser, dbname="measured"), corpus, count, chunks)
+    sizes = f"{tenants[0].size} … {tenants[-1].size} chunks each" if count > 1 else "all of them"
+    print(f"\n{chunks} chunks, {corpus.dimensions} dimensions, {count} tenants ({sizes}); ", end="")
+    print(f"loaded in {time.perf_counter() - started:.0f} s\n  {'':44}{'p50 ms':>9}{'p95 ms':>9}")
+    conninfo = make_conninfo(server.application, dbname="measured")
+    database = Database(conninfo)
+    database.open()
+    wanted = options.only
+    if wanted in (None, "speed"):
+        speed(database, conninfo, corpus, tenants, options.questions)
+    if wanted in (None, "recall"):
+        recall(database, corpus, tenants, max(10, options.questions // 5))
+    if wanted in (None, "writing"):
+        writing(database, conninfo, corpus, tenants[len(tenants) // 2], 30)
+    if wanted in (None, "processes") and count > 1:
+        several_processes(conninfo, corpus, tenants, options.questions)
+    if wanted in (None, "peers") and options.peers and count > 1:
+        peers(options.peers, server, database, corpus, tenants)
+    database.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""Collections: what is searched together, by which profile, with which settings. For administrators.
+
+A collection is made by choosing a profile; single settings can differ from it and be given back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from rag.errors import RagError
+from rag.ingestion.collections import LANGUAGES
+from rag.profiles import PROFILES, profile_by_name, with_overrides
+from rag.services import require, services
+from rag.types import Collection, CollectionContents, Role
+from rag.ui.collection_settings import draw_settings
+from rag.ui.formats import count
+from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
+from rag.ui.text import plain
+
+identity = require(Role.ADMIN)
+library = services().documents
+providers = services().providers
+state = st.session_state
+state.setdefault("collections_error", "")
+state.setdefault("collections_done", "")
+state.setdefault("collections_dialog", "")
+state.setdefault("collections_field", None)
+
+
+# What the buttons do
+
+
+def open_collection(collection_id: UUID | None) -> None:
+    """Keep the opened collection in the address: it survives a refresh and can be shared."""
+    state.collections_field = None
+    if collection_id is not None:
+        st.query_params["collection"] = str(collection_id)
+    elif "collection" in st.query_params:
+        del st.query_params["collection"]
+
+
+def open_dialog(name: str) -> None:
+    state.collections_dialog = name
+
+
+def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
+    library.override_collection(identity, collection_id, changes)
+    state.collections_done = "Setting saved."
+
+
+def reset_settings(collection_id: UUID, names: list[str]) -> None:
+    attempt("Back to the profile.", lambda: library.override_collection(identity, collection_id, resets=names))
+
+
+def attempt(done: str, action: Any) -> None:
+    """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
+    state.collections_error = state.collections_done = ""
+    try:
+        action()
+    except RagError as error:
+        state.collections_error = error.message
+    else:
+        state.collections_done = done
+
+
+# Dialogs
+
+
+@st.dialog("New collection", width="large", icon=":material/library_add:", on_dismiss=lambda: open_dialog(""))
+def ask_to_create() -> None:
+    name = st.text_input("Name", key="collections_new_name", max_chars=80, placeholder="For example: Notices 2026")
+    chosen = st.radio(
+        "Profile",
+        list(PROFILES),
+        key="collections_new_profile",
+        format_func=lambda profile: f"**{profile_title(profile)}**",
+        captions=[plain(profile.description) for profile in PROFILES.values()],
+    )
+    profile = PROFILES[str(chosen)]
+    with st.container(border=True, gap="small"):
+        st.markdown("**What this means**")
+        st.markdown(means(profile, providers))
+    options = providers.embedder_options(profile)
+    ready = {option.id: option for option in options if not option.missing}
+    with st.container(horizontal=True, vertical_alignment="top"):
+        language = st.selectbox(
+            "Language of the documents",
+            list(LANGUAGES),
+            index=1 if profile.answer_language == "ko" else 0,
+            format_func=LANGUAGES.__getitem__,
+            key=f"collections_new_language_{profile.name}",
+            help="Questions in other languages are translated into it where the profile does that.",
+            width=220,
+        )
+        embedder = st.selectbox(
+            "Embedder",
+            list(ready),
+            format_func=lambda identifier: embedder_line(ready[identifier]),
+            key=f"collections_new_embedder_{profile.name}",
+            help="Turns passages into vectors. It cannot be changed later: every document would have to be made anew.",
+        )
+    if missing := [option for option in options if option.missing]:
+        with st.expander("Embedders that are not configured", icon=":material/key:"):
+            for option in missing:
+                st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[Set `{option.missing}` and start again.]]")
+    error = st.empty()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button("Cancel", key="collections_new_cancel"):
+            open_dialog("")
+            st.rerun()
+        if st.button("Create collection", key="collections_new_create", type="primary", icon=":material/check:"):
+            try:
+                made = library.create_collection(
+                    identity, name, profile.name, embedding_model=str(embedder), language=str(language)
+                )
+            except RagError as exc:
+                error.error(plain(exc.message), icon=":material/error:")
+            else:
+                open_dialog("")
+                state.collections_done = "Collection created."
+                open_collection(made.id)
+                st.rerun()
+
+
+@st.dialog("Name and language", icon=":material/edit:", on_dismiss=lambda: open_dialog(""))
+def ask_to_rename(collection: Collection) -> None:
+    name = st.text_input("Name", collection.name, key="collections_name", max_chars=80)
+    language = st.selectbox(
+        "Language of the documents",
+        list(LANGUAGES),
+        index=list(LANGUAGES).index(collection.language) if collection.language in LANGUAGES else 0,
+        format_func=LANGUAGES.__getitem__,
+        key="collections_language",
+    )
+    error = st.empty()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button("Cancel", key="collections_rename_cancel"):
+            open_dialog("")
+            st.rerun()
+        if st.button("Save", key="collections_rename_save", type="primary", icon=":material/check:"):
+            try:
+                library.change_collection(identity, collection.id, name=name, language=str(language))
+            except RagError as exc:
+                error.error(plain(exc.message), icon=":material/error:")
+            else:
+                open_dialog("")
+                state.collections_done = "Changes saved."
+                st.rerun()
+
+
+@st.dialog("Delete this collection?", icon=":material/delete:", on_dismiss=lambda: open_dialog(""))
+def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
+    st.markdown(f"**{plain(collection.name)}**")
+    lost = [f"{count(contents.documents, 'document')} with {count(contents.chunks, 'passage')} and the original files"]
+    if contents.conversations:
+        by = count(contents.people, "person", "people")
+        lost.append(f"{count(contents.conversations, 'conversation')} of {by}, with their answers")
+    st.markdown("These are removed at once, and cannot be brought back:\n" + "".join(f"\n- {item}" for item in lost))
+    st.caption("What was asked and what it cost stays in the analytics.")
+    typed = st.text_input("Type the collection's name to confirm", key="collections_delete_name")
+    error = st.empty()
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button("Keep it", key="collections_keep"):
+            open_dialog("")
+            st.rerun()
+        if st.button("Delete collection", key="collections_delete_confirmed", type="primary", icon=":material/delete:"):
+            try:
+                library.delete_collection(identity, collection.id, confirmed_name=typed)
+            except RagError as exc:
+                error.error(plain(exc.message), icon=":material/error:")
+            else:
+                open_dialog("")
+                state.collections_done = "Collection deleted."
+                open_collection(None)
+                st.rerun()
+
+
+# The list and one collection of it
+
+
+def draw_list(collections: Sequence[Collection]) -> None:
+    everything = library.contents(identity.tenant_id)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title("Collections", anchor=False, width="content")
+        st.button(
+            "New collection",
+            key="collections_new",
+            type="primary",
+            icon=":material/add:",
+            on_click=open_dialog,
+            args=("create",),
+        )
+    st.caption("Documents that are searched together, and the rules by which they are read, searched and answered.")
+    if not collections:
+        st.info("There is no collection yet. Make one to add documents to it.", icon=":material/folder_off:")
+    with st.grid(3, min_column_width=300):
+        for collection in collections:
+            draw_card(collection, everything[collection.id])
+
+
+def draw_card(collection: Collection, contents: CollectionContents) -> None:
+    different = len(collection.overrides)
+    with st.container(border=True, height="stretch", key=f"collections_card_{collection.id}", gap="small"):
+        st.markdown(f"**{plain(collection.name)}**  \n:gray[{profile_title(collection.profile)}]")
+        ready = "" if contents.ready == contents.documents else f", {contents.ready:,} ready"
+        st.markdown(
+            f":material/description: {count(contents.documents, 'document')}{ready}  \n"
+            f":material/grid_view: {count(contents.chunks, 'passage')}  \n"
+            f":material/translate: {LANGUAGES.get(collection.language, collection.language)}  \n"
+            f":material/scatter_plot: {plain(embedder_name(collection.embedding_model))}"
+        )
+        if different:
+            st.markdown(f":blue-badge[{count(different, 'setting')} changed]")
+        st.space("stretch")
+        st.button(
+            "Settings",
+            key=f"collections_open_{collection.id}",
+            icon=":material/tune:",
+            on_click=open_collection,
+            args=(collection.id,),
+        )
+
+
+def draw_opened(collection: Collection) -> None:
+    profile = profile_by_name(collection.profile)
+    changed = with_overrides(profile, collection.overrides)
+    contents = library.contents(identity.tenant_id)[collection.id]
+    st.button(
+        "All collections",
+        key="collections_back",
+        icon=":material/arrow_back:",
+        type="tertiary",
+        on_click=open_collection,
+        args=(None,),
+    )
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.title(plain(collection.name), anchor=False, width="content")
+        with st.container(horizontal=True, width="content"):
+            st.button(
+                "Edit", key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
+                help="Name and language",
+            )  # fmt: skip
+            st.button(
+                "Delete",
+                key="collections_delete",
+                icon=":material/delete:",
+                type="tertiary",
+                on_click=open_dialog,
+                args=("delete",),
+            )
+    language = LANGUAGES.get(collection.language, collection.language)
+    st.markdown(
+        f"{profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
+        f"{count(contents.documents, 'document')} · {count(contents.chunks, 'passage')}"
+    )
+    with st.container(border=True, gap="small"):
+        st.markdown("**What this means**")
+        st.markdown(means(changed, providers))
+    draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
+    if state.collections_dialog == "rename":
+        ask_to_rename(collection)
+    elif state.collections_dialog == "delete":
+        ask_to_delete(collection, contents)
+
+
+# The page
+
+if error := state.collections_error:
+    state.collections_error = ""
+    st.error(plain(error), icon=":material/error:")
+if done := state.collections_done:
+    state.collections_done = ""
+    st.toast(done, icon=":material/check:")
+
+collections = library.collections(identity.tenant_id)
+opened = next((c for c in collections if str(c.id) == st.query_params.get("collection")), None)
+if opened is not None:
+    draw_opened(opened)
+else:
+    draw_list(collections)
+    if state.collections_dialog == "create":
+        ask_to_create()

@@ -1,0 +1,147 @@
+"""Collections as an administrator makes, changes and deletes them. Who may do so is the library's to check."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection as Several
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from rag.database import Database, queries
+from rag.errors import InvalidInput, NotFound
+from rag.profiles import differences, profile_by_name, with_overrides
+from rag.providers.connections import VARIABLES
+from rag.providers.registry import Providers
+from rag.types import Collection, CollectionContents
+
+LONGEST_NAME = 80
+#: The languages of the HR document, with Polish and Turkish; what documents and questions are analysed in.
+LANGUAGES: Mapping[str, str] = {
+    "en": "English",
+    "ko": "Korean",
+    "nl": "Dutch",
+    "de": "German",
+    "fr": "French",
+    "es": "Spanish",
+    "it": "Italian",
+    "pt": "Portuguese",
+    "pl": "Polish",
+    "tr": "Turkish",
+    "ja": "Japanese",
+    "zh": "Chinese",
+    "ar": "Arabic",
+}
+
+
+def find_collections(
+    database: Database, tenant_id: str, *, collection_id: UUID | None = None, name: str | None = None
+) -> list[Collection]:
+    """Collections of a tenant that meet the conditions given, oldest first."""
+    return database.fetch_all(
+        tenant_id, "find_collections", Collection, collection_id=collection_id, collection_name=name
+    )
+
+
+def collection_contents(
+    database: Database, tenant_id: str, *, collection_id: UUID | None = None
+) -> dict[UUID, CollectionContents]:
+    """What is in each collection of the tenant, by its id."""
+    found = database.fetch_all(tenant_id, "collection_contents", CollectionContents, collection_id=collection_id)
+    return {contents.collection_id: contents for contents in found}
+
+
+def create_collection(
+    database: Database,
+    providers: Providers,
+    tenant_id: str,
+    *,
+    name: str,
+    profile: str,
+    embedding_model: str,
+    language: str,
+) -> Collection:
+    """Make a collection; without an embedder named, with the one that the profile gets here.
+
+    Raises `InvalidInput` for a name that is taken, an unknown profile or language, and an embedder that is not there.
+    """
+    shown = collection_name(name)
+    chosen = embedding_model or providers.default_embedder_id(profile_by_name(profile))
+    provider = chosen.partition("/")[0]
+    if not providers.is_configured(provider) and provider in VARIABLES:
+        raise InvalidInput(f"{chosen} is not configured: set {VARIABLES[provider]} and start again.")
+    providers.embedder_for(chosen)
+    made = database.execute(
+        tenant_id,
+        "add_collection",
+        collection_name=shown,
+        profile=profile_by_name(profile).name,
+        embedding_model=chosen,
+        language=_language(language),
+    )
+    if not made:
+        raise _taken(shown)
+    return find_collections(database, tenant_id, name=shown)[0]
+
+
+def change_collection(
+    database: Database, tenant_id: str, collection_id: UUID, *, name: str | None, language: str | None
+) -> None:
+    """Give a collection another name or language. Raises `InvalidInput` for a name that is taken, and `NotFound`."""
+    shown = None if name is None else collection_name(name)
+    changed = database.execute(
+        tenant_id,
+        "change_collection",
+        collection_id=collection_id,
+        collection_name=shown,
+        language=None if language is None else _language(language),
+    )
+    if not changed:
+        if not find_collections(database, tenant_id, collection_id=collection_id):
+            raise NotFound
+        raise _taken(shown or "")
+
+
+def override_fields(
+    database: Database, tenant_id: str, collection_id: UUID, *, changes: Mapping[str, Any], resets: Several[str]
+) -> None:
+    """Set fields of a collection apart from its profile's, or give them back; a value of the profile is kept as none.
+
+    Raises `InvalidInput` with a sentence when what would come of it does not fit, and `NotFound`; nothing changes then.
+    """
+    with (
+        database.transaction(tenant_id) as connection,
+        connection.cursor(row_factory=class_row(Collection)) as cursor,
+    ):
+        found = cursor.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
+        if found is None:
+            raise NotFound
+        profile = profile_by_name(found.profile)
+        wanted = {**found.overrides, **changes}
+        changed = with_overrides(profile, {name: value for name, value in wanted.items() if name not in resets})
+        overrides = {name: new for name, (_, new) in differences(profile, changed).items()}
+        connection.execute(queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)})
+
+
+def collection_name(name: str) -> str:
+    """A name as it is kept: one line. Raises `InvalidInput` for one that is empty or too long."""
+    kept = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
+    shown = " ".join(unicodedata.normalize("NFC", kept).split())
+    if not shown:
+        raise InvalidInput("A collection needs a name.")
+    if len(shown) > LONGEST_NAME:
+        raise InvalidInput(f"The name of a collection has at most {LONGEST_NAME} characters.")
+    return shown
+
+
+def _language(language: str) -> str:
+    if language not in LANGUAGES:
+        raise InvalidInput(f"There is no language {language!r} to choose; there are {', '.join(LANGUAGES)}.")
+    return language
+
+
+def _taken(name: str) -> InvalidInput:
+    return InvalidInput(f"There is a collection called “{name}” already. Choose another name.")

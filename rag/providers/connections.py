@@ -1,0 +1,170 @@
+"""Where the providers are: one client for each that the settings name, and which variable adds each other.
+
+Addresses are web addresses and nothing else, and redirects are not followed: what is sent goes where the settings say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import cohere
+import httpx
+import httpx2
+import openai
+
+from rag.errors import SettingsError
+from rag.settings import Settings, environment_name
+
+#: A connection that is not made by then will not be made.
+CONNECT_TIMEOUT_SECONDS = 5.0
+#: The variable that adds a provider, and what the provider is called.
+VARIABLES: Mapping[str, str] = {
+    "openai": "OPENAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "ollama": "OLLAMA_URL",
+}
+NAMES: Mapping[str, str] = {
+    "openai": "OpenAI",
+    "gemini": "Gemini",
+    "openrouter": "OpenRouter",
+    "ollama": "Ollama",
+    "builtin": "Built in",
+    "cohere": "Cohere",
+}
+
+
+class _Transport(openai.DefaultHttpxClient):
+    """Follows no redirect; closes with whoever used it last, as the SDK's own does."""
+
+    def __init__(self) -> None:
+        super().__init__(follow_redirects=False)
+
+    def __del__(self) -> None:
+        # While the interpreter ends, what closing needs may be gone already.
+        with suppress(Exception):
+            self.close()
+
+
+@dataclass(frozen=True)
+class Connections:
+    """What is configured. `primary` is the provider OPENAI_BASE_URL points to, configured or not."""
+
+    primary: str
+    clients: Mapping[str, openai.OpenAI]
+    #: Whoever OPENAI_API_KEY and OPENAI_BASE_URL lead to; None without a key.
+    primary_client: openai.OpenAI | None
+    #: Ollama by its own routes.
+    ollama: httpx2.Client | None
+    cohere: cohere.ClientV2 | None
+    _cohere_transport: httpx.Client | None = None
+
+    def close(self) -> None:
+        for client in {id(c): c for c in (*self.clients.values(), self.primary_client) if c is not None}.values():
+            client.close()
+        for transport in (self.ollama, self._cohere_transport):
+            if transport is not None:
+                transport.close()
+
+
+def connect(settings: Settings) -> Connections:
+    """Make the clients; nothing is sent yet. Raises `SettingsError` naming the variable that cannot be used."""
+    primary = provider_of(settings.openai_base_url)
+    for name in ("openai_api_key", "cohere_api_key", "gemini_api_key", "openrouter_api_key"):
+        _require_sendable(environment_name(name), getattr(settings, name))
+    for name in ("cohere_base_url", "gemini_base_url", "openrouter_base_url"):
+        require_web_address(environment_name(name), getattr(settings, name))
+    # A model that runs on this machine asks for no key, but the SDK does.
+    main = _client(
+        settings,
+        "OPENAI_BASE_URL or OPENAI_API_KEY",
+        settings.openai_api_key or ("unused" if primary == "ollama" else ""),
+        settings.openai_base_url,
+    )
+    ollama_url = _ollama_address(settings.ollama_url)
+    named = {
+        "gemini": _client(settings, "GEMINI_BASE_URL", settings.gemini_api_key, settings.gemini_base_url),
+        "openrouter": _client(
+            settings, "OPENROUTER_BASE_URL", settings.openrouter_api_key, settings.openrouter_base_url
+        ),
+        "ollama": _client(settings, "OLLAMA_URL", "unused" if ollama_url else "", f"{ollama_url}/v1"),
+    }
+    clients = {} if main is None else {primary: main}
+    transport = httpx.Client(
+        timeout=httpx.Timeout(settings.cohere_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS), follow_redirects=False
+    )
+    if not settings.cohere_api_key:
+        transport.close()
+    return Connections(
+        primary=primary,
+        clients=clients | {name: client for name, client in named.items() if client is not None},
+        primary_client=main,
+        ollama=httpx2.Client(base_url=ollama_url, timeout=_timeout(settings)) if ollama_url else None,
+        cohere=cohere.ClientV2(
+            settings.cohere_api_key, base_url=settings.cohere_base_url.rstrip("/"), httpx_client=transport
+        )
+        if settings.cohere_api_key
+        else None,
+        _cohere_transport=transport if settings.cohere_api_key else None,
+    )
+
+
+def provider_of(base_url: str) -> str:
+    """Who answers at this address, as the ledger and the ids of embedders name it."""
+    host, port = require_web_address("OPENAI_BASE_URL", base_url)
+    if host.endswith("googleapis.com"):
+        return "gemini"
+    if host == "openrouter.ai" or host.endswith(".openrouter.ai"):
+        return "openrouter"
+    if port == 11434 or "ollama" in host:
+        return "ollama"
+    return "openai"
+
+
+def require_web_address(name: str, address: str) -> tuple[str, int | None]:
+    """Host and port of an http or https address. Raises `SettingsError` naming the variable for anything else."""
+    try:
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError as exc:
+        raise SettingsError(f"{name} is {address!r}, but it has to be a web address.") from exc
+    if parts.scheme not in ("http", "https") or not host:
+        raise SettingsError(f"{name} is {address!r}, but it has to be a web address.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise SettingsError(f"{name} has to be an address without a name, a password, ? or #.")
+    return host, port
+
+
+def _ollama_address(address: str) -> str:
+    """Ollama's address, also when it was given with the `/v1` or `/api` of its routes; empty when there is none."""
+    if not address:
+        return ""
+    require_web_address("OLLAMA_URL", address)
+    return address.rstrip("/").removesuffix("/v1").removesuffix("/api")
+
+
+def _client(settings: Settings, variable: str, key: str, base_url: str) -> openai.OpenAI | None:
+    if not key:
+        return None
+    try:
+        return openai.OpenAI(
+            api_key=key,
+            base_url=base_url,
+            max_retries=0,
+            timeout=_timeout(settings),
+            http_client=_Transport(),
+        )
+    except (httpx2.InvalidURL, openai.OpenAIError, ValueError) as exc:
+        raise SettingsError(f"{variable} cannot be used: {exc}.") from exc
+
+
+def _timeout(settings: Settings) -> httpx2.Timeout:
+    return httpx2.Timeout(settings.openai_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS)
+
+
+def _require_sendable(name: str, key: str) -> None:
+    if not all("!" <= character <= "~" for character in key):
+        raise SettingsError(f"{name} holds characters that no key has, such as a space or a line break. Copy it again.")

@@ -1,0 +1,66 @@
+-- Collections: made, changed and deleted by administrators.
+
+-- find_collections --
+-- Collections of the tenant, oldest first
+SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
+       calibrated_at
+FROM collections
+WHERE tenant_id = rag_tenant()
+  AND (%(collection_id)s::uuid IS NULL OR id = %(collection_id)s)
+  AND (%(collection_name)s::text IS NULL OR name = %(collection_name)s)
+ORDER BY created_at, id
+
+-- add_collection --
+-- A new collection; nothing happens when the name is taken
+INSERT INTO collections (tenant_id, name, profile, embedding_model, language)
+VALUES (rag_tenant(), %(collection_name)s, %(profile)s, %(embedding_model)s, %(language)s)
+ON CONFLICT (tenant_id, name) DO NOTHING
+
+-- change_collection --
+-- What is given replaces what there is; nothing happens when another collection has the name
+UPDATE collections
+SET name = coalesce(%(collection_name)s, name), language = coalesce(%(language)s, language)
+WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+  AND NOT EXISTS (SELECT FROM collections WHERE tenant_id = rag_tenant() AND name = %(collection_name)s
+                  AND id <> %(collection_id)s)
+
+-- lock_collection --
+-- A collection that is about to be changed; others wait
+SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
+       calibrated_at
+FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR UPDATE
+
+-- set_overrides --
+-- All that differs from the profile
+UPDATE collections SET overrides = %(overrides)s WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+
+-- note_calibration --
+-- What was measured on the collection's text with its embedder
+UPDATE collections SET calibrated_threshold = %(threshold)s, calibrated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+
+-- collection_contents --
+-- What is in each collection, or in one
+SELECT c.id AS collection_id, coalesce(d.documents, 0) AS documents, coalesce(d.ready, 0) AS ready,
+       coalesce(d.pages, 0) AS pages, coalesce(d.chunks, 0) AS chunks, coalesce(t.conversations, 0) AS conversations,
+       coalesce(t.people, 0) AS people
+FROM collections c
+LEFT JOIN (
+    SELECT collection_id, count(*) AS documents, count(*) FILTER (WHERE status = 'completed') AS ready,
+           sum(page_count) AS pages, sum(chunk_count) AS chunks
+    FROM documents WHERE tenant_id = rag_tenant() AND status <> 'superseded' GROUP BY collection_id
+) AS d ON d.collection_id = c.id
+LEFT JOIN (
+    SELECT collection_id, count(*) AS conversations, count(DISTINCT account_id) AS people
+    FROM conversations WHERE tenant_id = rag_tenant() GROUP BY collection_id
+) AS t ON t.collection_id = c.id
+WHERE c.tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR c.id = %(collection_id)s)
+ORDER BY c.created_at, c.id
+
+-- delete_collection --
+-- A collection with its documents, chunks, keywords and conversations; questions and costs stay in the records
+DELETE FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+
+-- files_of_collection --
+-- Documents of a collection and where their originals are
+SELECT id, file_path FROM documents WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s

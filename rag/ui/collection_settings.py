@@ -1,0 +1,168 @@
+"""A collection's settings: what it takes from its profile, what differs, and a place to change one field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import streamlit as st
+
+from rag.errors import RagError
+from rag.profile import Profile
+from rag.profile_checks import ProfileField
+from rag.profile_fields import FIELDS, GROUPS
+from rag.profiles import differences
+from rag.types import Collection
+from rag.ui.profile_values import LISTS, is_left_out, shown_value, text_of, value_from
+from rag.ui.text import plain
+
+CHANGED = "Changed"
+#: Longer values are cut in the list; the dialog shows them whole.
+SHOWN_CHARACTERS = 90
+
+Save = Callable[[UUID, dict[str, Any]], None]
+Reset = Callable[[UUID, list[str]], None]
+
+
+def draw_settings(
+    collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
+) -> None:
+    """Every field in its group, those that differ from the profile apart; one group is drawn at a time."""
+    different = differences(profile, changed)
+    options = [*GROUPS, *([CHANGED] if different else [])]
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader("Settings", anchor=False, width="content")
+        if different:
+            st.button(
+                f"Reset all {len(different)}" if len(different) > 1 else "Reset",
+                key="collections_reset_all",
+                icon=":material/restart_alt:",
+                type="tertiary",
+                on_click=on_reset,
+                args=(collection.id, list(different)),
+            )
+    group = st.pills(
+        "Settings",
+        options,
+        default=CHANGED if different else GROUPS[0],
+        required=True,
+        format_func=lambda name: f"{CHANGED} ({len(different)})" if name == CHANGED else name,
+        # With the first change the choices are others, and so is the widget.
+        key=f"collections_group_{collection.id}_{bool(different)}",
+        label_visibility="collapsed",
+    )
+    in_group = [field for field in FIELDS.values() if _belongs(field, str(group), different)]
+    used = [f for f in in_group if f.name in different or not is_left_out(getattr(changed, f.name))]
+    with st.container(border=True, gap="small", key="collections_settings"):
+        for field in used:
+            _draw_field(field, collection, profile, changed, on_reset)
+        unused = [field for field in in_group if field not in used]
+        if unused:
+            with st.expander(
+                f"{len(unused)} settings this profile leaves out", key=f"collections_unused_{group}", on_change="rerun"
+            ) as more:
+                if more.open:
+                    for field in unused:
+                        _draw_field(field, collection, profile, changed, on_reset)
+    if name := st.session_state.get("collections_field"):
+        _change(FIELDS[name], collection, profile, changed, on_save)
+
+
+def _belongs(field: ProfileField, group: str, different: dict[str, tuple[Any, Any]]) -> bool:
+    return field.name in different if group == CHANGED else field.group == group
+
+
+def _draw_field(
+    field: ProfileField, collection: Collection, profile: Profile, changed: Profile, on_reset: Reset
+) -> None:
+    own, value = getattr(profile, field.name), getattr(changed, field.name)
+    differs = own != value
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        label = f"**{plain(field.label)}**" + (" :blue-badge[Changed]" if differs else "")
+        note = f"The profile has {_short(field, own)}." if differs else field.help
+        st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
+            st.markdown(f"`{_short(field, value).replace('`', chr(39))}`", width="content")
+            if differs:
+                st.button(
+                    "Reset",
+                    key=f"collections_reset_{field.name}",
+                    icon=":material/restart_alt:",
+                    type="tertiary",
+                    on_click=on_reset,
+                    args=(collection.id, [field.name]),
+                )
+            st.button(
+                "Change",
+                key=f"collections_change_{field.name}",
+                icon=":material/lock:" if field.why_fixed else ":material/edit:",
+                type="tertiary",
+                disabled=bool(field.why_fixed),
+                help=f"It cannot be changed: {field.why_fixed}." if field.why_fixed else None,
+                on_click=_open,
+                args=(field.name,),
+            )
+
+
+def _open(name: str) -> None:
+    st.session_state.collections_field = name
+    st.session_state.collections_field_error = ""
+
+
+def _close() -> None:
+    st.session_state.collections_field = None
+
+
+def _change(field: ProfileField, collection: Collection, profile: Profile, changed: Profile, on_save: Save) -> None:
+    @st.dialog(field.label, icon=":material/tune:", on_dismiss=_close)
+    def ask() -> None:
+        if field.help:
+            st.caption(plain(field.help))
+        value = _widget(field, getattr(changed, field.name))
+        st.caption(f"The profile has {plain(_short(field, getattr(profile, field.name)))}.")
+        if field.only_new_documents:
+            st.caption(":material/info: It counts for documents added from now on.")
+        error = st.empty()
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            if st.button("Cancel", key="collections_field_cancel"):
+                _close()
+                st.rerun()
+            if st.button("Save", key="collections_field_save", type="primary", icon=":material/check:"):
+                try:
+                    typed = value_from(field, value) if isinstance(value, str) else value
+                    on_save(collection.id, {field.name: typed})
+                except RagError as exc:
+                    error.error(plain(exc.message), icon=":material/error:")
+                else:
+                    _close()
+                    st.rerun()
+
+    ask()
+
+
+def _widget(field: ProfileField, value: Any) -> Any:
+    key = f"collections_value_{field.name}"
+    if field.kind in ("whole", "number"):
+        # Not bounded here: a number typed too large is refused with a sentence instead of being cut in silence.
+        return st.number_input(
+            field.label, value=value, step=1 if field.kind == "whole" else 0.05, key=key, format=_format(field)
+        )
+    if field.kind == "switch":
+        return st.toggle("On", value=value, key=key)
+    if field.kind == "choice":
+        return st.radio(field.label, field.choices, index=field.choices.index(value), key=key, horizontal=True)
+    text = text_of(field, value)
+    if field.kind in LISTS or field.maximum > 200:
+        note = "One per line." if field.kind in LISTS else None
+        return st.text_area(field.label, text, key=key, height=180, help=note)
+    return st.text_input(field.label, text, key=key)
+
+
+def _format(field: ProfileField) -> str:
+    return "%d" if field.kind == "whole" else "%g"
+
+
+def _short(field: ProfileField, value: Any) -> str:
+    shown = shown_value(field, value)
+    return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[: SHOWN_CHARACTERS - 1]}…"

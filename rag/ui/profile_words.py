@@ -1,0 +1,174 @@
+"""What a profile means for a collection, in sentences an administrator understands without reading its figures."""
+
+from __future__ import annotations
+
+from rag.profile import Profile
+from rag.providers.connections import VARIABLES
+from rag.providers.registry import EmbedderOption, Providers, provider_name
+from rag.ui.formats import count
+from rag.ui.text import plain
+
+TITLES = {
+    "hr": "HR documents",
+    "notices": "Notice board",
+    "portfolio": "Portfolio",
+    "legal": "Legal references",
+    "civil": "Civil documents",
+}
+CUTS = {
+    "fixed": "by length",
+    "smart": "at paragraphs and sentences",
+    "semantic": "where the topic changes",
+    "sentences": "at the ends of sentences",
+    "recursive": "at paragraphs, then lines, then sentences",
+    "paged": "page by page",
+    "professional": "at sections and jobs",
+    "narrative": "at paragraphs, with the last sentences repeated",
+    "markdown": "at headings",
+    "generic": "at paragraphs",
+    "auto": "in a way that suits their kind",
+}
+
+
+def profile_title(name: str) -> str:
+    return TITLES.get(name, name)
+
+
+def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]]:
+    """Pairs of an icon and a sentence: reading, searching, ordering, language, answering, as it is here and now."""
+    return [
+        (":material/content_cut:", _cutting(profile)),
+        (":material/search:", _searching(profile)),
+        (":material/sort:", _ordering(profile, providers)),
+        (":material/translate:", _language(profile, providers)),
+        (":material/edit_note:", _answering(profile, providers)),
+    ]
+
+
+def means(profile: Profile, providers: Providers) -> str:
+    """Both as Markdown, a line each."""
+    lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers)]
+    lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
+    return "  \n".join(lines)
+
+
+def shortcomings(profile: Profile, providers: Providers) -> list[str]:
+    """What this profile wants and this installation lacks, each with the setting that adds it."""
+    found = []
+    wanted, _, rest = profile.embedding_model.partition("/")
+    if not providers.is_configured(wanted):
+        found.append(
+            f"It was written for {rest.partition('@')[0]} by {provider_name(wanted)}, "
+            f"which {_variable_of(wanted)} adds. Until then documents are compared by their words."
+        )
+    choice = providers.chat_choice(profile)
+    if not choice.model:
+        found.append(f"No language model is configured: {choice.missing} adds one. Answers quote the documents.")
+    elif choice.is_elsewhere:
+        found.append(
+            f"Its answers are meant for {choice.wanted_model} by {provider_name(choice.wanted_provider)}, which "
+            f"{choice.missing} adds. Until then {choice.model} by {provider_name(choice.provider)} writes them."
+        )
+    if profile.reranking and providers.reranker_for(profile) is None:
+        found.append("Reranking needs COHERE_API_KEY. Until then passages stay in the order they were found.")
+    return found
+
+
+def embedder_line(option: EmbedderOption) -> str:
+    """An embedder on one line: what it is, its dimensions, and what it costs."""
+    name = "Built in: compares words, not meaning" if option.provider == "builtin" else option.model
+    by = "" if option.provider == "builtin" else f" by {provider_name(option.provider)}"
+    return f"{name}{by} · {option.dimensions:,} dimensions · {price_line(option)}"
+
+
+def price_line(option: EmbedderOption) -> str:
+    if option.price is None:
+        return "no price known"
+    return f"${option.price.normalize():f} per 1M tokens" if option.price else "free"
+
+
+def embedder_name(identifier: str) -> str:
+    """`text-embedding-3-small by OpenAI, 1,536 dimensions` of an embedder's id."""
+    provider, _, rest = identifier.partition("/")
+    model, _, dimensions = rest.partition("@")
+    if provider == "builtin":
+        return f"Built in, {int(dimensions or 0):,} dimensions"
+    return f"{model} by {provider_name(provider)}, {int(dimensions or 0):,} dimensions"
+
+
+def _variable_of(provider: str) -> str:
+    return VARIABLES.get(provider, provider)
+
+
+def _cutting(profile: Profile) -> str:
+    where = CUTS.get(profile.chunking_method, profile.chunking_method)
+    text = f"Documents are cut {where} into passages of up to {profile.chunk_size:,} characters"
+    text += f", {profile.chunk_overlap:,} of them shared with the next." if profile.chunk_overlap else "."
+    if profile.chunking_by_type:
+        kinds = ", ".join(name for name, _ in profile.chunking_by_type)
+        text = f"Each kind of document ({kinds}) is cut in its own way, others into {profile.chunk_size:,} characters."
+    if profile.pdf_type == "scanned":
+        text += " PDFs are taken for scans and go through text recognition."
+    if profile.chunk_tags:
+        text += f" A model tags each passage with {_listed([tag.replace('_', ' ') for tag in profile.chunk_tags])}."
+    return text
+
+
+def _searching(profile: Profile) -> str:
+    how = "by meaning and by keywords" if profile.search_type == "hybrid" else "by meaning"
+    candidates = profile.top_k * profile.candidate_factor
+    text = f"A question is searched {how}. Of {candidates} candidates the best {profile.passages()} are answered from"
+    if profile.one_result_per_document:
+        text += ", at most one per document"
+    text += "."
+    if profile.query_patterns:
+        text += " Words of the question decide which categories are looked at."
+    return text
+
+
+def _ordering(profile: Profile, providers: Providers) -> str:
+    parts = []
+    if reranker := providers.reranker_for(profile):
+        parts.append(f"{reranker.model} reads the candidates and puts the best first.")
+    if profile.recency_boost:
+        newest = profile.recency_steps[0]
+        parts.append(f"Recent documents count more: {newest[1]:g} times up to {newest[0]} days, less with age.")
+    if profile.multi_signal:
+        parts.append("Similarity counts together with the category, the year and the length of a passage.")
+    if profile.pinned_first:
+        parts.append("Pinned documents come first, then important ones.")
+    return " ".join(parts) or "Passages stay in the order the search found them in."
+
+
+def _language(profile: Profile, providers: Providers) -> str:
+    text = "Questions are searched in the language they are asked in."
+    if profile.translate_queries:
+        model = providers.translation_choice(profile).model
+        text = (
+            f"Questions in another language are translated {f'by {model} ' if model else ''}before they are searched."
+        )
+    if profile.answer_language == "ko":
+        return f"{text} Answers are in Korean unless asked otherwise."
+    return f"{text} Answers are in the question's language."
+
+
+def _answering(profile: Profile, providers: Providers) -> str:
+    choice = providers.chat_choice(profile)
+    if not choice.model:
+        return "Answers quote the documents word for word, for no language model is configured."
+    length = (
+        f"{profile.context_characters:,} characters"
+        if profile.context_characters
+        else f"{profile.context_tokens:,} tokens"
+    )
+    text = (
+        f"{choice.model} writes answers of at most {profile.maximum_output_tokens:,} tokens from {length} of passages"
+    )
+    text += f", at temperature {profile.temperature:g}."
+    if profile.follow_ups:
+        text += f" It suggests {count(profile.follow_ups, 'next question')}."
+    return text
+
+
+def _listed(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -1,0 +1,167 @@
+"""Collections: made, changed and deleted by administrators only."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import hostile
+import pytest
+
+from rag.database import Database
+from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
+from rag.files import FileStore
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor
+from rag.types import Collection, DocumentStatus, Identity
+
+BUILT_IN = "builtin/lexical@1536"
+
+
+def test_a_collection_is_made_with_what_is_configured(library: DocumentLibrary, admin: Identity) -> None:
+    made = library.create_collection(admin, "  법률 \n 참고자료 ", "legal", language="ko")
+    assert (made.name, made.profile, made.embedding_model) == ("법률 참고자료", "legal", BUILT_IN)
+    assert library.collections("demo") == [made]
+    assert library.contents("demo")[made.id].documents == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "embedder", "language", "sentence"),
+    [
+        (" ", "hr", "", "en", "needs a name"),
+        ("\u202e\u0000", "hr", "", "en", "needs a name"),
+        ("x" * 81, "hr", "", "en", "at most 80"),
+        ("HR documents", "hr", "", "en", "already"),
+        ("New", "hrr", "", "en", "no profile"),
+        ("New", "hr", "", "xx", "no language"),
+        ("New", "hr", "gemini/gemini-embedding-001@768", "en", "GEMINI_API_KEY"),
+        ("New", "hr", "nonsense", "en", "does not name an embedder"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_with_a_sentence(
+    library: DocumentLibrary,
+    admin: Identity,
+    collection: Collection,
+    name: str,
+    profile: str,
+    embedder: str,
+    language: str,
+    sentence: str,
+) -> None:
+    with pytest.raises(RagError, match=sentence):
+        library.create_collection(admin, name, profile, embedding_model=embedder, language=language)
+    assert library.collections("demo") == [collection]
+
+
+def test_only_administrators_of_the_tenant_change_collections(
+    library: DocumentLibrary, employee: Identity, stranger: Identity, collection: Collection
+) -> None:
+    for person, error in ((employee, NotAllowed), (stranger, NotFound)):
+        with pytest.raises(error):
+            library.change_collection(person, collection.id, name="Mine")
+        with pytest.raises(error):
+            library.override_collection(person, collection.id, {"top_k": 8})
+        with pytest.raises(error):
+            library.delete_collection(person, collection.id, confirmed_name=collection.name)
+    with pytest.raises(NotAllowed):
+        library.create_collection(employee, "Mine", "hr")
+    assert library.collections("demo") == [collection]
+
+
+def test_a_collection_is_renamed_but_not_like_another(
+    library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    library.create_collection(admin, "Notices", "notices")
+    with pytest.raises(InvalidInput, match="already"):
+        library.change_collection(admin, collection.id, name="Notices")
+    changed = library.change_collection(admin, collection.id, name="Policies", language="nl")
+    assert (changed.name, changed.language) == ("Policies", "nl")
+    assert library.change_collection(admin, collection.id, name="Policies").name == "Policies"
+    with pytest.raises(NotFound):
+        library.change_collection(admin, uuid4(), name="Nobody's")
+
+
+def test_fields_are_overridden_checked_together_and_given_back(
+    library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    assert library.override_collection(admin, collection.id, {"chunk_size": 500}).overrides == {"chunk_size": 500}
+    with pytest.raises(InvalidInput, match="overlap"):
+        library.override_collection(admin, collection.id, {"chunk_overlap": 500})
+    changed = library.override_collection(admin, collection.id, {"year_boosts": [2, 1.5], "top_k": 5})
+    assert changed.overrides == {"chunk_size": 500, "year_boosts": [2.0, 1.5]}  # the profile's own value is none
+    assert library.override_collection(admin, collection.id, resets=["chunk_size", "year_boosts"]).overrides == {}
+    with pytest.raises(InvalidInput, match="Create another collection"):
+        library.override_collection(admin, collection.id, {"embedding_model": BUILT_IN})
+
+
+def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
+    library: DocumentLibrary,
+    processor: Processor,
+    files: FileStore,
+    database: Database,
+    admin: Identity,
+    collection: Collection,
+) -> None:
+    other = library.create_collection(admin, "Other", "hr")
+    shared = hostile.leave_policy()
+    added = (
+        (collection, "a.pdf", shared),
+        (other, "a.pdf", shared),
+        (collection, "b.pdf", hostile.leave_policy("here")),
+    )
+    for target, name, content in added:
+        processor.process_document(
+            file=content, file_name=name, tenant_id="demo", collection=target, generate_metadata=False
+        )
+    paths = {d.collection_id: d.file_path for d in library.list("demo")}
+    lost = [d.file_path for d in library.list("demo", collection_id=collection.id) if d.file_path != paths[other.id]]
+    assert library.contents("demo")[collection.id].documents == 2
+    with pytest.raises(InvalidInput, match="Type the collection's name"):
+        library.delete_collection(admin, collection.id, confirmed_name="Other")
+    library.delete_collection(admin, collection.id, confirmed_name=f" {collection.name} ")
+    assert library.collections("demo") == [other]
+    (left,) = library.list("demo")
+    assert library.original("demo", left.id).startswith(b"%PDF")
+    with pytest.raises(NotFound):
+        files.get("demo", lost[0])
+    with database.transaction("demo") as connection:
+        for table in ("chunk_keywords", "document_chunks", "keyword_terms"):
+            row = connection.execute(
+                f"SELECT count(*) FROM {table} WHERE collection_id = %s", (collection.id,)
+            ).fetchone()
+            assert row == (0,)
+
+
+def test_only_a_document_that_waits_is_discarded(
+    library: DocumentLibrary, processor: Processor, admin: Identity, collection: Collection
+) -> None:
+    result = processor.process_document(
+        file=hostile.leave_policy(), file_name="a.pdf", tenant_id="demo", collection=collection, generate_metadata=False
+    )
+    with pytest.raises(InvalidInput, match="no longer waiting"):
+        library.discard(admin, result.document_id)
+    assert library.get("demo", result.document_id).status is DocumentStatus.COMPLETED
+    waiting = library.upload(admin, collection, "b.pdf", hostile.leave_policy("b"))
+    library.discard(admin, waiting.id)
+    with pytest.raises(NotFound):
+        library.get("demo", waiting.id)
+
+
+def test_suggested_questions_come_in_the_readers_language_then_in_the_collections(
+    library: DocumentLibrary, database: Database, collection: Collection
+) -> None:
+    with database.transaction("demo") as connection:
+        for number, (language, question) in enumerate(
+            [("nl", "Wat?"), ("en", "What?"), ("ko", "무엇?"), ("en", "Why?")]
+        ):
+            connection.execute(
+                "INSERT INTO documents "
+                "(tenant_id, collection_id, title, file_name, sha256, status, language, metadata) "
+                "VALUES ('demo', %s, 'a', 'a.pdf', %s, 'completed', %s, "
+                "jsonb_build_object('questions', jsonb_build_array(%s::text)))",
+                (collection.id, str(number), language, question),
+            )
+    asked = library.suggested_questions("demo", collection.id, languages=["ko-KR"])
+    assert asked[0] == "무엇?"
+    assert set(asked[1:3]) == {"What?", "Why?"}
+    assert asked[3] == "Wat?"
+    assert library.suggested_questions("demo", collection.id, limit=1)[0] in ("What?", "Why?")

@@ -1,0 +1,43 @@
+"""What `doctor` says about collections whose provider is not there."""
+
+from __future__ import annotations
+
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.health import check_rag_health
+from rag.services import Services, assemble
+from rag.settings import Settings
+from rag.types import Collection
+
+
+def collection_sentences(parts: Services) -> list[str]:
+    return [check.sentence for check in check_rag_health(parts).checks if check.name == "Collection"]
+
+
+def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
+    database: Database, settings: Settings, collection: Collection, provider_standin: ProviderStandin
+) -> None:
+    parts = assemble(
+        Settings(data_dir=settings.data_dir, openai_api_key="key", openai_base_url=provider_standin.openai_url),
+        database,
+    )
+    parts.documents.ensure_collection("demo", "Notices", "notices", "builtin/lexical@1536", "ko")
+    parts.documents.ensure_collection("demo", "Civil", "civil", "ollama/bge-m3@1024", "ko")
+    wanted, unreachable = collection_sentences(parts)
+    assert wanted == (
+        "Notices wants gemini-flash-latest of Gemini; GEMINI_API_KEY is not set, so gpt-4o of OpenAI answers."
+    )
+    assert unreachable.startswith("Civil: ")
+    assert "OLLAMA_URL" in unreachable
+    assert not provider_standin.calls
+    parts.providers.close()
+    parts.processor.close()
+
+
+def test_without_any_key_collections_are_not_complained_about(
+    database: Database, settings: Settings, collection: Collection
+) -> None:
+    parts = assemble(settings, database)
+    assert collection_sentences(parts) == []
+    parts.processor.close()

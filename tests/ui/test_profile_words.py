@@ -1,0 +1,97 @@
+"""Profiles in words, and their values as they are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from standin import ProviderStandin
+
+from rag.errors import InvalidInput
+from rag.profile_fields import FIELDS
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, Profile
+from rag.providers.registry import Providers
+from rag.settings import Settings
+from rag.ui.profile_values import LISTS, shown_value, text_of, value_from
+from rag.ui.profile_words import TITLES, embedder_line, embedder_name, sentences_on, shortcomings
+
+
+@pytest.fixture
+def bare() -> Iterator[Providers]:
+    made = Providers(Settings())
+    yield made
+    made.close()
+
+
+def words(profile: Profile, providers: Providers) -> str:
+    return " ".join(sentence for _, sentence in sentences_on(profile, providers))
+
+
+@pytest.mark.parametrize(
+    ("profile", "sentence"),
+    [
+        (
+            HR,
+            "Documents are cut at paragraphs and sentences into passages of up to 1,000 characters, 200 of them shared",
+        ),
+        (HR, "Of 20 candidates the best 5 are answered from."),
+        (HR, "Questions in another language are translated before they are searched."),
+        (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
+        (NOTICES, "Answers are in Korean unless asked otherwise."),
+        (PORTFOLIO, "Each kind of document (resume, linkedin, journey, github, generic) is cut in its own way"),
+        (PORTFOLIO, "Words of the question decide which categories are looked at."),
+        (LEGAL, "A model tags each passage with topic, crime type, summary and keywords."),
+        (CIVIL, "Passages stay in the order the search found them in."),
+    ],
+)
+def test_a_profile_says_what_it_means(bare: Providers, profile: Profile, sentence: str) -> None:
+    assert sentence in words(profile, bare)
+
+
+def test_every_profile_has_a_title() -> None:
+    assert set(TITLES) == set(PROFILES)
+
+
+def test_what_is_missing_names_the_setting_that_adds_it(bare: Providers) -> None:
+    assert [next(v for v in ("OPENAI_API_KEY", "COHERE_API_KEY") if v in s) for s in shortcomings(HR, bare)] == [
+        "OPENAI_API_KEY",
+        "OPENAI_API_KEY",
+        "COHERE_API_KEY",
+    ]
+    assert "OLLAMA_URL" in shortcomings(CIVIL, bare)[0]
+    assert "GEMINI_API_KEY" in " ".join(shortcomings(LEGAL, bare))
+
+
+def test_who_answers_instead_is_named(provider_standin: ProviderStandin) -> None:
+    providers = Providers(Settings(openai_api_key="key", openai_base_url=provider_standin.openai_url))
+    assert any("Until then gpt-4o by OpenAI writes them." in sentence for sentence in shortcomings(NOTICES, providers))
+    assert "gpt-4o writes answers of at most 2,048 tokens" in words(NOTICES, providers)
+    assert "8,000 characters of passages" in words(PORTFOLIO, providers)
+    providers.close()
+
+
+def test_embedders_are_named_with_dimensions_and_price(bare: Providers) -> None:
+    lines = {option.id: embedder_line(option) for option in bare.embedder_options(HR)}
+    assert lines["openai/text-embedding-3-small@1536"] == (
+        "text-embedding-3-small by OpenAI · 1,536 dimensions · $0.02 per 1M tokens"
+    )
+    assert lines["ollama/bge-m3@1024"].endswith("1,024 dimensions · free")
+    assert lines["builtin/lexical@1536"].startswith("Built in: compares words, not meaning")
+    assert embedder_name("ollama/bge-m3@1024") == "bge-m3 by Ollama, 1,024 dimensions"
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda p: p.name)
+def test_what_is_shown_for_editing_reads_back_as_it_was(profile: Profile) -> None:
+    for field in FIELDS.values():
+        value = getattr(profile, field.name)
+        assert "\n" not in shown_value(field, value)
+        if not field.why_fixed and (field.kind in LISTS or field.kind == "text") and value:
+            assert field.checked(value_from(field, text_of(field, value))) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("recency_steps", "7 days"), ("year_boosts", "x"), ("category_boosts", "a = b")]
+)
+def test_a_line_that_cannot_be_read_is_named(name: str, text: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read at"):
+        value_from(FIELDS[name], text)
