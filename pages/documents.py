@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, cast
+from uuid import UUID
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag.errors import PasswordNeeded, RagError
 from rag.services import require, services
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Role
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Role, Step
 from rag.ui.document_cards import (
     Refused,
     UploadOptions,
@@ -25,8 +26,11 @@ from rag.ui.document_cards import (
     draw_refused,
     draw_remarks,
 )
-from rag.ui.document_details import METHODS, STATUSES, draw_document, known_cost
+from rag.ui.document_details import draw_document, known_cost
+from rag.ui.document_names import METHODS, STATUSES
+from rag.ui.document_steps import draw_bulk, draw_queue_state, draw_reembedding, draw_steps
 from rag.ui.document_table import draw_cost_table, draw_table
+from rag.ui.document_trouble import draw_trouble
 from rag.ui.formats import count, money
 from rag.ui.text import plain
 
@@ -74,6 +78,45 @@ def confirm_one(document: Document) -> None:
 
 def discard_one(document: Document) -> None:
     attempt(library.discard, identity, document.id)
+
+
+def run_step(document: Document, step: Step, only_missing: bool, method: ChunkingMethod | None) -> None:
+    def run() -> None:
+        library.versions.run_again(identity, document.id, step, only_missing=only_missing, chunking_method=method)
+
+    attempt(run)
+
+
+def restore(version: Document) -> None:
+    def run() -> None:
+        library.versions.restore(identity, version.id)
+        open_document(str(version.id))
+
+    attempt(run)
+
+
+def each(action: Callable[[Document], object], documents: Sequence[Document]) -> None:
+    """Do the same to many; what goes wrong with one is said and does not keep the others from it."""
+    state.documents_notice = ""
+    sentences = []
+    for document in documents:
+        try:
+            action(document)
+        except RagError as error:
+            sentences.append(f"{document.title}: {error.message}")
+    state.documents_notice = "  \n".join(sentences)
+
+
+def retry_all(documents: Sequence[Document]) -> None:
+    each(lambda document: library.retry(identity, document.id), documents)
+
+
+def tag_all(documents: Sequence[Document]) -> None:
+    each(lambda document: library.versions.run_again(identity, document.id, Step.TAG), documents)
+
+
+def delete_all(documents: Sequence[Document]) -> None:
+    each(delete, documents)
 
 
 def delete(document: Document) -> None:
@@ -219,7 +262,8 @@ def draw_queue() -> None:
     estimated = [d for d in documents if d.status is DocumentStatus.ESTIMATED]
     if estimated:
         draw_estimates(estimated)
-    active = [d for d in documents if d.status in ACTIVE]
+    active = [d for d in documents if d.status in ACTIVE or d.pending_steps]
+    draw_queue_state(library.queue_state(identity.tenant_id))
     if active:
         st.subheader("In progress", anchor=False)
         for document in reversed(active):
@@ -269,22 +313,8 @@ def draw_troubled(troubled: Sequence[Document]) -> None:
     if troubled:
         st.subheader("Needs attention", anchor=False)
     for document in troubled:
-        words, color = STATUSES[document.status]
-        with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
-            st.markdown(f"**{plain(document.title)}** :{color}-badge[{words}]")
-            st.markdown(plain(document.message or "It could not be processed."))
-            with st.container(horizontal=True):
-                st.button(
-                    "Try again",
-                    key=f"documents_retry_{document.id}",
-                    icon=":material/refresh:",
-                    on_click=attempt,
-                    args=(library.retry, identity, document.id),
-                )
-                if st.button(
-                    "Delete", key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary"
-                ):
-                    ask_to_delete(document)
+        if draw_trouble(document, on_retry=attempt, retry=(library.retry, identity, document.id)):
+            ask_to_delete(document)
 
 
 @st.dialog("Delete this document?", icon=":material/delete:")
@@ -352,11 +382,29 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
             key="documents_wanted",
             label_visibility="collapsed",
         )
+        language = st.selectbox(
+            "Language",
+            ["", *sorted({d.language for d in documents if d.language})],
+            format_func=lambda code: code or "All languages",
+            key="documents_language",
+            label_visibility="collapsed",
+            width=140,
+        )
+        method = st.selectbox(
+            "Chunking",
+            ["", *sorted({str(d.chunking_method) for d in documents})],
+            format_func=lambda name: METHODS.get(name, name) or "All chunking",
+            key="documents_filter_method",
+            label_visibility="collapsed",
+            width=140,
+        )
     words = (text or "").casefold().strip()
     shown = [
         d
         for d in documents
         if (not wanted or d.status in wanted)
+        and language in ("", d.language)
+        and method in ("", d.chunking_method)
         and (only is None or d.collection_id == only)
         and (words in d.title.casefold() or words in d.file_name.casefold())
     ]
@@ -364,11 +412,20 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
         st.caption("No document matches.")
         return
     draw_table(shown, st.query_params.get("document"), collections=names, on_open=open_document)
-    opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None)
+    draw_bulk(shown, on_retry=retry_all, on_tag=tag_all, on_delete=delete_all)
+    opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None) or earlier_version()
     if opened is not None:
         draw_opened(opened)
     else:
         st.caption("Select a row to open its pages, chunks and costs.")
+
+
+def earlier_version() -> Document | None:
+    """The document of the address when it is a version that the library does not list."""
+    try:
+        return library.get(identity.tenant_id, UUID(st.query_params.get("document", "")))
+    except (ValueError, RagError):
+        return None
 
 
 def draw_opened(document: Document) -> None:
@@ -377,6 +434,8 @@ def draw_opened(document: Document) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.subheader(f"{plain(document.title)} :{color}-badge[{words}]", anchor=False, width="content")
             with st.container(horizontal=True, width="content"):
+                if document.status is DocumentStatus.COMPLETED:
+                    draw_steps(document, on_run=run_step)
                 st.link_button(
                     "Open PDF",
                     f"/api/documents/{document.id}/file",
@@ -386,7 +445,24 @@ def draw_opened(document: Document) -> None:
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
                     ask_to_delete(document)
         draw_remarks(document)
-        draw_document(document, library)
+        versions = library.versions.of(identity.tenant_id, document)
+        draw_document(document, library, versions, on_restore=restore, on_open=open_document)
+
+
+def draw_models(collections: Sequence[Collection]) -> None:
+    moves = library.reembeddings.find(identity.tenant_id)
+    is_moving = any(move.is_open for move in moves)
+    with st.expander("Embedding models", icon=":material/scatter_plot:", expanded=is_moving):
+        for collection in collections:
+            draw_reembedding(
+                collection,
+                [move for move in moves if move.collection_id == collection.id],
+                on_estimate=lambda c, model: attempt(library.reembeddings.estimate, identity, c.id, model),
+                on_confirm=lambda move: attempt(library.reembeddings.confirm, identity, move.id),
+                on_cancel=lambda move: attempt(library.reembeddings.cancel, identity, move.id),
+                on_undo=lambda move: attempt(library.reembeddings.undo, identity, move),
+                on_clean_up=lambda c: attempt(library.reembeddings.clean_up, identity, c.id),
+            )
 
 
 # The page
@@ -402,3 +478,4 @@ state.documents_drawn_whole = True
 st.fragment(draw_queue, run_every="1s" if any(d.status in ACTIVE for d in documents) else None)()
 draw_troubled([d for d in documents if d.status in TROUBLED])
 draw_library(documents, collections)
+draw_models(collections)

@@ -1,4 +1,4 @@
-"""The command line: serve, worker, ingest, ask, search, calibrate, doctor."""
+"""The command line: serve, worker, ingest, reembed, ask, search, calibrate, doctor."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import cast, get_args
 
+from rag import reembed_command
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
 from rag.types import ChunkingMethod
@@ -44,6 +45,7 @@ def main() -> int:
         help="how to cut; the collection's own way if not said",
     )
     ingest_parser.set_defaults(run=ingest)
+    reembed_command.add_parser(commands)
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
         command = commands.add_parser(name, help=text)
         command.add_argument("question")

@@ -26,6 +26,7 @@ RagError
 │   ├── PdfHasNoPages
 │   ├── NoTextInPdf
 │   ├── ReadingTookTooLong
+│   ├── WorkKeepsDying
 │   └── DocumentAlreadyStored
 └── ProviderError            a model or reranker did not do its part
     ├── ProviderKeyRejected
@@ -179,6 +180,10 @@ class NoTextInPdf(DocumentError):
 
 class ReadingTookTooLong(DocumentError):
     """Reading this PDF took too much time or memory and was ended. Export it again from its source."""
+
+
+class WorkKeepsDying(DocumentError):
+    """Working on this file ended the application several times, so it was set aside. Export it again and upload it."""
 
 
 class DocumentAlreadyStored(DocumentError):

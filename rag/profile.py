@@ -49,7 +49,7 @@ class Profile:
     image_description_characters: int = 0
     document_summary_characters: int = 0
     maximum_attachment_bytes: int = 0
-    #: What a model notes about every chunk; empty: nothing.
+    #: What a model notes about every chunk, a summary and keywords always with it; empty: nothing.
     chunk_tags: tuple[str, ...] = ()
 
     # Embedding: `provider/model@dimensions`, wanted when its provider is configured. 004: DEFAULT_EMBEDDING_MODEL. It

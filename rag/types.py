@@ -128,6 +128,8 @@ class DocumentStatus(StrEnum):
     #: Pages are images: there is no text to search.
     NEEDS_OCR = "needs_ocr"
     FAILED = "failed"
+    #: A later version answers in its place; it can be restored.
+    SUPERSEDED = "superseded"
 
 
 class Step(StrEnum):
@@ -251,6 +253,15 @@ class Document:
     added_by_name: str
     created_at: datetime
     updated_at: datetime
+    #: Shared by all versions of one document: the id of the first.
+    original_id: UUID | None = None
+    version: int = 1
+    published_at: datetime | None = None
+    superseded_at: datetime | None = None
+    #: Steps asked for by hand that are done while it goes on answering.
+    pending_steps: list[str] = field(default_factory=list)
+    #: Paid calls sent again after a kill; a provider without idempotency keys may have billed each twice.
+    repeated_calls: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -496,6 +507,8 @@ class Message:
     total_ms: int | None
     rating: int | None
     created_at: datetime
+    #: Numbers of passages whose documents have been deleted since; nothing else of them is kept.
+    removed_sources: list[int] = field(default_factory=list)
 
 
 # What is logged of a question; the field names of the stored JSON are the HR document's.

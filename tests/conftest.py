@@ -31,6 +31,10 @@ for field in Settings.__dataclass_fields__:
 names = itertools.count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=10, help="how often the test of killed workers kills its worker")
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
     """The embedded server with one migrated database to copy from."""

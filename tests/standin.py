@@ -83,6 +83,7 @@ class ProviderStandin:
     sends_usage        False: streams carry no usage even when asked for
     accepted_key       when set, any other key is answered 401
     hang               True: no request is answered until `release()`
+    knows_idempotency_keys  True: a request with a key that was answered before gets that answer again, unbilled
     """
 
     def __init__(self, *, port: int = 0, token_interval_seconds: float = 0.0) -> None:
@@ -111,6 +112,8 @@ class ProviderStandin:
         self.token_interval_seconds = 0.0
         self.cached_tokens = 0
         self.hang = False
+        self.knows_idempotency_keys = True
+        self.answered: dict[str, bytes] = {}
         self.sends_usage = True  # False: streams carry no usage even when asked for
         self.accepted_key: str | None = None
         self.alter_embeddings: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] | None = None
@@ -248,6 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
     standin: ProviderStandin
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    remembered_as = ""
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -291,6 +295,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(401, "invalid_api_key", "Incorrect API key provided.")
             return
         fault = standin.take_fault(endpoint)
+        idempotency_key = self.headers.get("idempotency-key") or ""
+        self.remembered_as = idempotency_key if standin.knows_idempotency_keys else ""
+        if fault is None and self.remembered_as in standin.answered:
+            self._send(200, standin.answered[self.remembered_as], "application/json")
+            return
         if fault and fault.kind == "status":
             self._error(fault.status, fault.code or "standin", "The stand-in was told to fail.", fault.headers)
         elif fault and fault.kind == "close":
@@ -489,7 +498,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _json(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
-        self._send(status, json.dumps(value).encode(), "application/json", headers)
+        body = json.dumps(value).encode()
+        if status == 200 and self.remembered_as:
+            self.standin.answered[self.remembered_as] = body
+        self._send(status, body, "application/json", headers)
 
     def _error(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         error = {"message": message, "type": code, "code": code, "param": None}

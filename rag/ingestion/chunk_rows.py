@@ -1,20 +1,25 @@
 """Pages and chunks into their tables.
 
-Row-level security refuses COPY; pipelined inserts with binary vectors reach four fifths of its speed.
+Row-level security refuses COPY. Measured against it: a statement per row is bound by the number of statements, a
+temporary table writes everything twice; whole batches as binary arrays do neither.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from pgvector import HalfVector
 from psycopg import Connection
-from psycopg.types.json import Jsonb
+from psycopg.types.numeric import Int4
 
 from rag.database import queries
 from rag.ingestion.extracted import storable
 from rag.prices import estimate_tokens
 from rag.types import Chunk, Document, FloatMatrix, Page
+
+#: Some three megabytes of vectors and text in one statement.
+ROWS_PER_STATEMENT = 500
 
 
 def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
@@ -37,29 +42,38 @@ def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[
 
 
 def add_chunks(
-    connection: Connection, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, embedding_model: str
+    connection: Connection,
+    document: Document,
+    chunks: Sequence[Chunk],
+    vectors: FloatMatrix,
+    embedding_model: str,
+    *,
+    tokens: Sequence[int] | None = None,
 ) -> None:
-    """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction."""
-    rows = [
-        {
+    """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction.
+
+    `tokens` are estimated where they are not given, which takes as long as writing.
+    """
+    counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
+    for first in range(0, len(chunks), ROWS_PER_STATEMENT):
+        part = chunks[first : first + ROWS_PER_STATEMENT]
+        last = first + len(part)
+        columns = {
             "document_id": document.id,
             "collection_id": document.collection_id,
-            "content": storable(chunk.content),
-            "embedding": HalfVector(vector),
-            "chunk_index": chunk.index,
-            "metadata": Jsonb(dict(chunk.metadata)),
             "embedding_model": embedding_model,
-            "first_page": chunk.first_page,
-            "last_page": chunk.last_page,
-            "start_character": chunk.start,
-            "end_character": chunk.end,
-            "section": chunk.section,
-            "tokens": estimate_tokens(chunk.content),
+            "contents": [storable(chunk.content) for chunk in part],
+            "embeddings": [HalfVector(vector) for vector in vectors[first:last]],
+            "indexes": [Int4(chunk.index) for chunk in part],
+            "metadata": [json.dumps(dict(chunk.metadata)) if chunk.metadata else "{}" for chunk in part],
+            "first_pages": [Int4(chunk.first_page) for chunk in part],
+            "last_pages": [Int4(chunk.last_page) for chunk in part],
+            "starts": [Int4(chunk.start) for chunk in part],
+            "ends": [Int4(chunk.end) for chunk in part],
+            "sections": [storable(chunk.section) for chunk in part],
+            "tokens": [Int4(count) for count in counts[first:last]],
         }
-        for chunk, vector in zip(chunks, vectors, strict=True)
-    ]
-    with connection.cursor() as cursor:
-        cursor.executemany(queries["add_chunk"], rows)
+        connection.execute(queries["add_chunks"], columns)
 
 
 def keep_embedded(

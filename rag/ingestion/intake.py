@@ -37,8 +37,10 @@ def find_documents(
     document_id: UUID | None = None,
     collection_id: UUID | None = None,
     sha256: str | None = None,
+    original_id: UUID | None = None,
+    with_superseded: bool = True,
 ) -> list[Document]:
-    """Documents of a tenant that meet all conditions given, newest first."""
+    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own."""
     rows = database.fetch_all(
         tenant_id,
         "find_documents",
@@ -46,6 +48,8 @@ def find_documents(
         document_id=document_id,
         collection_id=collection_id,
         sha256=sha256,
+        original_id=original_id,
+        with_superseded=with_superseded,
     )
     return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
@@ -67,8 +71,8 @@ def add_document(
     """Check a file, store it, and make its document; queued for reading when there is a queue."""
     tenant_id = collection.tenant_id
     sha256 = hashlib.sha256(content).hexdigest()
-    _require_new(database, collection, sha256)
     name = display_name(file_name)
+    _require_new(database, collection, sha256, name)
     checked = sandbox.check(content, file_name=name, password=password)
     stored = checked.decrypted or content
     key = hashlib.sha256(stored).hexdigest()
@@ -88,11 +92,12 @@ def add_document(
             "generate_metadata": generate_metadata,
             "added_by": added_by,
         }
+        connection.execute(queries["lock_name"], parameters)
         added = connection.execute(queries["add_document"], parameters).fetchone()
         if added is not None and queue is not None:
             queue.enqueue(tenant_id, added[0], connection=connection)
     if added is None:
-        _require_new(database, collection, sha256)
+        _require_new(database, collection, sha256, name)
         raise DocumentAlreadyStored
     document_id: UUID = added[0]
     return document_id
@@ -113,11 +118,16 @@ def display_name(file_name: str) -> str:
     return name
 
 
-def _require_new(database: Database, collection: Collection, sha256: str) -> None:
+def _require_new(database: Database, collection: Collection, sha256: str, name: str) -> None:
     found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
-    if found:
+    present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
+    earlier = next((d for d in found if d.file_name == name), None)
+    known = present or earlier or (found[0] if found else None)
+    if known is not None:
         raise DocumentAlreadyStored(
-            f"This file has the same content as “{found[0].title}”, which is already stored.",
-            document_id=found[0].id,
-            title=found[0].title,
+            f"This file has the same content as “{known.title}”, which is already stored.",
+            document_id=known.id,
+            title=known.title,
+            # Uploaded again under its own name, an earlier version is wanted back.
+            is_earlier_version=present is None and known is earlier,
         )

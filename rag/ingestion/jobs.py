@@ -22,8 +22,9 @@ from procrastinate.jobs import Job
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderError, RagError
-from rag.ingestion.processor import TEMPORARY, Processor, WorkedOnElsewhere, WorkInterrupted
+from rag.errors import DatabaseUnavailable, ProviderError
+from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
+from rag.providers.call_gate import retry_after
 
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
@@ -38,6 +39,14 @@ ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
 #: Longest wait for work to end by itself when the application stops.
 STOP_SECONDS = 1.5
+
+
+#: How often files that could not be removed are tried again.
+FILES_SECONDS = 60.0
+
+
+class FilesLeft(Exception):
+    """Files of deleted documents could not be removed yet."""
 
 
 class Queue:
@@ -60,6 +69,7 @@ class Queue:
         self._rescue_seconds = rescue_seconds
         self._abandoned_seconds = abandoned_seconds
         self._failures: Counter[str] = Counter()
+        self._waits: dict[str, float] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
@@ -111,7 +121,9 @@ class Queue:
     def take_up_abandoned(self) -> None:
         """Put back what dead processes left: their jobs, and documents in the middle of work without a job."""
         with self._database.transaction(None) as connection:
-            connection.execute(queries["take_up_abandoned"], {"quiet_seconds": self._abandoned_seconds})
+            quiet = {"quiet_seconds": self._abandoned_seconds}
+            connection.execute(queries["drop_abandoned"], quiet)
+            connection.execute(queries["take_up_abandoned"], quiet)
             tenants = {row[0] for row in connection.execute(queries["known_tenants"]).fetchall()}
         for tenant_id in {*tenants, self._processor.settings.tenant}:
             with self._database.transaction(tenant_id) as connection:
@@ -138,7 +150,10 @@ class Queue:
             conninfo=self._database.conninfo, min_size=1, max_size=4, kwargs={"prepare_threshold": None}
         )
         app = App(connector=connector)
-        app.task(name=TASK, queue=QUEUE, retry=LaterAgain(self), pass_context=True)(self._process)
+        later = LaterAgain(self)
+        app.task(name=TASK, queue=QUEUE, retry=later, pass_context=True)(self._process)
+        app.task(name="reembed", queue=QUEUE, retry=later)(self._reembed)
+        app.task(name="remove_files", queue=QUEUE, retry=later)(self._remove_files)
         async with app.open_async():
             worker = asyncio.create_task(
                 app.run_worker_async(
@@ -168,13 +183,35 @@ class Queue:
             if self._failures[document_id] <= len(self.retry_seconds):
                 raise
         self._failures.pop(document_id, None)
+        self._waits.pop(document_id, None)
 
-    def _note_failure(self, tenant_id: str, document_id: str, error: RagError) -> None:
-        failures = self._failures[document_id]
-        if failures > len(self.retry_seconds):
+    async def _reembed(self, tenant_id: str, reembedding_id: str) -> None:
+        work = self._processor.reembedding
+        try:
+            await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
+        except ProviderError as exc:
+            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes.
+            self._failures[reembedding_id] += 1
+            self._waits[reembedding_id] = self._wait(reembedding_id, exc)
+            raise
+        self._failures.pop(reembedding_id, None)
+
+    async def _remove_files(self, tenant_id: str) -> None:
+        left: list[int] = []
+        await in_daemon_thread(lambda: left.append(self._processor.remove_files(tenant_id)))
+        if left and left[0]:
+            raise FilesLeft
+
+    def _wait(self, key: str, error: ProviderError) -> float:
+        """Seconds before the next try: growing, and never less than the provider asked for."""
+        step = self.retry_seconds[min(self._failures[key], len(self.retry_seconds)) - 1]
+        return max(step, retry_after(error))
+
+    def _note_failure(self, tenant_id: str, document_id: str, error: ProviderError) -> None:
+        if self._failures[document_id] > len(self.retry_seconds):
             self._processor.mark_failed(tenant_id, UUID(document_id), error.message)
             return
-        wait = self.retry_seconds[failures - 1]
+        wait = self._waits[document_id] = self._wait(document_id, error)
         sentence = f"{error.message} It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
         self._processor.note_message(tenant_id, UUID(document_id), sentence)
 
@@ -184,6 +221,8 @@ class Queue:
                 await in_daemon_thread(self.take_up_abandoned)
             except DatabaseUnavailable:
                 log.warning("The database does not answer; looking for abandoned work later")
+            except Exception:  # another process may have taken it up at the same moment
+                log.exception("Abandoned work could not be taken up; looking again later")
             await asyncio.sleep(self._rescue_seconds)
 
     def wait_after(self, error: BaseException, document_id: str) -> float | None:
@@ -192,8 +231,10 @@ class Queue:
             return 0.0
         if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
             return 5.0
-        if isinstance(error, TEMPORARY):
-            return self.retry_seconds[min(self._failures[document_id], len(self.retry_seconds)) - 1]
+        if isinstance(error, FilesLeft):
+            return FILES_SECONDS
+        if isinstance(error, ProviderError):
+            return self._waits.get(document_id, self.retry_seconds[-1])
         return None
 
 
@@ -204,13 +245,14 @@ class LaterAgain(BaseRetryStrategy):
         self._queue = queue
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        wait = self._queue.wait_after(exception, str(job.task_kwargs.get("document_id")))
+        arguments = job.task_kwargs
+        wait = self._queue.wait_after(exception, str(arguments.get("document_id") or arguments.get("reembedding_id")))
         if wait is None:
             return None
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
 
 
-async def in_daemon_thread(function: Callable[[], None]) -> None:
+async def in_daemon_thread(function: Callable[[], object]) -> None:
     """Run a blocking function in a thread that does not keep the process alive, and wait for it."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()

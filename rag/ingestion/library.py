@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Collection as Several
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.files import FileStore
 from rag.ingestion import collections as collecting
+from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document, find_documents
 from rag.ingestion.page_images import PageImages
+from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.sandbox import Sandbox, sandbox_for
+from rag.ingestion.versions import Versions
 from rag.profiles import profile_by_name
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -44,6 +49,16 @@ Contents = dict[UUID, CollectionContents]
 Questions = list[str]
 
 
+@dataclass(frozen=True)
+class QueueState:
+    """Jobs of a tenant. `later` ones wait for another try, the first at `next_try_at`."""
+
+    waiting: int
+    later: int
+    running: int
+    next_try_at: datetime | None
+
+
 class DocumentLibrary:
     """Documents and collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
 
@@ -66,6 +81,9 @@ class DocumentLibrary:
         self._queue = queue
         self._sandbox = sandbox or sandbox_for(settings)
         self._images = PageImages(self._sandbox)
+        self._removals = FileRemovals(database, files)
+        self.versions = Versions(database, providers, queue)
+        self.reembeddings = Reembeddings(database, providers)
 
     # Adding
 
@@ -82,25 +100,33 @@ class DocumentLibrary:
     ) -> Document:
         """Store a PDF and queue its reading. The password unlocks it here and is kept nowhere.
 
+        Other bytes under a name that is known become its next version; the bytes of an earlier version restore it.
+
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
         """
         _require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
-        document_id = add_document(
-            self._database,
-            self._files,
-            self._sandbox,
-            collection,
-            file_name,
-            content,
-            password=password,
-            chunking_method=chunking_method,
-            generate_metadata=generate_metadata,
-            added_by=identity.account_id,
-            queue=self._queue,
-        )
+        try:
+            document_id = add_document(
+                self._database,
+                self._files,
+                self._sandbox,
+                collection,
+                file_name,
+                content,
+                password=password,
+                chunking_method=chunking_method,
+                generate_metadata=generate_metadata,
+                added_by=identity.account_id,
+                queue=self._queue,
+            )
+        except DocumentAlreadyStored as exc:
+            if not exc.details.get("is_earlier_version"):
+                raise
+            document_id = exc.details["document_id"]
+            self.versions.restore(identity, document_id)
         return self.get(identity.tenant_id, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
@@ -132,9 +158,10 @@ class DocumentLibrary:
         return self.get(identity.tenant_id, document_id)
 
     def delete(self, identity: Identity, document_id: UUID) -> None:
-        """Remove a document: pages, chunks, vectors and keywords in one transaction, then its file.
+        """Remove a document with all its versions, or one version that does not answer now.
 
-        Raises `NotFound`. When this returns, nothing of it can be found or opened.
+        Pages, chunks, vectors and keywords go in one transaction, which also leaves word to remove the file. Raises
+        `NotFound`. When this returns, nothing of it can be found or opened.
         """
         if not self._remove(identity, document_id, None):
             raise NotFound
@@ -142,31 +169,28 @@ class DocumentLibrary:
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
         """Delete a document in one of these states, or in any; whether there was one."""
         _require_admin(identity)
-        with self._database.transaction(identity.tenant_id) as connection:
+        tenant_id = identity.tenant_id
+        with self._database.transaction(tenant_id) as connection:
             parameters = {"document_id": document_id, "statuses": None if statuses is None else [*statuses]}
-            removed = connection.execute(queries["delete_document"], parameters).fetchone()
-        if removed is None:
-            return False
-        self._forget(identity.tenant_id, {document_id: removed[0]})
-        return True
+            removed = dict(connection.execute(queries["delete_document"], parameters).fetchall())
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+        self._forget(tenant_id, removed)
+        return bool(removed)
 
-    def _forget(self, tenant_id: str, file_paths: Mapping[UUID, str]) -> None:
-        """Remove the pictures and files of deleted documents; a file that another document needs stays."""
-        for document_id in file_paths:
+    def _forget(self, tenant_id: str, removed: Several[UUID]) -> None:
+        """Remove the pictures of deleted documents, and the files that wait to be removed."""
+        for document_id in removed:
             self._images.forget(document_id)
-        for file_path in sorted({path for path in file_paths.values() if path}):
-            with self._database.transaction(tenant_id) as connection:
-                parameters = {"file_path": file_path}
-                connection.execute(queries["lock_stored_file"], parameters)
-                used = connection.execute(queries["file_is_used"], parameters).fetchone()
-                if not (used and used[0]):
-                    self._files.delete(tenant_id, file_path)
+        if removed:
+            # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
+            self._removals.run(tenant_id)
 
     # Looking
 
     def list(self, tenant_id: str, *, collection_id: UUID | None = None) -> Documents:
-        """The tenant's documents, newest first."""
-        return find_documents(self._database, tenant_id, collection_id=collection_id)
+        """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
+        return find_documents(self._database, tenant_id, collection_id=collection_id, with_superseded=False)
 
     def get(self, tenant_id: str, document_id: UUID) -> Document:
         """One document. Raises `NotFound`, also for another tenant's."""
@@ -229,6 +253,11 @@ class DocumentLibrary:
             turns = max((len(questions) for questions in asked), default=0)
             found += [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
         return list(dict.fromkeys(found))[:limit]
+
+    def queue_state(self, tenant_id: str) -> QueueState:
+        """What waits and what is worked on for this tenant, by any process."""
+        state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
+        return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     # Collections
 
@@ -318,11 +347,13 @@ class DocumentLibrary:
             if " ".join(confirmed_name.split()) != found:
                 raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
             parameters = {"collection_id": collection_id}
-            rows = connection.execute(queries["files_of_collection"], parameters).fetchall()
+            removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
             # Its documents first: their keywords are counted off while the collection's counts still exist.
             connection.execute(queries["delete_documents_of_collection"], parameters)
             connection.execute(queries["delete_collection"], parameters)
-        self._forget(tenant_id, dict(rows))
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+        self._forget(tenant_id, removed)
 
     def _locked(self, connection: Connection, collection_id: UUID) -> str:
         """The name of a collection that nobody else changes until the transaction ends."""

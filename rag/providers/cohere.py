@@ -20,6 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import Ranking
+from rag.providers.retry_after import retry_after_seconds
 from rag.types import Usage
 
 #: Cohere advises against more documents in one request.
@@ -90,10 +91,11 @@ def error_from(exc: Exception) -> ProviderError:
     status: Any = exc.status_code
     if status in (401, 403, 498):  # 498: Cohere's "invalid token"
         return ProviderKeyRejected()
+    wait = retry_after_seconds(exc.headers or {})
     if status in (402, 429):
-        return ProviderQuotaExhausted()
+        return ProviderQuotaExhausted(retry_after_seconds=wait)
     if status is None or status in (408, 409, 499) or status >= 500:
-        return ProviderUnavailable()
+        return ProviderUnavailable(retry_after_seconds=wait)
     if status < 400:  # a 200 whose body is not JSON
         return ProviderAnswerInvalid()
     return ProviderError(f"The provider did not accept this request (HTTP {status}). Check the name of the model.")

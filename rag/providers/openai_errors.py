@@ -22,6 +22,7 @@ from rag.errors import (
     ProviderUnavailable,
     RagError,
 )
+from rag.providers.retry_after import retry_after_seconds
 
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
@@ -91,11 +92,11 @@ def _error_from_status(exc: openai.APIStatusError) -> ProviderError:
     if status == 400 and "api key" in exc.message.lower():  # Gemini's words for 401
         return ProviderKeyRejected()
     if status in (402, 429) or codes & {"insufficient_quota"}:
-        return ProviderQuotaExhausted()
+        return ProviderQuotaExhausted(retry_after_seconds=retry_after_seconds(exc.response.headers))
     if codes & FILTER_CODES:
         return ProviderRefused()
     if status in (408, 409, 425) or status >= 500:
-        return ProviderUnavailable()
+        return ProviderUnavailable(retry_after_seconds=retry_after_seconds(exc.response.headers))
     log.warning("HTTP %d from the provider: %s", status, exc.message)
     if "context_length_exceeded" in codes:
         return ProviderError(

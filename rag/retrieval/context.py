@@ -116,7 +116,10 @@ class Retriever:
             tenant_prices=self._tenant_prices,
         )
         asked = understand(run, self._providers, today)
-        found = find(run, asked, self._database, self._providers, candidates=wanted * profile.candidate_factor)
+        candidates = wanted * profile.candidate_factor
+        found = find(run, asked, self._database, self._providers, candidates=candidates)
+        if self._has_new_model(run):
+            found = find(run, asked, self._database, self._providers, candidates=candidates)
         judged = judge(
             self._spread(run, found.results),
             found,
@@ -145,6 +148,17 @@ class Retriever:
             notices=tuple(run.notices),
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
+
+    def _has_new_model(self, run: Run) -> bool:
+        """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
+        collection = run.question.collection
+        model = self._database.fetch_value(run.tenant_id, "embedding_model_now", collection_id=collection.id)
+        if model is None or model == collection.embedding_model:
+            return False
+        # What was measured of similarities was measured with the other model.
+        changed = replace(collection, embedding_model=model, calibrated_threshold=None, calibrated_at=None)
+        run.question = replace(run.question, collection=changed)
+        return True
 
     def _spread(self, run: Run, results: Sequence[SearchResult]) -> list[SearchResult]:
         """The results with their ranks, each said once and over as many documents as the profile wants."""

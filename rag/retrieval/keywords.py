@@ -78,9 +78,7 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
     """
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
     with connection.pipeline():
-        connection.execute(queries["delete_keywords"], where)
-        connection.execute(queries["delete_terms"], where)
-        connection.execute(queries["delete_bits"], where)
+        remove_document(connection, tenant_id=tenant_id, collection_id=collection_id, document_id=document_id)
         passages = connection.execute(queries["chunks_to_index"], where)
         total = connection.execute(queries["keyword_total"], where)
         rows = passages.fetchall()
@@ -103,8 +101,22 @@ def index_document(connection: Connection, *, tenant_id: str, collection_id: UUI
         }
         connection.execute(queries["insert_keywords"], values)
         connection.execute(queries["insert_terms"], values)
-        connection.execute(queries["insert_bits"], where)
+        index_vectors(connection, tenant_id=tenant_id, collection_id=collection_id, document_id=document_id)
     return len(rows)
+
+
+def remove_document(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
+    """Take a document out of what is searched, within the caller's transaction; its chunks stay."""
+    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
+    for name in ("delete_keywords", "delete_terms", "delete_bits"):
+        connection.execute(queries[name], where)
+
+
+def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID, document_id: UUID) -> None:
+    """Write the signs of a document's vectors anew, within the caller's transaction; none where they are not dense."""
+    where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
+    connection.execute(queries["delete_bits"], where)
+    connection.execute(queries["insert_bits"], where)
 
 
 def analyser_code(language: str) -> str:

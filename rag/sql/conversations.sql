@@ -33,7 +33,7 @@ WHERE id = %(conversation_id)s AND account_id = %(account_id)s
 
 -- list_messages --
 -- The last messages of a person's conversation, oldest first, with what the log and the person's own rating say.
--- Passages of documents that have been deleted since are left out.
+-- Passages of documents that have been deleted since are left out; only their numbers remain.
 SELECT *
 FROM (
     SELECT m.id, m.conversation_id, m.role, m.content, m.state, m.notice, m.chat_log_id, m.created_at,
@@ -42,7 +42,13 @@ FROM (
                SELECT jsonb_agg(shown ORDER BY position)
                FROM jsonb_array_elements(m.citations) WITH ORDINALITY AS stored (shown, position)
                WHERE EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
-           ), '[]') AS citations
+           ), '[]') AS citations,
+           ARRAY (
+               SELECT (shown ->> 'number')::integer
+               FROM jsonb_array_elements(m.citations) AS shown
+               WHERE NOT EXISTS (SELECT FROM documents d WHERE d.id = (shown ->> 'document_id')::uuid)
+               ORDER BY 1
+           ) AS removed_sources
     FROM messages m
     JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
     LEFT JOIN chat_logs l ON l.id = m.chat_log_id AND l.outcome IS NOT NULL

@@ -6,24 +6,164 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
-       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at
+       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls
 FROM documents d
 LEFT JOIN accounts a ON a.id = d.added_by
 WHERE d.tenant_id = rag_tenant()
   AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
   AND (%(sha256)s::text IS NULL OR d.sha256 = %(sha256)s)
-ORDER BY d.created_at DESC, d.id
+  AND (%(original_id)s::uuid IS NULL OR d.original_id = %(original_id)s)
+  AND (%(with_superseded)s OR d.status <> 'superseded')
+ORDER BY d.created_at DESC, d.version DESC, d.id
+
+-- lock_name --
+-- Uploads of one name into one collection wait for each other until their transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text || ' ' || %(file_name)s, 0))
 
 -- add_document --
--- A new document, or no row when its content is already in the collection
+-- A new document, or the next version of the one of that name; no row when its content is already in the collection
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, sha256, status, step,
-                       steps_total, page_count, chunking_method, generate_metadata, added_by)
-VALUES (rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(sha256)s,
-        'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
-        (SELECT id FROM accounts WHERE id = %(added_by)s))
-ON CONFLICT (tenant_id, collection_id, sha256) DO NOTHING
+                       steps_total, page_count, chunking_method, generate_metadata, added_by, original_id, version)
+SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(sha256)s,
+       'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
+       (SELECT id FROM accounts WHERE id = %(added_by)s), known.original_id, coalesce(known.version, 0) + 1
+FROM (SELECT) AS one
+LEFT JOIN LATERAL (
+    SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
+    FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.file_name = %(file_name)s
+    ORDER BY d.status = 'completed' DESC, d.created_at DESC
+    LIMIT 1
+) AS known ON true
+WHERE NOT EXISTS (
+    SELECT FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sha256 = %(sha256)s)
+ON CONFLICT (tenant_id, collection_id, sha256, version) DO NOTHING
 RETURNING id
+
+-- add_version --
+-- The same file to be processed in another way: pages are copied, nothing is read again
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
+                       step, page_count, empty_pages, character_count, language, chunking_method, generate_metadata,
+                       metadata, added_by, original_id, version)
+SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'estimated',
+       'chunk', page_count, empty_pages, character_count, language, %(chunking_method)s, generate_metadata,
+       metadata - 'chunk_spans', added_by, original_id,
+       (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
+RETURNING id
+
+-- copy_pages --
+-- The pages of one version for another of the same file
+INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
+SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings
+FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- note_estimate --
+-- What processing would cost
+UPDATE documents SET estimate = %(estimate)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- lock_versions --
+-- Publishing, restoring and deleting versions of one document wait for each other until their transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('versions ' || %(original_id)s::text, 0))
+
+-- hold_embedding_model --
+-- The model of the collection's vectors, unchanged until this transaction ends
+SELECT embedding_model FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR SHARE
+
+-- later_version_answers --
+-- Whether another version that was asked for later answers already
+SELECT other.id
+FROM documents own JOIN documents other ON other.original_id = own.original_id AND other.id <> own.id
+WHERE own.tenant_id = rag_tenant() AND own.id = %(document_id)s
+  AND other.status = 'completed' AND other.requested_at > own.requested_at
+
+-- supersede_versions --
+-- The version that answered stays listed and can be restored
+UPDATE documents SET status = 'superseded', superseded_at = now(), updated_at = now()
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status = 'completed'
+RETURNING id
+
+-- ask_again --
+-- A version wanted now counts as later than any before
+UPDATE documents SET requested_at = clock_timestamp() WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- models_of_document --
+-- The models of a document's vectors
+SELECT DISTINCT embedding_model FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- restore_version --
+-- An earlier version answers again
+UPDATE documents
+SET status = 'completed', step = 'publish', superseded_at = NULL, published_at = now(), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'superseded'
+
+-- await_confirmation --
+-- An earlier version whose vectors have to be made again waits for a yes to their cost
+UPDATE documents
+SET status = 'estimated', step = 'chunk', steps_done = 0, steps_total = 0, estimate = %(estimate)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'superseded'
+
+-- ask_for_step --
+-- A step by hand while the document goes on answering
+UPDATE documents
+SET pending_steps = array_append(array_remove(pending_steps, %(step)s), %(step)s), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'completed'
+
+-- finish_step --
+-- A step by hand is done
+UPDATE documents
+SET pending_steps = array_remove(pending_steps, %(step)s), message = %(message)s, costs = %(costs)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- forget_tags --
+-- Before everything is tagged again
+UPDATE documents SET metadata = metadata - '{summary,topics,questions,untagged_chunks}'::text[]
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- forget_chunk_tags --
+-- Before every chunk is tagged again
+UPDATE document_chunks SET metadata = metadata - %(fields)s::text[]
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- untagged_chunks --
+-- Chunks without tags
+SELECT id, content FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND NOT metadata ? 'summary'
+ORDER BY chunk_index
+
+-- tag_chunk --
+-- What a chunk is about
+UPDATE document_chunks SET metadata = metadata || %(tags)s
+WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
+
+-- begin_paid_call --
+-- Before a call that costs money; the same row, counted once more, when it was on its way before
+INSERT INTO paid_calls AS p (tenant_id, owner_id, operation, digest)
+VALUES (rag_tenant(), %(owner_id)s, %(operation)s, %(digest)s)
+ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE SET sent = p.sent + 1
+RETURNING id, sent
+
+-- finish_paid_call --
+-- Its result is stored, or it was refused
+DELETE FROM paid_calls WHERE tenant_id = rag_tenant() AND id = %(id)s
+
+-- count_repeated_call --
+-- A call that was sent again after a kill
+UPDATE documents SET repeated_calls = repeated_calls + 1 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_start --
+-- Work begins; how often it began since it last came further
+UPDATE documents SET starts = starts + 1 WHERE tenant_id = rag_tenant() AND id = %(document_id)s RETURNING starts
+
+-- note_orderly_end --
+-- Work ended without taking its process with it
+UPDATE documents SET starts = 0 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND starts > 0
 
 -- lock_stored_file --
 -- Uploading and deleting the same content wait for each other until their transaction ends
@@ -34,11 +174,45 @@ SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || 
 SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
 
 -- delete_document --
--- The document with its pages, chunks, vectors and keywords, if it is in one of these states
-DELETE FROM documents
-WHERE tenant_id = rag_tenant() AND id = %(document_id)s
-  AND (%(statuses)s::text[] IS NULL OR status = ANY (%(statuses)s))
-RETURNING file_path
+-- The document with its pages, chunks, vectors and keywords: all its versions when it is the one that answers.
+-- With states given, that one version if it is in one of them
+WITH wanted AS (
+    SELECT id, original_id, status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+)
+DELETE FROM documents d USING wanted
+WHERE d.tenant_id = rag_tenant()
+  AND (d.id = wanted.id
+       OR %(statuses)s::text[] IS NULL AND wanted.status = 'completed' AND d.original_id = wanted.original_id)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+RETURNING d.id, d.file_path
+
+-- await_file_removal --
+-- Files that no document needs any more are to be removed
+INSERT INTO file_removals (tenant_id, file_path)
+SELECT DISTINCT rag_tenant(), gone.file_path
+FROM unnest(%(file_paths)s::text[]) AS gone (file_path)
+WHERE gone.file_path <> ''
+ON CONFLICT DO NOTHING
+
+-- enqueue_file_removal --
+-- One waiting job per tenant at most; it tries until it works
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+VALUES ('documents', 'remove_files', 'files ' || %(tenant_id)s, 'files ' || %(tenant_id)s,
+        jsonb_build_object('tenant_id', %(tenant_id)s::text))
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- waiting_file_removals --
+-- Files to be removed
+SELECT file_path FROM file_removals WHERE tenant_id = rag_tenant() ORDER BY attempts, created_at LIMIT 500
+
+-- note_file_removal_failed --
+-- It is tried again
+UPDATE file_removals SET attempts = attempts + 1, last_error = %(error)s
+WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
+
+-- finish_file_removal --
+-- The file is gone, or needed again
+DELETE FROM file_removals WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
 
 -- confirm_document --
 -- The admin's yes to the estimate
@@ -50,7 +224,7 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
 -- Go on where it stopped: reading again when it had not been read, else processing from the step that failed
 UPDATE documents
 SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
-    steps_done = 0, message = '', updated_at = now()
+    steps_done = 0, message = '', starts = 0, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr')
 
 -- find_pages --
@@ -97,6 +271,7 @@ SELECT status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_
 -- How far the step under way has come
 UPDATE documents
 SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
+    starts = CASE WHEN %(elapsed_ms)s > 0 THEN 0 ELSE starts END,
     message = coalesce(%(message)s, message),
     processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
@@ -146,13 +321,17 @@ WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 DELETE FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index <> ALL (%(kept)s::integer[])
 
--- add_chunk --
--- One chunk with its vector, in binary; many are sent in one pipeline
+-- add_chunks --
+-- Chunks with their vectors, a whole batch as binary arrays in one statement
 INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, metadata,
                              embedding_model, first_page, last_page, start_character, end_character, section, tokens)
-VALUES (%(document_id)s, rag_tenant(), %(collection_id)s, %(content)s, %(embedding)b, %(chunk_index)s, %(metadata)s,
-        %(embedding_model)s, %(first_page)s, %(last_page)s, %(start_character)s, %(end_character)s, %(section)s,
-        %(tokens)s)
+SELECT %(document_id)s, rag_tenant(), %(collection_id)s, c.content, c.embedding, c.chunk_index, c.metadata::jsonb,
+       %(embedding_model)s, c.first_page, c.last_page, c.start_character, c.end_character, c.section, c.tokens
+FROM unnest(%(contents)b::text[], %(embeddings)b::halfvec[], %(indexes)b::integer[], %(metadata)b::text[],
+            %(first_pages)b::integer[], %(last_pages)b::integer[], %(starts)b::integer[], %(ends)b::integer[],
+            %(sections)b::text[], %(tokens)b::integer[])
+    AS c (content, embedding, chunk_index, metadata, first_page, last_page, start_character, end_character, section,
+          tokens)
 
 -- has_metadata --
 -- Whether the document has been tagged
@@ -166,8 +345,9 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 -- publish_document --
 -- From here on it is searched
 UPDATE documents
-SET status = 'completed', step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
-    message = %(message)s, metadata = metadata - 'chunk_spans',
+SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
+    message = %(message)s, metadata = metadata - 'chunk_spans', starts = 0, published_at = now(),
+    superseded_at = CASE WHEN %(status)s = 'superseded' THEN now() END,
     processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
@@ -187,20 +367,32 @@ ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- known_tenants --
 -- Tenants named by jobs; the documents themselves are not visible without their tenant
-SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE task_name = 'process_document'
+SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name = 'documents'
 
 -- unfinished_documents --
 -- Documents being worked on that have no job left
 SELECT d.id FROM documents d
-WHERE d.tenant_id = rag_tenant() AND d.status IN ('reading', 'processing')
+WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d.pending_steps <> '{}')
   AND d.updated_at < now() - make_interval(secs => %(quiet_seconds)s)
   AND NOT EXISTS (SELECT FROM procrastinate_jobs j WHERE j.lock = d.id::text AND j.status IN ('todo', 'doing'))
+
+-- drop_abandoned --
+-- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
+DELETE FROM procrastinate_jobs j
+WHERE j.status = 'doing' AND j.queue_name = 'documents'
+  AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
+  AND CASE
+      WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
+           < now() - make_interval(secs => %(quiet_seconds)s)
+      THEN pg_try_advisory_xact_lock(hashtextextended('document ' || j.lock, 0))
+      ELSE false
+  END
 
 -- take_up_abandoned --
 -- Jobs begun by a process that is gone go back to waiting: nobody holds their document
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
 FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.task_name = 'process_document'
+WHERE j.status = 'doing' AND j.queue_name = 'documents'
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
            < now() - make_interval(secs => %(quiet_seconds)s)
@@ -210,4 +402,13 @@ WHERE j.status = 'doing' AND j.task_name = 'process_document'
 
 -- waiting_jobs --
 -- Jobs not done yet, those that wait for another try included
-SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'process_document' AND status IN ('todo', 'doing')
+SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
+
+-- queue_state --
+-- Jobs of the tenant: waiting, waiting for another try, under way
+SELECT count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now()) AS waiting,
+       count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS later,
+       count(*) FILTER (WHERE status = 'doing') AS running,
+       min(scheduled_at) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS next_try_at
+FROM procrastinate_jobs
+WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant()

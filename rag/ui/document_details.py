@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from html import escape
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -12,21 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from rag.types import Document, DocumentChunk, DocumentPage, DocumentStatus
-from rag.ui.formats import count, duration, file_size, money, pages
-from rag.ui.page_view import page_image_url
+from rag.ui.document_names import METHODS, STATUSES
+from rag.ui.document_pages import draw_chunks, draw_pages
+from rag.ui.formats import count, duration, file_size, money
 from rag.ui.text import plain
 
-#: Status as (words, colour of its badge).
-STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
-    DocumentStatus.READING: ("Reading", "blue"),
-    DocumentStatus.ESTIMATED: ("To confirm", "orange"),
-    DocumentStatus.PROCESSING: ("Processing", "blue"),
-    DocumentStatus.COMPLETED: ("Ready", "green"),
-    DocumentStatus.NEEDS_OCR: ("Needs OCR", "violet"),
-    DocumentStatus.FAILED: ("Failed", "red"),
-}
 COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedding", "metadata": "Metadata"}
-METHODS = {"smart": "Smart", "fixed": "Fixed size", "semantic": "By topic"}
 
 
 class Documents(Protocol):
@@ -58,100 +48,78 @@ def page_ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
-def draw_document(document: Document, documents: Documents) -> None:
+def draw_document(
+    document: Document,
+    documents: Documents,
+    versions: Sequence[Document],
+    *,
+    on_restore: Callable[[Document], None],
+    on_open: Callable[[str], None],
+) -> None:
     """Draw the tabs of an opened document. Only the tab in front reads from the database."""
-    page_tab, chunk_tab, cost_tab, about_tab = st.tabs(
-        ["Pages", "Chunks", "Costs", "About"], key=f"documents_tabs_{document.id}", on_change="rerun"
+    page_tab, chunk_tab, version_tab, cost_tab, about_tab = st.tabs(
+        ["Pages", "Chunks", "Versions", "Costs", "About"], key=f"documents_tabs_{document.id}", on_change="rerun"
     )
     if page_tab.open:
         with page_tab:
-            _draw_pages(document, documents)
+            draw_pages(document, documents)
     if chunk_tab.open:
         with chunk_tab:
-            _draw_chunks(document, documents)
+            draw_chunks(document, documents)
+    if version_tab.open:
+        with version_tab:
+            _draw_versions(document, versions, on_restore, on_open)
     if cost_tab.open:
         with cost_tab:
             _draw_costs(document)
     if about_tab.open:
         with about_tab:
-            _draw_about(document)
+            _draw_about(document, _model_of(document, documents))
 
 
-def _draw_pages(document: Document, documents: Documents) -> None:
-    read = documents.pages(document.tenant_id, document.id)
-    if not read:
-        st.caption("No page has been read yet.")
-        return
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        number = st.pagination(len(read), key=f"documents_page_{document.id}")
-        shows_image = st.toggle(
-            "Show the page itself", key="documents_shows_image", help="Draws the page of the PDF beside its text."
-        )
-    page = read[min(number, len(read)) - 1]
-    facts = [f"Page {page.number}" + (f" (printed {plain(page.label)})" if page.label else "")]
-    facts.append(count(page.characters, "character"))
-    facts += [f"language {plain(page.language)}"] if page.language else []
-    facts += ["read by text recognition"] if page.method == "ocr" else []
-    st.caption(" · ".join(facts))
-    for warning in page.warnings:
-        st.caption(f":orange[:material/warning: {plain(warning)}]")
-    text, image = st.columns(2) if shows_image else (st.container(), None)
-    with text:
-        if page.text.strip():
-            st.code(page.text, language=None, wrap_lines=True, height=None if shows_image else 460)
-        else:
-            st.info("This page has no text: it is empty or an image.", icon=":material/image:")
-    if image is not None:
-        image.html(
-            f'<img src="{escape(page_image_url(document.id, page.number))}" alt="Page {page.number} as it is printed" '
-            'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
-            'border:1px solid rgba(128,138,165,.35);border-radius:8px">'
-        )
-
-
-def _draw_chunks(document: Document, documents: Documents) -> None:
-    chunks = documents.chunks(document.tenant_id, document.id)
-    if not chunks:
-        st.caption("There are no chunks until the document is processed.")
-        return
-    table = pd.DataFrame(
-        {
-            "#": [c.chunk_index + 1 for c in chunks],
-            "Section": [c.section for c in chunks],
-            "Pages": [pages(c.first_page, c.last_page) for c in chunks],
-            "Tokens": [c.tokens for c in chunks],
-            "Content": [" ".join(c.content.split()) for c in chunks],
-        }
-    )
-    chosen = st.dataframe(
-        table,
-        key=f"documents_chunks_{document.id}",
-        on_select="rerun",
-        selection_mode="single-row",
-        hide_index=True,
-        column_config={
-            "#": st.column_config.NumberColumn(width=50),
-            "Section": st.column_config.TextColumn(width=200),
-            "Pages": st.column_config.TextColumn(width=90),
-            "Tokens": st.column_config.NumberColumn(width=70),
-            "Content": st.column_config.TextColumn(width="large"),
-        },
-        alt=f"Chunks of {document.title}",
-    )
-    rows = chosen.selection.rows
-    if not rows or rows[0] >= len(chunks):
-        st.caption("Select a row to read the whole chunk.")
-        return
-    chunk = chunks[rows[0]]
-    vector = f"vector of {chunk.embedding_model}" if chunk.has_embedding else "no vector yet"
-    st.caption(
-        f"Chunk {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
-        f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"
-    )
-    st.code(chunk.content, language=None, wrap_lines=True)
-    if chunk.metadata:
-        with st.expander("Metadata of this chunk"):
-            st.json(chunk.metadata)
+def _draw_versions(
+    document: Document,
+    versions: Sequence[Document],
+    on_restore: Callable[[Document], None],
+    on_open: Callable[[str], None],
+) -> None:
+    if len(versions) < 2:
+        st.caption("Upload a changed file under the same name, and it replaces this one; this one stays listed here.")
+    for version in versions:
+        words, color = STATUSES[version.status]
+        when = version.published_at or version.created_at
+        facts = [
+            f"{when:%-d %b %Y, %H:%M}",
+            METHODS.get(version.chunking_method, version.chunking_method),
+            count(version.page_count, "page"),
+            count(version.chunk_count, "chunk"),
+            file_size(version.file_size),
+            f"`{version.sha256[:10]}`",
+        ]
+        with st.container(border=True, key=f"documents_version_{version.id}", gap="xsmall"):
+            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                st.markdown(f"**Version {version.version}** :{color}-badge[{words}]", width="content")
+                with st.container(horizontal=True, width="content"):
+                    if version.id != document.id:
+                        st.button(
+                            "Open",
+                            key=f"documents_open_version_{version.id}",
+                            icon=":material/visibility:",
+                            type="tertiary",
+                            on_click=on_open,
+                            args=(str(version.id),),
+                        )
+                    if version.status is DocumentStatus.SUPERSEDED:
+                        st.button(
+                            "Restore",
+                            key=f"documents_restore_{version.id}",
+                            icon=":material/history:",
+                            type="tertiary",
+                            help="Questions are answered from this version again, at once.",
+                            on_click=on_restore,
+                            args=(version,),
+                        )
+            st.caption(" · ".join(facts))
 
 
 def _draw_costs(document: Document) -> None:
@@ -172,6 +140,11 @@ def _draw_costs(document: Document) -> None:
         width=420,
         alt="Cost per step, estimated and spent",
     )
+    if document.repeated_calls:
+        st.caption(
+            f"{count(document.repeated_calls, 'call')} had to be sent again after an interruption. A provider that "
+            "does not know repeated calls may have billed them twice; its invoice would show it."
+        )
     if document.processing_ms:
         st.caption(f"Processed in {duration(document.processing_ms)}. Unpriced means that no price is known.")
 
@@ -180,17 +153,30 @@ def _shown(values: Mapping[str, Any] | None, step: str) -> str:
     return "–" if values is None or step not in values else plain(money(known_cost(values, step)))
 
 
-def _draw_about(document: Document) -> None:
+def _draw_about(document: Document, model: str) -> None:
     facts = {
         "File": plain(document.file_name),
         "Size": file_size(document.file_size),
         "Language": plain(document.language) or "–",
         "Characters": f"{document.character_count:,}",
         "Chunking": METHODS.get(document.chunking_method, document.chunking_method),
+        "Embedding model": plain(model) or "–",
+        "Version": str(document.version),
         "Pages without text": page_ranges(document.empty_pages) or "none",
         "SHA\\-256": f"`{document.sha256[:16]}…`",
     }
     st.table(facts, border="horizontal", width="content", alt="Facts about this document")
-    if document.metadata:
-        st.caption("Metadata")
-        st.json(document.metadata)
+    metadata = document.metadata
+    if metadata.get("summary"):
+        st.markdown(plain(str(metadata["summary"])))
+    topics = [str(topic) for topic in metadata.get("topics") or []]
+    if topics:
+        st.markdown(" ".join(f":blue-badge[{plain(topic)}]" for topic in topics))
+    if metadata:
+        with st.expander("All metadata"):
+            st.json(metadata)
+
+
+def _model_of(document: Document, documents: Documents) -> str:
+    chunks = documents.chunks(document.tenant_id, document.id)
+    return ", ".join(sorted({chunk.embedding_model for chunk in chunks}))

@@ -9,7 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from rag.types import Document
-from rag.ui.document_details import COST_STEPS, STATUSES, known_cost
+from rag.ui.document_details import COST_STEPS, known_cost
+from rag.ui.document_names import METHODS, STATUSES
 from rag.ui.formats import duration, file_size, money
 
 
@@ -27,7 +28,7 @@ def draw_table(
     ids = [str(d.id) for d in shown]
     table = pd.DataFrame(
         {
-            "Title": [d.title for d in shown],
+            "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
             **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
             "Status": [[STATUSES[d.status][0]] for d in shown],
             "Pages": [d.page_count for d in shown],
@@ -36,6 +37,8 @@ def draw_table(
             "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
             "Added by": [d.added_by_name or "–" for d in shown],
             "Added": [d.created_at for d in shown],
+            "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
+            "Language": [d.language for d in shown],
         }
     )
     # A selection is a row number: with other rows it would open another document, so the rows are part of the key.
@@ -61,6 +64,8 @@ def draw_table(
             ),
             "Pages": st.column_config.NumberColumn(format="localized", width=70),
             "Chunks": st.column_config.NumberColumn(format="localized", width=75),
+            "Chunking": st.column_config.TextColumn(width=90),
+            "Language": st.column_config.TextColumn(width=80),
             "Size": st.column_config.TextColumn(alignment="right", width=80),
             "Cost": st.column_config.TextColumn(alignment="right", width=85),
             "Added by": st.column_config.TextColumn(width=120),

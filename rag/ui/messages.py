@@ -47,6 +47,8 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
         _draw_answer(message, [c.number for c in citations], anchor)
     if citations:
         _draw_sources(message, citations, anchor, on_open, is_last=is_last)
+    if message.removed_sources:
+        st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
     if message.outcome is not None:
         _draw_footer(message, len(citations), on_rate)
 
@@ -89,6 +91,13 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
         st.error(notice or RagError().message, icon=":material/error:")
     elif notice:
         st.caption(f":material/info: {notice}")
+
+
+def _removed_words(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"Source {numbers[0]} was removed since: its document has been deleted."
+    shown = ", ".join(str(number) for number in numbers[:-1])
+    return f"Sources {shown} and {numbers[-1]} were removed since: their documents have been deleted."
 
 
 def _is_nearest_only(message: Message) -> bool:

@@ -103,9 +103,14 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
 ) -> None:
     other = library.create_collection(admin, "Other", "hr")
     shared = hostile.leave_policy()
-    for target, content in ((collection, shared), (other, shared), (collection, hostile.leave_policy("only here"))):
+    added = (
+        (collection, "a.pdf", shared),
+        (other, "a.pdf", shared),
+        (collection, "b.pdf", hostile.leave_policy("here")),
+    )
+    for target, name, content in added:
         processor.process_document(
-            file=content, file_name="a.pdf", tenant_id="demo", collection=target, generate_metadata=False
+            file=content, file_name=name, tenant_id="demo", collection=target, generate_metadata=False
         )
     paths = {d.collection_id: d.file_path for d in library.list("demo")}
     lost = [d.file_path for d in library.list("demo", collection_id=collection.id) if d.file_path != paths[other.id]]

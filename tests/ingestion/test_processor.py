@@ -106,13 +106,15 @@ def test_work_that_broke_off_goes_on_without_paying_again(
     with pytest.raises(ProviderUnavailable):
         paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.PROCESSING
+    paid_before = provider_standin.tokens["embeddings"]
     provider_standin.reset()
     provider_standin.reply(json.dumps(TAGS))
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
     chunks = library.chunks("demo", document.id)
     assert [chunk.chunk_index for chunk in chunks] == list(range(len(chunks)))
-    assert billed(database, "embedding") == (-(-len(chunks) // 4), provider_standin.tokens["embeddings"])
+    tokens = paid_before + provider_standin.tokens["embeddings"]
+    assert billed(database, "embedding") == (-(-len(chunks) // 4), tokens)
 
 
 def test_a_killed_process_leaves_whole_batches_only(
@@ -187,7 +189,7 @@ def test_a_document_another_worker_has_is_left_alone(
     processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    with processor._claimed("demo", document.id), pytest.raises(WorkedOnElsewhere):
+    with processor._bench.claimed("demo", document.id), pytest.raises(WorkedOnElsewhere):
         processor.run("demo", document.id)
     processor.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED

@@ -467,3 +467,35 @@ def test_another_tenants_documents_are_not_listed(page: AppTest, database: Datab
     assert not page.exception
     assert "No documents yet" in words(page)
     assert "Canary" not in words(page)
+
+
+def test_an_earlier_version_is_listed_opened_and_restored(page: AppTest, add: Add, database: Database) -> None:
+    first, second = add("Leave policy 2025", "superseded"), add("Leave policy", "completed")
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET original_id = %s, version = 2 WHERE id = %s", (first, second))
+    page.query_params["document"] = str(second)
+    page.session_state[f"documents_tabs_{second}"] = "Versions"
+    page.run()
+    assert not page.exception
+    texts = " ".join(str(m.value) for m in page.markdown)
+    assert "Version 2" in texts
+    assert "Version 1" in texts
+    assert "Earlier version" in texts
+    page.button(key=f"documents_open_version_{first}").click().run()
+    assert page.query_params["document"] in (str(first), [str(first)])
+    assert any("Leave policy 2025" in str(title.value) for title in page.subheader)
+
+
+def test_a_step_that_has_nothing_to_do_says_so(page: AppTest, add: Add) -> None:
+    document = add("Leave policy", "completed")
+    page.query_params["document"] = str(document)
+    page.run()
+    page.button(key=f"documents_again_Tag_True_{document}").click().run()
+    assert not page.exception
+    assert any("language model" in str(error.value) for error in page.error)
+
+
+def test_a_failed_document_says_what_helps(page: AppTest, add: Add) -> None:
+    add("Broken", "failed", step="embed", message="The provider cannot be reached at the moment.")
+    page.run()
+    assert any("not paid for twice" in str(caption.value) for caption in page.caption)

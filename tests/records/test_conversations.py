@@ -108,6 +108,8 @@ def test_passages_of_a_deleted_document_are_gone(database: Database, collection:
             (collection.id,),
         ).fetchone()
     assert row is not None
-    kept, gone = {"document_id": str(row[0])}, {"document_id": str(uuid4())}
+    kept, gone = {"document_id": str(row[0]), "number": 1}, {"document_id": str(uuid4()), "number": 2}
     say(database, conversation.id, "answer", [gone, kept])
-    assert conversations.messages(somebody, conversation.id)[0].citations == [kept]
+    message = conversations.messages(somebody, conversation.id)[0]
+    assert message.citations == [kept]
+    assert message.removed_sources == [2]

@@ -1,0 +1,97 @@
+"""The step that makes vectors: in fixed batches, several in flight, each stored with its bill in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rag.database import queries
+from rag.embeddings import generate_embeddings_batch
+from rag.ingestion import chunk_rows
+from rag.ingestion.paid_calls import PaidCall, PaidCalls
+from rag.ingestion.parallel import in_parallel
+from rag.ingestion.work import Bench, DocumentGone, Work, hold, progress
+from rag.prices import charge, estimate_tokens
+from rag.providers import Embedder
+from rag.records.ledger import Ledger
+from rag.retrieval.keywords import contextual_text
+from rag.types import Chunk, Embeddings, Step
+
+
+class EmbeddingStep:
+    """Gives a document's chunks their vectors; those that are stored already cost nothing."""
+
+    def __init__(self, bench: Bench, ledger: Ledger, calls: PaidCalls) -> None:
+        self._bench = bench
+        self._ledger = ledger
+        self._calls = calls
+
+    def run(self, work: Work, chunks: Sequence[Chunk], embedder: Embedder) -> None:
+        """Embed what is missing. Raises `DocumentGone`, `WorkInterrupted`, `ProviderError`s; what is paid is kept."""
+        document = work.document
+        with self._bench.database.transaction(document.tenant_id) as connection:
+            hold(connection, work)
+            stored = chunk_rows.keep_embedded(connection, document, chunks, embedder.id)
+        done = len(stored)
+        self._bench.note_progress(work, Step.EMBED, done, len(chunks))
+        size = work.profile.embedding_batch_size
+        # The batches are the same whenever this runs, and each is stored whole: a call sent again is the same call.
+        batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
+        missing = [[chunk for chunk in batch if chunk.index not in stored] for batch in batches]
+        started = time.monotonic()
+        pause = work.profile.embedding_delay_ms / 1000
+
+        def embed(numbered: tuple[int, Sequence[Chunk]]) -> tuple[PaidCall | None, Embeddings]:
+            number, batch = numbered
+            if number and pause:
+                self._bench.wait(pause)
+            return self._embed(work, batch, embedder)
+
+        made = in_parallel(
+            embed,
+            list(enumerate(batch for batch in missing if batch)),
+            threads=self._calls.in_flight if embedder.is_paid and not pause else 1,
+            on_tick=self._bench.stop_if_asked,
+        )
+        for (_, batch), (call, embeddings) in made:
+            done += len(batch)
+            self._store(work, batch, embeddings, embedder, call, progress(work, Step.EMBED, done, len(chunks), started))
+            started = time.monotonic()
+
+    def _embed(self, work: Work, batch: Sequence[Chunk], embedder: Embedder) -> tuple[PaidCall | None, Embeddings]:
+        texts = [contextual_text(work.document.title, chunk.section, chunk.content) for chunk in batch]
+
+        def embed() -> Embeddings:
+            return generate_embeddings_batch(texts, embedder=embedder, batch_size=len(texts))
+
+        if not embedder.is_paid:
+            return None, embed()
+        document = work.document
+        texts_and_model = [embedder.id, *texts]
+        return self._calls.make(
+            document.tenant_id, document.id, "embedding", texts_and_model, embed, wait=self._bench.wait
+        )
+
+    def _store(
+        self,
+        work: Work,
+        batch: Sequence[Chunk],
+        embeddings: Embeddings,
+        embedder: Embedder,
+        call: PaidCall | None,
+        noted: dict[str, object],
+    ) -> None:
+        document = work.document
+        tokens = [estimate_tokens(chunk.content) for chunk in batch]
+        charges = [charge("embedding", usage, work.prices) for usage in embeddings.usages if embedder.is_paid]
+        with self._bench.database.transaction(document.tenant_id) as connection:
+            is_there = connection.execute(queries["hold_document"], work.key).fetchone() is not None
+            for item in charges:  # was paid for, whatever became of the document
+                self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
+            if call is not None:
+                call.finish(connection)
+            if is_there:
+                chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id, tokens=tokens)
+                connection.execute(queries["note_progress"], noted)
+        if not is_there:
+            raise DocumentGone

@@ -1,0 +1,197 @@
+"""Embedding a collection again with another model, beside the vectors that are searched.
+
+The new vectors grow in a table that no search reads. When none is missing, one transaction exchanges the two and the
+collection's model with them. The old ones stay for undoing, which is the same move back with nothing left to pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from psycopg import Connection
+
+from rag.database import Database, queries
+from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.ingestion.work import DocumentGone, find_collection, price_overrides
+from rag.prices import charge, estimate_tokens
+from rag.providers.registry import Providers
+from rag.retrieval.keywords import contextual_text, index_vectors
+from rag.types import Identity, Role, Usage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reembedding:
+    """A row of `reembeddings`. `estimated_cost` is in US dollars, None where no price is known."""
+
+    id: UUID
+    tenant_id: str
+    collection_id: UUID
+    from_model: str
+    to_model: str
+    status: str
+    chunks_done: int
+    chunks_total: int
+    estimated_tokens: int
+    estimated_cost: Decimal | None
+    message: str
+    created_at: datetime
+    switched_at: datetime | None
+    cleaned_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits for a yes, runs, or stopped with a reason."""
+        return self.status in ("estimated", "running", "failed")
+
+    @property
+    def can_be_undone(self) -> bool:
+        return self.status == "switched" and self.cleaned_at is None
+
+
+class MissingVector(NamedTuple):
+    """A chunk without a vector of the new model."""
+
+    document_id: UUID
+    title: str
+    section: str
+    content: str
+    chunk_id: UUID
+    chunk_index: int
+
+    @property
+    def text(self) -> str:
+        return contextual_text(self.title, self.section, self.content)
+
+
+class Reembeddings:
+    """Asks for, confirms, cancels, undoes and cleans up moves to another model. Changes need an administrator."""
+
+    def __init__(self, database: Database, providers: Providers) -> None:
+        self._database = database
+        self._providers = providers
+
+    def find(self, tenant_id: str, *, collection_id: UUID | None = None) -> list[Reembedding]:
+        """Moves of the tenant's collections, the latest first."""
+        return self._database.fetch_all(
+            tenant_id, "find_reembeddings", Reembedding, id=None, collection_id=collection_id
+        )
+
+    def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
+        """One move. Raises `NotFound`."""
+        parameters = {"id": reembedding_id, "collection_id": None}
+        found = self._database.fetch_one(tenant_id, "find_reembeddings", Reembedding, **parameters)
+        if found is None:
+            raise NotFound
+        return found
+
+    def estimate(self, identity: Identity, collection_id: UUID, to_model: str) -> Reembedding:
+        """What embedding a collection with another model would cost; nothing is spent before `confirm`.
+
+        Vectors of that model that are still kept cost nothing. Raises `SettingsError` for a model that cannot be used
+        and `InvalidInput` when the collection has it already or another move is under way.
+        """
+        _require_admin(identity)
+        tenant_id = identity.tenant_id
+        try:
+            collection = find_collection(self._database, tenant_id, collection_id)
+        except DocumentGone as exc:
+            raise NotFound from exc
+        embedder = self._providers.embedder_for(to_model)
+        if embedder.id == collection.embedding_model:
+            raise InvalidInput(f"This collection is embedded with {embedder.model} already.")
+        with self._database.transaction(tenant_id) as connection:
+            missing = find_missing(connection, collection_id, embedder.id)
+            tokens = sum(estimate_tokens(chunk.text) for chunk in missing)
+            cost: Decimal | None = Decimal(0)
+            if embedder.is_paid and missing:
+                usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
+                cost = charge("embedding", usage, price_overrides(self._database, tenant_id)).cost
+            parameters = {
+                "collection_id": collection_id,
+                "to_model": embedder.id,
+                "chunks": len(missing),
+                "tokens": tokens,
+                "cost": cost,
+            }
+            row = connection.execute(queries["add_reembedding"], parameters).fetchone()
+        if row is None:
+            raise InvalidInput("This collection is being moved to another model already. Cancel that first.")
+        return self.get(tenant_id, row[0])
+
+    def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
+        """An estimate of the way back: free, except for what was added since the switch."""
+        if not switched.can_be_undone:
+            raise InvalidInput("The old vectors have been removed. Move the collection to that model again instead.")
+        return self.estimate(identity, switched.collection_id, switched.from_model)
+
+    def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:
+        """Say yes to the cost, or try again after a failure: the work is queued."""
+        _require_admin(identity)
+        with self._database.transaction(identity.tenant_id) as connection:
+            parameters = {"id": reembedding_id, "tenant_id": identity.tenant_id}
+            if connection.execute(queries["begin_reembedding"], parameters).rowcount and enqueue:
+                parameters["id"] = str(reembedding_id)
+                connection.execute(queries["enqueue_reembedding"], parameters)
+        return self.get(identity.tenant_id, reembedding_id)
+
+    def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
+        """Give up before the switch; vectors made for it are removed."""
+        _require_admin(identity)
+        found = self.get(identity.tenant_id, reembedding_id)
+        with self._database.transaction(identity.tenant_id) as connection:
+            if connection.execute(queries["cancel_reembedding"], {"id": reembedding_id}).rowcount:
+                _remove_vectors(connection, found.collection_id, found.to_model)
+
+    def clean_up(self, identity: Identity, collection_id: UUID) -> None:
+        """Remove the vectors of earlier models; what was switched can no longer be undone."""
+        _require_admin(identity)
+        with self._database.transaction(identity.tenant_id) as connection:
+            for move in self.find(identity.tenant_id, collection_id=collection_id):
+                if move.can_be_undone:
+                    _remove_vectors(connection, collection_id, move.from_model)
+            connection.execute(queries["clean_reembedding"], {"collection_id": collection_id})
+
+
+def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> list[MissingVector]:
+    """Searchable chunks without a vector of a model, document by document."""
+    parameters = {"collection_id": collection_id, "to_model": to_model}
+    return [MissingVector(*row) for row in connection.execute(queries["chunks_to_reembed"], parameters)]
+
+
+def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
+    """Batches that never cross a document: its bill is its own, and a batch sent again after a kill is the same."""
+    groups: dict[tuple[UUID, int], list[MissingVector]] = {}
+    for chunk in missing:
+        groups.setdefault((chunk.document_id, chunk.chunk_index // size), []).append(chunk)
+    return list(groups.values())
+
+
+def switch(connection: Connection, move: Reembedding) -> bool:
+    """Exchange the vectors and the collection's model, within the caller's transaction; False while any is missing."""
+    parameters: dict[str, Any] = {"id": move.id, "collection_id": move.collection_id, "to_model": move.to_model}
+    connection.execute(queries["lock_collection"], parameters)  # publishing waits until the vectors are exchanged
+    if find_missing(connection, move.collection_id, move.to_model):
+        return False  # a document was published meanwhile
+    connection.execute(queries["keep_old_vectors"], parameters)
+    connection.execute(queries["take_new_vectors"], parameters)
+    for (document_id,) in connection.execute(queries["documents_of_collection"], parameters).fetchall():
+        index_vectors(connection, tenant_id=move.tenant_id, collection_id=move.collection_id, document_id=document_id)
+    _remove_vectors(connection, move.collection_id, move.to_model)
+    connection.execute(queries["set_embedding_model"], parameters)
+    connection.execute(queries["finish_reembedding"], parameters)
+    return True
+
+
+def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> None:
+    parameters = {"collection_id": collection_id, "embedding_model": model}
+    connection.execute(queries["remove_spare_vectors"], parameters)
+
+
+def _require_admin(identity: Identity) -> None:
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed

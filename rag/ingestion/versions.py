@@ -1,0 +1,134 @@
+"""Versions of a document, and its steps by hand. What answers goes on answering until the next version is complete."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.database import Database, queries
+from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.ingestion.chunk_tags import tag_names
+from rag.ingestion.extracted import sections_from_json
+from rag.ingestion.intake import JobQueue, find_documents
+from rag.ingestion.publishing import restore
+from rag.ingestion.reading import estimate_document
+from rag.ingestion.work import Bench, Work
+from rag.providers.registry import Providers
+from rag.types import ChunkingMethod, Document, DocumentPage, DocumentStatus, Identity, Page, Role, Step
+
+#: The steps that can be run again by hand.
+BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
+
+
+class Versions:
+    """Lists, restores and makes versions. Changes need an administrator."""
+
+    def __init__(self, database: Database, providers: Providers, queue: JobQueue) -> None:
+        self._database = database
+        self._providers = providers
+        self._queue = queue
+        self._bench = Bench(database)
+
+    def of(self, tenant_id: str, document: Document) -> list[Document]:
+        """All versions of a document, the latest first."""
+        found = find_documents(self._database, tenant_id, original_id=document.original_id)
+        return sorted(found, key=lambda version: -version.version)
+
+    def restore(self, identity: Identity, document_id: UUID) -> Document:
+        """Let an earlier version answer again, at once and free of charge.
+
+        When the collection has another embedding model since, it is estimated first and waits for a yes. Raises
+        `NotFound`, and `InvalidInput` for a version that has not been superseded.
+        """
+        work = self._work(identity, document_id)
+        document = work.document
+        if document.status is not DocumentStatus.SUPERSEDED:
+            raise InvalidInput("Only an earlier version can be restored.")
+        with self._database.transaction(identity.tenant_id) as connection:
+            connection.execute(queries["lock_versions"], {"original_id": document.original_id})
+            if not restore(connection, document, work.collection.embedding_model):
+                estimate = self._estimate(connection, work)
+                parameters = {"document_id": document_id, "estimate": Jsonb(estimate)}
+                connection.execute(queries["await_confirmation"], parameters)
+        return self._work(identity, document_id).document
+
+    def run_again(
+        self,
+        identity: Identity,
+        document_id: UUID,
+        step: Step,
+        *,
+        only_missing: bool = True,
+        chunking_method: ChunkingMethod | None = None,
+    ) -> Document:
+        """Run a step of a searchable document again; the document that is worked on for it.
+
+        Chunking and embedding make a new version of the same file, which is estimated and waits for a yes; its vectors
+        are all new. Tags are written while the document goes on answering: where they are missing, or all. Raises
+        `InvalidInput` where there is nothing to do.
+        """
+        work = self._work(identity, document_id)
+        document = work.document
+        if step not in BY_HAND:
+            raise InvalidInput("Only chunking, embedding and tagging can be run again by themselves.")
+        if document.status is not DocumentStatus.COMPLETED:
+            raise InvalidInput("Only a document that is ready can have a step run again. Try it again as a whole.")
+        if step is Step.TAG:
+            return self._tag_again(identity, work, only_missing=only_missing)
+        if only_missing and chunking_method in (None, document.chunking_method):
+            # Publishing needs every chunk to have its vector.
+            raise InvalidInput("Nothing is missing: every chunk of this document has its vector.")
+        at_work = {DocumentStatus.READING, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING}
+        if any(version.status in at_work for version in self.of(identity.tenant_id, document)):
+            raise InvalidInput("Another version of this document is being made. Confirm or discard that one first.")
+        with self._database.transaction(identity.tenant_id) as connection:
+            connection.execute(queries["lock_versions"], {"original_id": document.original_id})
+            parameters = {
+                "document_id": document_id,
+                "chunking_method": chunking_method or document.chunking_method,
+            }
+            for (new_id,) in connection.execute(queries["add_version"], parameters).fetchall():
+                connection.execute(queries["copy_pages"], {"document_id": document_id, "new_id": new_id})
+        new = self._work(identity, new_id)
+        with self._database.transaction(identity.tenant_id) as connection:
+            estimate = Jsonb(self._estimate(connection, new))
+            connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
+        return self._work(identity, new_id).document
+
+    def _tag_again(self, identity: Identity, work: Work, *, only_missing: bool) -> Document:
+        document = work.document
+        key: dict[str, Any] = {"document_id": document.id}
+        if not document.generate_metadata:
+            raise InvalidInput("This document was added without metadata. Upload it again with metadata to have tags.")
+        if self._providers.translation_model_for(work.profile) is None:
+            raise InvalidInput("Tags are written by a language model, and none is configured.")
+        has_tags = bool(document.metadata.get("summary"))
+        if only_missing and has_tags and not document.metadata.get("untagged_chunks"):
+            raise InvalidInput("Nothing is missing: the tags of this document are complete.")
+        with self._database.transaction(identity.tenant_id) as connection:
+            if not only_missing or not has_tags:
+                connection.execute(queries["forget_tags"], key)
+            if not only_missing:
+                fields = tag_names(work.profile.chunk_tags)
+                connection.execute(queries["forget_chunk_tags"], {**key, "fields": fields})
+            connection.execute(queries["ask_for_step"], {**key, "step": Step.TAG})
+            self._queue.enqueue(identity.tenant_id, document.id, connection=connection)
+        return self._work(identity, document.id).document
+
+    def _estimate(self, connection: Connection, work: Work) -> dict[str, Any]:
+        key = {"document_id": work.document.id}
+        found = connection.execute(queries["document_work"], key).fetchone()
+        sections = sections_from_json(found[0]) if found else ()
+        rows = self._database.fetch_all(work.document.tenant_id, "find_pages", DocumentPage, **key)
+        pages = tuple(Page(number=row.number, text=row.text, label=row.label) for row in rows)
+        return estimate_document(work, work.document.title, pages, tuple(sections), self._providers)
+
+    def _work(self, identity: Identity, document_id: UUID) -> Work:
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        if not find_documents(self._database, identity.tenant_id, document_id=document_id):
+            raise NotFound("This document does not exist, or no longer.")
+        return self._bench.work(identity.tenant_id, document_id)

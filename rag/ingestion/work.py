@@ -1,0 +1,135 @@
+"""What the steps of a document share: the document with what they need, its lock, its progress, and how work ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from rag.database import Database, queries
+from rag.errors import DatabaseUnavailable, ProviderQuotaExhausted, ProviderUnavailable
+from rag.ingestion.intake import find_documents
+from rag.profiles import Profile, profile_by_name, with_overrides
+from rag.types import Collection, Document, Step
+
+#: Worth another try later: nothing is wrong with the document.
+TEMPORARY = (ProviderUnavailable, ProviderQuotaExhausted, DatabaseUnavailable)
+
+
+class WorkInterrupted(Exception):
+    """The application stops; the work goes on at its next start."""
+
+
+class WorkedOnElsewhere(Exception):
+    """Another worker has this document."""
+
+
+class DocumentGone(Exception):
+    """The document was deleted while it was worked on."""
+
+
+class ModelChanged(Exception):
+    """The collection got another embedding model while the document was worked on; its vectors are made again."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One document with what its steps need."""
+
+    document: Document
+    collection: Collection
+    profile: Profile
+    prices: Mapping[str, Any]
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {"document_id": self.document.id}
+
+
+class Bench:
+    """Where documents are worked on: the database's side of every step, and the wish to stop. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def resume(self) -> None:
+        self._stopping.clear()
+
+    def stop_if_asked(self) -> None:
+        """Raise `WorkInterrupted` when the application stops."""
+        if self._stopping.is_set():
+            raise WorkInterrupted
+
+    def wait(self, seconds: float) -> None:
+        """Wait; raise `WorkInterrupted` as soon as the application stops."""
+        if self._stopping.wait(seconds):
+            raise WorkInterrupted
+
+    @contextmanager
+    def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
+        """Hold the lock of a document, or of other work by its job's lock.
+
+        It lasts as long as a transaction, so it ends with the process, however it ends.
+        """
+        with self.database.transaction(tenant_id) as connection:
+            got = connection.execute(queries["claim_document"], {"document_id": str(worked_on)}).fetchone()
+            if not got or not got[0]:
+                raise WorkedOnElsewhere
+            yield
+
+    def work(self, tenant_id: str, document_id: UUID) -> Work:
+        """The document as it stands. Raises `DocumentGone`."""
+        found = find_documents(self.database, tenant_id, document_id=document_id)
+        if not found:
+            raise DocumentGone
+        collection = find_collection(self.database, tenant_id, found[0].collection_id)
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        return Work(found[0], collection, profile, price_overrides(self.database, tenant_id))
+
+    def note_progress(self, work: Work, step: Step, done: int, total: int) -> None:
+        """How far a step has come, for the page."""
+        self.database.execute(work.document.tenant_id, "note_progress", **progress(work, step, done, total, None))
+
+
+def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
+    """A collection that is known to exist. Raises `DocumentGone` when it was deleted meanwhile."""
+    parameters = {"collection_id": collection_id, "collection_name": None}
+    found = database.fetch_all(tenant_id, "find_collections", Collection, **parameters)
+    if not found:
+        raise DocumentGone
+    return found[0]
+
+
+def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
+    """The tenant's own prices."""
+    settings = database.fetch_value(tenant_id, "tenant_settings") or {}
+    prices: Mapping[str, Any] = settings.get("prices") or {}
+    return prices
+
+
+def hold(connection: Connection, work: Work) -> None:
+    """Keep the document from being deleted until the transaction ends. Raises `DocumentGone`."""
+    if connection.execute(queries["hold_document"], work.key).fetchone() is None:
+        raise DocumentGone
+
+
+def progress(work: Work, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
+    """Parameters of `note_progress`; with `started`, the time since then is added to the document's."""
+    elapsed_ms = ms_since(started) if started is not None else 0
+    return {
+        **work.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,
+    }  # fmt: skip
+
+
+def ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

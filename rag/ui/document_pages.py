@@ -1,0 +1,177 @@
+"""What was read of a document, page by page beside the page itself, and where it was cut into chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+from typing import Protocol
+from uuid import UUID
+
+import pandas as pd
+import streamlit as st
+
+from rag.types import Document, DocumentChunk, DocumentPage
+from rag.ui.formats import count, pages
+from rag.ui.page_view import page_image_url
+from rag.ui.text import plain
+
+READ_BY = {"text": "Text", "ocr": "Text recognition", "none": "Nothing"}
+#: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
+TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
+OVERLAP_TINT = "rgba(190,80,220,.38)"
+
+
+class Documents(Protocol):
+    def pages(self, tenant_id: str, document_id: UUID) -> list[DocumentPage]: ...
+
+    def chunks(self, tenant_id: str, document_id: UUID) -> list[DocumentChunk]: ...
+
+
+def draw_pages(document: Document, documents: Documents) -> None:
+    """A report of all pages, then one page as text, on demand beside its picture and with its chunks marked."""
+    read = documents.pages(document.tenant_id, document.id)
+    if not read:
+        st.caption("No page has been read yet.")
+        return
+    _draw_report(document, read)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        number = st.pagination(len(read), key=f"documents_page_{document.id}")
+        with st.container(horizontal=True, width="content"):
+            shows_chunks = st.toggle(
+                "Show chunks",
+                key="documents_shows_chunks",
+                help="Marks where chunks begin and end, and what they share.",
+            )
+            shows_image = st.toggle(
+                "Show the page itself", key="documents_shows_image", help="Draws the page of the PDF beside its text."
+            )
+    page = read[min(number, len(read)) - 1]
+    facts = [f"Page {page.number}" + (f" (printed {plain(page.label)})" if page.label else "")]
+    facts.append(count(page.characters, "character"))
+    facts += [f"language {plain(page.language)}"] if page.language else []
+    facts += ["read by text recognition"] if page.method == "ocr" else []
+    st.caption(" · ".join(facts))
+    for warning in page.warnings:
+        st.caption(f":orange[:material/warning: {plain(warning)}]")
+    text, image = st.columns(2) if shows_image else (st.container(), None)
+    with text:
+        if not page.text.strip():
+            st.info("This page has no text: it is empty or an image.", icon=":material/image:")
+        elif shows_chunks:
+            start = sum(len(before.text) + 1 for before in read if before.number < page.number)
+            chunks = documents.chunks(document.tenant_id, document.id)
+            st.html(marked_page(page.text, start, chunks))
+        else:
+            st.code(page.text, language=None, wrap_lines=True, height=None if shows_image else 460)
+    if image is not None:
+        image.html(
+            f'<img src="{escape(page_image_url(document.id, page.number))}" alt="Page {page.number} as it is printed" '
+            'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
+            'border:1px solid rgba(128,138,165,.35);border-radius:8px">'
+        )
+
+
+def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
+    """A page's text as HTML, its chunks tinted in turn and numbered where they begin, overlaps in a third tint.
+
+    `start` is where the page begins in the joined text, which the chunks' spans count in.
+    """
+    here = [c for c in chunks if c.start_character < start + len(text) and c.end_character > start]
+    edges = {0, len(text)}
+    for chunk in here:
+        edges |= {min(max(edge - start, 0), len(text)) for edge in (chunk.start_character, chunk.end_character)}
+    cuts = sorted(edges)
+    pieces = []
+    for first, last in pairwise(cuts):
+        covering = [c for c in here if c.start_character <= start + first and c.end_character >= start + last]
+        begins = [c.chunk_index + 1 for c in covering if c.start_character == start + first]
+        badges = "".join(f"<b title='chunk {n} begins' style='font-size:.72em;opacity:.75'>[{n}]</b>" for n in begins)
+        words = escape(text[first:last])
+        if not covering:
+            pieces.append(words)
+            continue
+        tint = OVERLAP_TINT if len(covering) > 1 else TINTS[covering[0].chunk_index % 2]
+        numbers = ", ".join(str(c.chunk_index + 1) for c in covering)
+        pieces.append(f'<span title="chunk {numbers}" style="background:{tint}">{badges}{words}</span>')
+    return (
+        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-height:1.6;max-height:640px;'
+        f'overflow:auto" tabindex="0">{"".join(pieces)}</div>'
+    )
+
+
+def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
+    troubled = [page for page in read if page.warnings or not page.text.strip()]
+    words = f"Extraction report: {count(len(read), 'page')}"
+    words += f", {len(troubled)} with remarks" if troubled else ", no remarks"
+    with st.expander(words, key=f"documents_report_{document.id}", on_change="rerun", type="compact") as report:
+        if not report.open:
+            return
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    "Page": [page.number for page in read],
+                    "Printed": [page.label for page in read],
+                    "Read by": [READ_BY.get(page.method, page.method) for page in read],
+                    "Characters": [page.characters for page in read],
+                    "Language": [page.language for page in read],
+                    "Remarks": [
+                        " ".join(page.warnings) or ("" if page.text.strip() else "No text on this page")
+                        for page in read
+                    ],
+                }
+            ),
+            key=f"documents_report_table_{document.id}",
+            hide_index=True,
+            height=min(38 + 35 * len(read), 300),
+            alt=f"How each page of {document.title} was read",
+        )
+
+
+def draw_chunks(document: Document, documents: Documents) -> None:
+    """The chunks as a table; a selected one in full, with what it shares with its neighbours."""
+    chunks = documents.chunks(document.tenant_id, document.id)
+    if not chunks:
+        st.caption("There are no chunks until the document is processed.")
+        return
+    shared = [max(0, before.end_character - chunk.start_character) for before, chunk in pairwise(chunks)]
+    table = pd.DataFrame(
+        {
+            "#": [c.chunk_index + 1 for c in chunks],
+            "Section": [c.section for c in chunks],
+            "Pages": [pages(c.first_page, c.last_page) for c in chunks],
+            "Tokens": [c.tokens for c in chunks],
+            "Overlap": [0, *shared],
+            "Content": [" ".join(c.content.split()) for c in chunks],
+        }
+    )
+    chosen = st.dataframe(
+        table,
+        key=f"documents_chunks_{document.id}",
+        on_select="rerun",
+        selection_mode="single-row",
+        hide_index=True,
+        column_config={
+            "#": st.column_config.NumberColumn(width=50),
+            "Section": st.column_config.TextColumn(width=180),
+            "Pages": st.column_config.TextColumn(width=90),
+            "Tokens": st.column_config.NumberColumn(width=70),
+            "Overlap": st.column_config.NumberColumn(width=75, help="Characters shared with the chunk before"),
+            "Content": st.column_config.TextColumn(width="large"),
+        },
+        alt=f"Chunks of {document.title}",
+    )
+    rows = chosen.selection.rows
+    if not rows or rows[0] >= len(chunks):
+        st.caption("Select a row to read the whole chunk. On the Pages tab, Show chunks marks them in the text.")
+        return
+    chunk = chunks[rows[0]]
+    vector = f"vector of {chunk.embedding_model}" if chunk.has_embedding else "no vector yet"
+    st.caption(
+        f"Chunk {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
+        f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"
+    )
+    st.code(chunk.content, language=None, wrap_lines=True)
+    if chunk.metadata:
+        with st.expander("Tags and metadata of this chunk"):
+            st.json(chunk.metadata)

@@ -1,0 +1,185 @@
+"""A collection on its way to another embedding model: what is searched, paid and kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import hostile
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
+from rag.files import FileStore
+from rag.ingestion.processor import Processor
+from rag.ingestion.reembedding import Reembeddings
+from rag.ingestion.sandbox import Sandbox
+from rag.profiles import HR
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.retrieval.context import Retriever
+from rag.settings import Settings
+from rag.types import Collection, Identity, Question
+
+SMALL = "openai/text-embedding-3-small@256"
+LARGE = "openai/text-embedding-3-large@512"
+BUILTIN = "builtin/lexical@1536"
+
+
+@pytest.fixture
+def keyed(settings: Settings, provider_standin: ProviderStandin) -> Settings:
+    return replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+
+
+@pytest.fixture
+def worker(
+    database: Database, files: FileStore, keyed: Settings, sandbox: Sandbox, collection: Collection
+) -> Processor:
+    made = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    for name, content in (("a.pdf", hostile.leave_policy()), ("b.pdf", hostile.long_document(6))):
+        made.process_document(
+            file=content, file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
+        )
+    return made
+
+
+@pytest.fixture
+def moves(database: Database, keyed: Settings) -> Reembeddings:
+    return Reembeddings(database, Providers(keyed))
+
+
+def models(database: Database) -> set[str]:
+    with database.transaction("demo") as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT embedding_model || vector_dims(embedding) FROM document_chunks"
+        ).fetchall()
+    return {row[0] for row in rows}
+
+
+def model_now(database: Database, collection: Collection) -> str:
+    return str(database.fetch_value("demo", "embedding_model_now", collection_id=collection.id))
+
+
+def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(
+    worker: Processor,
+    moves: Reembeddings,
+    admin: Identity,
+    collection: Collection,
+    database: Database,
+    provider_standin: ProviderStandin,
+) -> None:
+    move = moves.estimate(admin, collection.id, SMALL)
+    assert move.chunks_total > 3
+    assert move.estimated_cost is not None
+    assert move.estimated_cost > 0
+    assert provider_standin.calls["embeddings"] == 0
+    moves.confirm(admin, move.id)
+    provider_standin.fail_next(503, times=50, endpoint="embeddings")
+    with pytest.raises(ProviderUnavailable):
+        worker.reembedding.run("demo", move.id)
+    assert models(database) == {f"{BUILTIN}1536"}
+    assert model_now(database, collection) == BUILTIN
+    provider_standin.reset()
+    assert worker.reembedding.run("demo", move.id).status == "switched"
+    assert models(database) == {f"{SMALL}256"}
+    assert model_now(database, collection) == SMALL
+    with database.transaction("demo") as connection:
+        ledger = connection.execute("SELECT sum(input_tokens) FROM cost_ledger").fetchone()
+    assert ledger == (provider_standin.tokens["embeddings"],)
+
+
+def test_undoing_is_free_until_the_old_vectors_are_cleaned_up(
+    worker: Processor,
+    moves: Reembeddings,
+    admin: Identity,
+    collection: Collection,
+    database: Database,
+    provider_standin: ProviderStandin,
+) -> None:
+    move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
+    switched = worker.reembedding.run("demo", move.id)
+    back = moves.undo(admin, switched)
+    assert (back.chunks_total, back.estimated_cost) == (0, Decimal(0))
+    moves.confirm(admin, back.id)
+    assert worker.reembedding.run("demo", back.id).status == "switched"
+    assert models(database) == {f"{BUILTIN}1536"}
+    paid = provider_standin.calls["embeddings"]
+    again = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
+    worker.reembedding.run("demo", again.id)
+    assert provider_standin.calls["embeddings"] == paid
+    moves.clean_up(admin, collection.id)
+    with database.transaction("demo") as connection:
+        assert connection.execute("SELECT count(*) FROM spare_vectors").fetchone() == (0,)
+    with pytest.raises(InvalidInput):
+        moves.undo(admin, moves.get("demo", again.id))
+
+
+def test_a_question_asked_during_the_switch_never_meets_the_other_models_vectors(
+    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database, keyed: Settings
+) -> None:
+    retriever = Retriever(database, Providers(keyed))
+    move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
+    worker.reembedding.run("demo", move.id)
+    # The asker still holds the collection as it was before.
+    question = Question(text="How many days of annual leave are there?", identity=admin, collection=collection)
+    found = retriever.retrieve_context(question, profile=replace(HR, reranking=False), language="en")
+    assert found.citations or found.nearest
+    assert all(result.similarity is not None for result in found.rag_details.search.raw_results[:1])
+    assert found.rag_details.search.vector_top_k > 0
+
+
+def bits(database: Database) -> list[tuple[str, int, int]]:
+    """Signs of vectors by model, with how many are those of the vector searched now."""
+    with database.transaction("demo") as connection:
+        return connection.execute(
+            "SELECT b.embedding_model, count(*), count(*) FILTER (WHERE b.bits = binary_quantize(c.embedding)) "
+            "FROM chunk_bits b JOIN document_chunks c ON c.id = b.chunk_id GROUP BY 1"
+        ).fetchall()
+
+
+def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_searched(
+    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+) -> None:
+    assert bits(database) == []  # the built-in embedder is not dense
+    database.execute("demo", "note_calibration", collection_id=collection.id, threshold=0.4)
+    chunks = 0
+    for model in (SMALL, LARGE, SMALL):  # the last is the way back
+        move = moves.confirm(admin, moves.estimate(admin, collection.id, model).id)
+        assert worker.reembedding.run("demo", move.id).status == "switched"
+        chunks = move.chunks_total or chunks
+        assert bits(database) == [(model, chunks, chunks)]
+    with database.transaction("demo") as connection:
+        assert connection.execute("SELECT DISTINCT calibrated_threshold FROM collections").fetchall() == [(None,)]
+    back = moves.confirm(admin, moves.estimate(admin, collection.id, BUILTIN).id)
+    worker.reembedding.run("demo", back.id)
+    assert bits(database) == []
+
+
+def test_a_document_published_during_the_move_has_its_vectors_too(
+    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+) -> None:
+    move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
+    worker.process_document(
+        file=hostile.leave_policy("Something else."),
+        file_name="c.pdf",
+        tenant_id="demo",
+        collection=collection,
+        generate_metadata=False,
+    )
+    assert worker.reembedding.run("demo", move.id).status == "switched"
+    assert models(database) == {f"{SMALL}256"}
+
+
+def test_only_one_move_at_a_time_and_only_by_an_administrator(
+    worker: Processor, moves: Reembeddings, admin: Identity, employee: Identity, collection: Collection
+) -> None:
+    with pytest.raises(NotAllowed):
+        moves.estimate(employee, collection.id, SMALL)
+    with pytest.raises(InvalidInput):
+        moves.estimate(admin, collection.id, BUILTIN)
+    move = moves.estimate(admin, collection.id, SMALL)
+    with pytest.raises(InvalidInput):
+        moves.estimate(admin, collection.id, SMALL)
+    moves.cancel(admin, move.id)
+    assert moves.estimate(admin, collection.id, SMALL).status == "estimated"
