@@ -124,7 +124,7 @@ def wait_for_charts(page: Page) -> None:
 def extra_document(folder: Path) -> Path:
     """A PDF that is not yet stored: the travel page of the handbook."""
     writer = pypdf.PdfWriter()
-    writer.add_page(pypdf.PdfReader(PROJECT / "rag" / "samples" / "employee_handbook.pdf").pages[2])
+    writer.add_page(pypdf.PdfReader(PROJECT / "rag" / "samples" / "ottermere_handbook.pdf").pages[2])
     path = folder / "travel_and_expenses.pdf"
     writer.write(path)
     return path

@@ -16,7 +16,7 @@ from threading import Event, Lock, Semaphore, Thread
 #: How many answers may be before their first word at the same time.
 AT_ONCE = 1
 #: Later than this, nothing new begins. An idle process is about 0.2 ms late.
-LATE_SECONDS = 0.012
+LATE_SECONDS = 0.008
 LONGEST_WAIT_SECONDS = 20.0
 MEASURE_SECONDS = 0.02
 #: Weight of the newest measurement in the running mean.

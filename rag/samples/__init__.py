@@ -28,7 +28,7 @@ class Sample:
 
 
 SAMPLES: tuple[Sample, ...] = (
-    Sample(file_name="employee_handbook.pdf", title="Employee handbook", language="en"),
+    Sample(file_name="ottermere_handbook.pdf", title="Employee handbook", language="en"),
     Sample(file_name="benefits_guide.pdf", title="Benefits guide 2026", language="en"),
     Sample(file_name="verlofbeleid.pdf", title="Verlofbeleid", language="nl"),
     Sample(file_name="leave_and_remote_work_ko.pdf", title="휴가 및 재택근무 안내", language="ko"),

@@ -60,7 +60,8 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         text = st.empty()
-        status = st.status(":shimmer[Reading the question]", type="compact")
+        steps = st.empty()
+        status = steps.status(":shimmer[Reading the question]", type="compact")
         for step in live.follow_steps():
             if step is None:
                 status.update(state="running")
@@ -71,6 +72,8 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
         for piece in live.tail(every_seconds=every_seconds):
             written += piece
             text.markdown(answer_markdown(written))
+        # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
+        steps.empty()
 
 
 def _step_label(step: StepEvent) -> str:

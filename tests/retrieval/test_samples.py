@@ -109,7 +109,7 @@ def missed(
 @pytest.mark.parametrize(
     ("file_name", "questions"),
     [
-        ("employee_handbook.pdf", HANDBOOK),
+        ("ottermere_handbook.pdf", HANDBOOK),
         ("benefits_guide.pdf", BENEFITS),
         ("verlofbeleid.pdf", VERLOF),
         ("leave_and_remote_work_ko.pdf", KOREAN),
@@ -156,7 +156,7 @@ ACROSS = {
         ("휴가를 살 수 있나요?", "Kan ik vakantiedagen kopen?", {2}),
         ("How do I apply for a sabbatical?", "Hoe vraag ik een sabbatical aan?", {4}),
     ],
-    "employee_handbook.pdf": [
+    "ottermere_handbook.pdf": [
         ("월급날이 언제예요?", "When is payday?", {2}),
         ("Hoe lang duurt de proeftijd?", "How long is the probation period?", {2}),
         ("추가 근무 수당은 얼마인가요?", "How is overtime paid?", {2}),
