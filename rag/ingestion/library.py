@@ -348,8 +348,6 @@ class DocumentLibrary:
                 raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
             parameters = {"collection_id": collection_id}
             removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
-            # Its documents first: their keywords are counted off while the collection's counts still exist.
-            connection.execute(queries["delete_documents_of_collection"], parameters)
             connection.execute(queries["delete_collection"], parameters)
             if removed:
                 request_file_removal(connection, tenant_id, [*removed.values()])

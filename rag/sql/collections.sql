@@ -57,10 +57,6 @@ LEFT JOIN (
 WHERE c.tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR c.id = %(collection_id)s)
 ORDER BY c.created_at, c.id
 
--- delete_documents_of_collection --
--- All documents of a collection, with what hangs on them
-DELETE FROM documents WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s
-
 -- delete_collection --
 -- A collection with its documents, chunks, keywords and conversations; questions and costs stay in the records
 DELETE FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
