@@ -1,13 +1,14 @@
 """The one door to Postgres: a pool, transactions that carry their tenant, statements by name.
 
-Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and names its tenant.
-Both last for the transaction only, so a pooler in transaction mode is fine. Without a tenant nothing is visible.
+Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and names its tenant
+and, where a person acts, the person. All of it lasts for the transaction only, so a pooler in transaction mode is fine.
+Without a tenant nothing is visible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import psycopg
@@ -18,14 +19,35 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from rag.errors import DatabaseUnavailable
 from rag.sql import queries
+from rag.types import Identity, Role, Who
 
 Row = TypeVar("Row")
 
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
-       set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.token_hash', %(token_hash)s, true),
-       set_config('rag.email', %(email)s, true)
+       set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.account_id', %(account_id)s, true),
+       set_config('rag.actor', %(actor)s, true), set_config('rag.reads', %(reads)s, true),
+       set_config('rag.token_hash', %(token_hash)s, true), set_config('rag.email', %(email)s, true)
 """
+
+
+def entering(who: Who | None, *, token_hash: str = "", email: str = "") -> dict[str, str]:
+    """The parameters of `ENTER`: whose transaction it is and what they may read.
+
+    The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
+    """
+    values = {"tenant_id": "", "account_id": "", "actor": "", "reads": "", "token_hash": token_hash, "email": email}
+    if isinstance(who, Identity):
+        reads = "all" if who.may(Role.ADMIN) else f"group:{who.user_group}"
+        values |= {
+            "tenant_id": who.tenant_id,
+            "account_id": str(who.account_id),
+            "actor": who.email or who.name,
+            "reads": reads,
+        }
+    elif who:
+        values |= {"tenant_id": who, "reads": "all"}
+    return values
 
 
 class Database:
@@ -65,52 +87,57 @@ class Database:
         self._pool.close(timeout=5)
 
     @contextmanager
-    def transaction(self, tenant_id: str | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
-        """One transaction as `tenant_id`, committed at its end.
+    def transaction(self, who: Who | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
+        """One transaction as a person or, given a tenant's id, as the product at work for it; committed at its end.
 
         `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
         try:
             with self._pool.connection() as connection, connection.transaction():
-                connection.execute(ENTER, {"tenant_id": tenant_id or "", "token_hash": token_hash, "email": email})
+                connection.execute(ENTER, entering(who, token_hash=token_hash, email=email))
                 yield connection
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
 
     @contextmanager
-    def snapshot(self, tenant_id: str) -> Iterator[Connection]:
-        """A transaction as `tenant_id` that only reads, and sees one moment in all its statements.
+    def snapshot(self, who: Who, *, pipeline: bool = True) -> Iterator[Connection]:
+        """A transaction as `who` that only reads, and sees one moment in all its statements.
 
-        It is a pipeline: nothing is waited for until its rows are fetched. Raises `DatabaseUnavailable`.
+        It is a pipeline: nothing is waited for until its rows are fetched. Without one, rows can be read as they come.
+        Raises `DatabaseUnavailable`.
         """
         try:
-            with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
+            with (
+                self._pool.connection() as connection,
+                connection.pipeline() if pipeline else nullcontext(),
+                connection.transaction(),
+            ):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                connection.execute(ENTER, {"tenant_id": tenant_id, "token_hash": "", "email": ""})
+                connection.execute(ENTER, entering(who))
                 yield connection
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
 
-    def fetch_all(self, tenant_id: str | None, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
+    def fetch_all(self, who: Who | None, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""
-        with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
+        with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchall()
 
-    def fetch_one(self, tenant_id: str | None, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
+    def fetch_one(self, who: Who | None, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
         """The first row of a named statement as a value of `row`, or None."""
-        with self.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
+        with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchone()
 
-    def fetch_value(self, tenant_id: str | None, name: str, /, **parameters: Any) -> Any:
+    def fetch_value(self, who: Who | None, name: str, /, **parameters: Any) -> Any:
         """The first column of the first row, or None."""
-        with self.transaction(tenant_id) as connection:
+        with self.transaction(who) as connection:
             found = connection.execute(queries[name], parameters).fetchone()
             return found[0] if found else None
 
-    def execute(self, tenant_id: str | None, name: str, /, **parameters: Any) -> int:
+    def execute(self, who: Who | None, name: str, /, **parameters: Any) -> int:
         """Run a named statement; the number of rows it touched."""
-        with self.transaction(tenant_id) as connection:
+        with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
 
     def _configure(self, connection: Connection) -> None:

@@ -61,6 +61,15 @@ class Identity:
         return self.role.includes(role)
 
 
+Who = Identity | str
+"""Who is at work: a person, bound by their group and named in the audit log, or the product itself for a tenant's id."""
+
+
+def tenant_of(who: Who) -> str:
+    """The tenant somebody works for."""
+    return who if isinstance(who, str) else who.tenant_id
+
+
 @dataclass(frozen=True, kw_only=True)
 class Account:
     """A row of `accounts`, without its password hash."""
@@ -314,6 +323,8 @@ class Collection:
     #: The least similarity measured on its own text with its embedder; None until it was.
     calibrated_threshold: float | None = None
     calibrated_at: datetime | None = None
+    #: Groups whose people may read it, besides administrators; empty: everybody.
+    groups: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,6 +350,12 @@ class Scope:
 
     tenant_id: str
     collection_ids: tuple[UUID, ...]
+    #: Who asks; without them the search is the product's own. The database holds them to their group.
+    reader: Identity | None = None
+
+    @property
+    def who(self) -> Who:
+        return self.reader or self.tenant_id
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,8 @@ class Accounts:
             raise WrongPassword
         if not account.is_active:
             raise AccessError("This account is disabled. Ask an administrator to enable it.")
+        if self._database.fetch_value(tenant_id, "is_suspended"):
+            raise AccessError("Your company's access is suspended. Ask whoever runs this service.")
         return account
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
@@ -85,16 +87,20 @@ class Accounts:
         if not self._passwords.matches(old, stored):
             raise WrongPassword("Your current password is not right.")
         hashed = self._passwords.hash(new)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             _, ended = _set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
         self._sessions.forget(ended)
 
     # Links that work once
 
-    def first_admin_link(self) -> str | None:
-        """A fresh token for the tenant's first administrator, good for 24 hours; None once there is one."""
-        with self._database.transaction(self._tenant_id) as connection:
-            connection.execute(queries["ensure_tenant"], {"tenant_id": self._tenant_id})
+    def first_admin_link(self, tenant_id: str | None = None) -> str | None:
+        """A fresh token for a tenant's first administrator, good for 24 hours; None once there is one.
+
+        Without an id it is the tenant of the settings.
+        """
+        tenant_id = tenant_id or self._tenant_id
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["ensure_tenant"], {"tenant_id": tenant_id})
             return None if _value(connection, "has_admin") else add_link(connection, "first_admin")
 
     def require_first_admin_link(self, token: str) -> None:
@@ -142,7 +148,7 @@ class Accounts:
         if not identity.may(Role.ADMIN):
             raise NotAllowed
         with (
-            self._database.transaction(identity.tenant_id) as connection,
+            self._database.transaction(identity) as connection,
             connection.cursor(row_factory=kwargs_row(_account_from)) as cursor,
         ):
             return cursor.execute(queries["list_accounts"]).fetchall()
@@ -222,7 +228,7 @@ class Accounts:
         """A transaction of an administrator, one at a time per tenant; the role is read again, not believed."""
         if not identity.may(Role.ADMIN):
             raise NotAllowed
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_accounts"])
             actor = _account(connection, "account", account_id=identity.account_id)
             if actor is None or not actor.is_active or not actor.role.includes(Role.ADMIN):

@@ -21,6 +21,7 @@ from uuid import UUID
 from psycopg.rows import kwargs_row
 
 from rag.database import Database, queries
+from rag.errors import NotAllowed
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
 
@@ -111,6 +112,17 @@ class Sessions:
             self._database.execute(tenant_id, "end_session", session_id=session_id)
         self.forget([session_id])
 
+    def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
+        """End one session by its id: one's own, or anybody's as an administrator. Nothing happens when it is gone.
+
+        Raises `NotAllowed`.
+        """
+        if account_id != identity.account_id and not identity.may(Role.ADMIN):
+            raise NotAllowed
+        if re.fullmatch("[0-9a-f]{64}", session_id):
+            self._database.execute(identity, "end_session_of_account", session_id=session_id, account_id=account_id)
+            self.forget([session_id])
+
     def end_all(self, tenant_id: str, account_id: UUID, *, except_session_id: str = "") -> int:
         """End an account's sessions, all or all but one; how many there were."""
         parameters = {"account_id": account_id, "except_session_id": except_session_id}
@@ -119,10 +131,15 @@ class Sessions:
         self.forget(ended)
         return len(ended)
 
-    def list(self, identity: Identity) -> list[OpenSession]:
-        """Where this person is signed in, latest first."""
+    def list(self, identity: Identity, account_id: UUID | None = None) -> list[OpenSession]:
+        """Where this person is signed in, latest first; as an administrator, where another is.
+
+        Raises `NotAllowed`.
+        """
+        if account_id not in (None, identity.account_id) and not identity.may(Role.ADMIN):
+            raise NotAllowed
         return self._database.fetch_all(
-            identity.tenant_id, "sessions_of_account", OpenSession, account_id=identity.account_id
+            identity, "sessions_of_account", OpenSession, account_id=account_id or identity.account_id
         )
 
     def refresh(self, session_ids: Iterable[str]) -> None:

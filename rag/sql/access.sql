@@ -119,12 +119,17 @@ WITH seen AS (
     WHERE token_hash = decode(%(session_id)s, 'hex') AND last_seen_at < now() - interval '1 minute'
 )
 SELECT a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, %(session_id)s::text AS session_id
-FROM sessions s JOIN accounts a ON a.id = s.account_id
+FROM sessions s JOIN accounts a ON a.id = s.account_id JOIN tenants t ON t.id = a.tenant_id
 WHERE s.token_hash = decode(%(session_id)s, 'hex') AND s.expires_at > now() AND a.is_active
+  AND t.suspended_at IS NULL
 
 -- end_session --
 -- Ends one session.
 DELETE FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex')
+
+-- end_session_of_account --
+-- Ends one session of an account; nothing happens when it is another's.
+DELETE FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex') AND account_id = %(account_id)s
 
 -- end_sessions_of_account --
 -- Ends an account's sessions, all or all but one, and names those ended.

@@ -1,0 +1,191 @@
+"""The life of a tenant: made, suspended, handed over as a whole, deleted with a proof.
+
+For whoever runs the product, from the command line; nobody inside a tenant reaches these. Everything but the list goes
+through the tenant's own transaction, so that row-level security bounds an export and a deletion as it does a search.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import Connection, sql
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from rag.database import Database, queries
+from rag.errors import InvalidInput, NotFound, SettingsError
+from rag.files import TENANT, FileStore
+
+#: Columns that stay here: secrets, and what is computed from the rest.
+NOT_EXPORTED = frozenset({"password_hash", "token_hash", "secret_hash", "embedding", "weights", "terms", "bits"})
+#: Tables that only make search fast; they are made anew from the passages.
+INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|.*postings.*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tenant:
+    """A row of `tenants`."""
+
+    id: str
+    name: str
+    created_at: datetime
+    suspended_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deletion:
+    """What was there before a tenant was deleted and what is there after: rows by table, and stored files."""
+
+    tenant_id: str
+    rows_before: dict[str, int]
+    rows_after: dict[str, int]
+    files_before: int
+    files_after: int
+
+    @property
+    def is_complete(self) -> bool:
+        return not any(self.rows_after.values()) and not self.files_after
+
+
+class Tenants:
+    """Makes, suspends, exports and deletes tenants."""
+
+    def __init__(self, database: Database, files: FileStore) -> None:
+        self._database = database
+        self._files = files
+
+    def create(self, tenant_id: str, name: str = "") -> None:
+        """Add a tenant. Raises `InvalidInput` for an id that cannot be one or is taken."""
+        if not TENANT.fullmatch(tenant_id):
+            raise InvalidInput("A tenant's id has 1 to 63 small letters, digits, - and _, and begins with none of them.")
+        shown = " ".join(name.split()) or tenant_id.replace("-", " ").title()
+        if not self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=shown):
+            raise InvalidInput(f"There is a tenant {tenant_id} already.")
+
+    def get(self, tenant_id: str) -> Tenant:
+        """One tenant. Raises `NotFound`."""
+        found = self._database.fetch_one(tenant_id, "tenant", Tenant)
+        if found is None:
+            raise NotFound(f"There is no tenant {tenant_id}.")
+        return found
+
+    def suspend(self, tenant_id: str) -> None:
+        """Nobody signs in and nothing is processed until `resume`; sessions that are open end. Nothing is lost."""
+        self.get(tenant_id)
+        self._database.execute(tenant_id, "suspend_tenant")
+
+    def resume(self, tenant_id: str) -> None:
+        """People sign in again, and work that waited goes on."""
+        self.get(tenant_id)
+        self._database.execute(tenant_id, "resume_tenant")
+
+    def export(self, tenant_id: str, path: Path) -> dict[str, int]:
+        """Write everything of a tenant into a ZIP and return the rows by table.
+
+        `tables/NAME.jsonl` holds a row a line, `files/` the originals, `manifest.json` what there is. Hashes of
+        passwords and tokens and what only serves searching are left out. Raises `SettingsError` if `path` exists.
+        """
+        self.get(tenant_id)
+        if path.exists():
+            raise SettingsError(f"{path} is there already. Name a file that is not.")
+        with (
+            zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive,
+            self._database.snapshot(tenant_id, pipeline=False) as own,
+        ):
+            tables = [t for t in tenant_tables(own) if not INDEX_TABLES.fullmatch(t)]
+            rows = {table: _write_table(archive, own, table) for table in tables}
+            files = self._stored(tenant_id)
+            for file in files:
+                archive.write(file, f"files/{file.relative_to(self._files.folder / tenant_id)}")
+            manifest = {
+                "tenant": tenant_id,
+                "exportedAt": datetime.now(UTC).isoformat(),
+                "rows": rows,
+                "files": len(files),
+            }
+            archive.writestr("manifest.json", json.dumps(manifest, indent=2))
+        return rows
+
+    def delete(self, tenant_id: str) -> Deletion:
+        """Delete a tenant with everything of it, rows and files; what was counted is kept as the proof.
+
+        Suspend it first, so that nothing is written meanwhile: raises `InvalidInput` otherwise, `NotFound`.
+        """
+        if self.get(tenant_id).suspended_at is None:
+            raise InvalidInput(f"Suspend the tenant first: python -m rag tenant suspend {tenant_id}")
+        files_before = len(self._stored(tenant_id))
+        with self._database.transaction(tenant_id) as connection:
+            before = count_rows(connection)
+            connection.execute(queries["delete_tenant_jobs"], {"tenant_id": tenant_id})
+            connection.execute(queries["delete_tenant"])
+        for file in self._stored(tenant_id):
+            file.unlink(missing_ok=True)
+        with self._database.transaction(tenant_id) as connection:
+            after = count_rows(connection)
+            proof = Deletion(
+                tenant_id=tenant_id,
+                rows_before=before,
+                rows_after=after,
+                files_before=files_before,
+                files_after=len(self._stored(tenant_id)),
+            )
+            connection.execute(
+                queries["note_deletion"],
+                {**vars(proof), "rows_before": Jsonb(before), "rows_after": Jsonb(after)},
+            )
+        return proof
+
+    def _stored(self, tenant_id: str) -> list[Path]:
+        folder = self._files.folder / tenant_id
+        return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+
+
+def all_tenants(owner_conninfo: str) -> list[Tenant]:
+    """All tenants by id. Needs a connection of the owner of the tables: the application sees one at a time."""
+    with (
+        psycopg.connect(owner_conninfo, prepare_threshold=None) as connection,
+        connection.cursor(row_factory=class_row(Tenant)) as cursor,
+    ):
+        cursor.execute("SELECT set_config('search_path', 'public, extensions', true)")
+        return cursor.execute(queries["tenants"]).fetchall()
+
+
+def tenant_tables(connection: Connection) -> list[str]:
+    """Every table with rows of tenants, by name; what was counted of deleted tenants is not theirs any more."""
+    return [row[0] for row in connection.execute(queries["tenant_tables"])]
+
+
+def count_rows(connection: Connection) -> dict[str, int]:
+    """The rows of the transaction's tenant in every table that has any."""
+    counted: dict[str, int] = {}
+    for table in tenant_tables(connection):
+        found = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
+        if found and found[0]:
+            counted[table] = found[0]
+    return counted
+
+
+def _write_table(archive: zipfile.ZipFile, connection: Connection, table: str) -> int:
+    """Write a table's rows as JSON lines, a thousand at a time; how many there were."""
+    columns = [row[0] for row in connection.execute(queries["columns_of_table"], {"table": table})]
+    kept = sql.SQL(", ").join(sql.Identifier(c) for c in columns if c not in NOT_EXPORTED)
+    statement = sql.SQL("SELECT {} FROM {}").format(kept, sql.Identifier(table))
+    written = 0
+    with archive.open(f"tables/{table}.jsonl", "w") as file, connection.cursor(name="export") as cursor:
+        cursor.itersize = 1000
+        for row in cursor.execute(statement):
+            names = [column.name for column in cursor.description or ()]
+            file.write((json.dumps(dict(zip(names, row, strict=True)), default=_as_text) + "\n").encode())
+            written += 1
+    return written
+
+
+def _as_text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

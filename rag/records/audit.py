@@ -1,0 +1,80 @@
+"""The audit log: who changed what, and when. Append-only.
+
+The database writes most of it itself, in the transaction of the change; `note` adds what is no change of a row, such as
+an export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag.database import Database, queries
+from rag.errors import NotAllowed
+from rag.types import Identity, Role
+
+MAXIMUM_ENTRIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEntry:
+    """A row of `audit_log`. `changes` holds field → [before, after]; of a secret only "changed"."""
+
+    id: int
+    account_id: UUID
+    actor: str
+    action: str
+    target_id: str
+    target: str
+    changes: dict[str, Any]
+    created_at: datetime
+
+
+class AuditLog:
+    """Reads `audit_log`, and adds to it what the database cannot see."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note(self, identity: Identity, action: str, target: str = "", details: Mapping[str, Any] | None = None) -> None:
+        """Add an act that changes no row."""
+        self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
+
+    def entries(
+        self,
+        identity: Identity,
+        *,
+        since: datetime | None = None,
+        actor: str | None = None,
+        kind: str | None = None,
+        text: str = "",
+        limit: int = 200,
+    ) -> list[AuditEntry]:
+        """The latest entries first, those that meet what is given; `kind` is the first word of an action.
+
+        For administrators: raises `NotAllowed`.
+        """
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        return self._database.fetch_all(
+            identity,
+            "audit_entries",
+            AuditEntry,
+            since=since,
+            actor=actor,
+            kind=kind,
+            text=text.strip() or None,
+            limit=min(limit, MAXIMUM_ENTRIES),
+        )
+
+    def actors(self, identity: Identity) -> list[str]:
+        """Everybody who ever changed something, by name. For administrators: raises `NotAllowed`."""
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        with self._database.transaction(identity) as connection:
+            return [row[0] for row in connection.execute(queries["audit_actors"])]

@@ -1,0 +1,22 @@
+-- The audit log: written by triggers, read by administrators.
+
+-- add_audit_entry --
+-- An act that changes no row; the actor is the transaction's.
+INSERT INTO audit_log (tenant_id, account_id, actor, action, target, changes)
+VALUES (rag_tenant(), rag_account(), current_setting('rag.actor'), %(action)s, %(target)s, %(changes)s)
+
+-- audit_entries --
+-- The latest entries that meet the conditions given.
+SELECT id, account_id, actor, action, target_id, target, changes, created_at
+FROM audit_log
+WHERE tenant_id = rag_tenant()
+  AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+  AND (%(actor)s::text IS NULL OR actor = %(actor)s)
+  AND (%(kind)s::text IS NULL OR action LIKE %(kind)s || ' %%')
+  AND (%(text)s::text IS NULL OR strpos(lower(target || ' ' || changes::text), lower(%(text)s)) > 0)
+ORDER BY id DESC
+LIMIT %(limit)s
+
+-- audit_actors --
+-- Everybody who ever changed something.
+SELECT DISTINCT actor FROM audit_log WHERE tenant_id = rag_tenant() ORDER BY actor
