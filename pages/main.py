@@ -63,6 +63,23 @@ def pages_for(identity: Identity) -> list[st.Page]:
                 help="Add people, change their role, and end access.",
             )
         )
+        pages.append(
+            st.Page(
+                "audit.py",
+                title="Audit log",
+                icon=":material/history:",
+                help="Who changed what, and when.",
+            )
+        )
+    pages.append(
+        st.Page(
+            "account.py",
+            title="Your account",
+            icon=":material/account_circle:",
+            visibility="hidden",
+            help="Where you are signed in.",
+        )
+    )
     return pages
 
 
@@ -70,6 +87,7 @@ def draw_account(identity: Identity) -> None:
     with st.popover(plain(identity.name or identity.email), icon=":material/account_circle:", width="stretch"):
         st.text(identity.email)
         st.caption(f"{identity.role.value.capitalize()} · {plain(identity.tenant_id)}")
+        st.page_link("account.py", label="Where you are signed in", icon=":material/devices:")
         st.html(account_actions(st.context.cookies.get("hr_csrf", "")))
 
 

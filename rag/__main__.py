@@ -1,4 +1,4 @@
-"""The command line: serve, worker, ingest, reembed, ask, search, calibrate, doctor."""
+"""The command line: serve, worker, ingest, reembed, ask, search, calibrate, backup, restore, tenant, doctor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import cast, get_args
 
-from rag import reembed_command
+from rag import reembed_command, tenant_command
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
 from rag.types import ChunkingMethod
@@ -46,6 +46,7 @@ def main() -> int:
     )
     ingest_parser.set_defaults(run=ingest)
     reembed_command.add_parser(commands)
+    tenant_command.add_parser(commands)
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
         command = commands.add_parser(name, help=text)
         command.add_argument("question")
@@ -55,6 +56,13 @@ def main() -> int:
         if name == "search":
             command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
             command.add_argument("--explain", action="store_true", help="show every step and every score")
+    for name, text in (
+        ("backup", "write the built-in database and the originals into one file, also while people work"),
+        ("restore", "bring a backup into an empty data folder"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("path", type=Path)
+        command.set_defaults(run=back_up if name == "backup" else restore)
     calibrate_parser = commands.add_parser(
         "calibrate", help="measure from which similarity on a collection's passages are evidence"
     )
@@ -298,6 +306,22 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
                     print(f"[{citation.number}] {citation.title}, page {citation.first_page}")
     finally:
         parts.close()
+    return 0
+
+
+def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag import backup
+
+    made = backup.back_up(settings, arguments.path)
+    print(f"{arguments.path}: {made.documents} documents, {made.files} originals, {made.size / 1e6:,.1f} MB.")
+    return 0
+
+
+def restore(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag import backup
+
+    brought = backup.restore(settings, arguments.path)
+    print(f"{settings.data_dir}: {brought.documents} documents, {brought.files} originals. Start with: make run")
     return 0
 
 

@@ -15,6 +15,7 @@ import streamlit as st
 
 from rag.access.accounts import Accounts
 from rag.access.sessions import Sessions
+from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
 from rag.database import Database
@@ -27,6 +28,7 @@ from rag.ingestion.processor import Processor
 from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
+from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
@@ -60,6 +62,10 @@ class Services:
     analytics: Analytics
     accounts: Accounts
     sessions: Sessions
+    tenants: Tenants
+    audit: AuditLog
+    #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
+    owner_conninfo: str = field(default="", repr=False)
     #: What to close at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
@@ -70,7 +76,9 @@ class Services:
                 closer()
 
 
-def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | None = None) -> Services:
+def assemble(
+    settings: Settings, database: Database, embedded: EmbeddedServer | None = None, owner_conninfo: str = ""
+) -> Services:
     """Put the parts together around an open database."""
     files = FileStore(settings.data_dir / "files")
     providers = Providers(settings)
@@ -104,6 +112,9 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         analytics=Analytics(database),
         accounts=Accounts(database, sessions, settings),
         sessions=sessions,
+        tenants=Tenants(database, files),
+        audit=AuditLog(database),
+        owner_conninfo=owner_conninfo,
         closers=tuple(closers),
     )
 
@@ -130,7 +141,7 @@ def connect_services(settings: Settings) -> Services:
         if embedded is not None:
             embedded.stop()
         raise
-    return assemble(settings, database, embedded)
+    return assemble(settings, database, embedded, owner)
 
 
 @st.cache_resource(show_spinner=False)

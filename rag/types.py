@@ -62,7 +62,7 @@ class Identity:
 
 
 Who = Identity | str
-"""Who is at work: a person, bound by their group and named in the audit log, or the product itself for a tenant's id."""
+"""Who is at work: a person, bound by their group and named in the audit log; or, as a tenant id, the product itself."""
 
 
 def tenant_of(who: Who) -> str:

@@ -64,7 +64,9 @@ class Tenants:
     def create(self, tenant_id: str, name: str = "") -> None:
         """Add a tenant. Raises `InvalidInput` for an id that cannot be one or is taken."""
         if not TENANT.fullmatch(tenant_id):
-            raise InvalidInput("A tenant's id has 1 to 63 small letters, digits, - and _, and begins with none of them.")
+            raise InvalidInput(
+                "A tenant's id has 1 to 63 small letters, digits, - and _, and begins with none of them."
+            )
         shown = " ".join(name.split()) or tenant_id.replace("-", " ").title()
         if not self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=shown):
             raise InvalidInput(f"There is a tenant {tenant_id} already.")

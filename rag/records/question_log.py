@@ -5,17 +5,14 @@ Questions are personal. None of these values names a person, and none shows what
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from io import StringIO
 from typing import Any
 from uuid import UUID
 
-#: A cell that begins so is run as a formula by spreadsheet programs (OWASP, "CSV injection").
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+from rag.records.spreadsheet import to_csv
 
 EXPORT_COLUMNS = (
     "asked_at_utc",
@@ -130,12 +127,7 @@ class UnansweredQuestion:
 
 def questions_to_csv(questions: Iterable[LoggedQuestion]) -> str:
     """The questions as CSV with a header line. Cells that a spreadsheet would run get a leading apostrophe."""
-    written = StringIO()
-    writer = csv.writer(written, lineterminator="\r\n")
-    writer.writerow(EXPORT_COLUMNS)
-    for question in questions:
-        writer.writerow([_safe_cell(cell) for cell in _cells(question)])
-    return written.getvalue()
+    return to_csv(EXPORT_COLUMNS, map(_cells, questions))
 
 
 def _cells(question: LoggedQuestion) -> tuple[object, ...]:
@@ -156,7 +148,3 @@ def _cells(question: LoggedQuestion) -> tuple[object, ...]:
         {1: "yes", 0: "no", None: ""}[question.rating],
         question.comment,
     )
-
-
-def _safe_cell(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

@@ -1,0 +1,80 @@
+"""Audit log: who changed what, and when. For administrators; nobody can change or remove a line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import streamlit as st
+
+from rag.records.spreadsheet import to_csv
+from rag.services import require, services
+from rag.types import Role
+from rag.ui.audit_words import change_words
+from rag.ui.formats import count, date_time, time_zone
+
+PERIODS = {"Last 7 days": 7, "Last 30 days": 30, "Last year": 365, "All": None}
+KINDS = {
+    "Everything": None,
+    "People": "account",
+    "Password links": "password",
+    "Sessions": "session",
+    "API keys": "API",
+    "Collections": "collection",
+    "Documents": "document",
+    "Embedding models": "embedding",
+    "Company": "company",
+    "Exports": "export",
+}
+SHOWN = 500
+
+identity = require(Role.ADMIN)
+audit = services().audit
+zone = time_zone(st.context.timezone)
+
+st.title("Audit log", anchor=False)
+st.caption("What people changed here. The database writes it with each change; it can only be added to.")
+with st.grid(4, min_column_width=170):
+    period = st.selectbox("Period", list(PERIODS), index=1, key="audit_period")
+    kind = st.selectbox("Kind", list(KINDS), key="audit_kind")
+    actor = st.selectbox("Person", ["Everybody", *audit.actors(identity)], key="audit_actor")
+    text = st.text_input("Contains", key="audit_text", placeholder="A name or a value", icon=":material/search:")
+days = PERIODS[period or "All"]
+entries = audit.entries(
+    identity,
+    since=datetime.now(UTC) - timedelta(days=days) if days else None,
+    actor=None if actor == "Everybody" else actor,
+    kind=KINDS[kind or "Everything"],
+    text=text or "",
+    limit=SHOWN,
+)
+if not entries:
+    st.info("Nothing was changed that fits these filters.", icon=":material/history:")
+    st.stop()
+table = pd.DataFrame(
+    {
+        "When": [date_time(entry.created_at, zone) for entry in entries],
+        "Who": [entry.actor for entry in entries],
+        "What": [entry.action.capitalize() for entry in entries],
+        "Of": [entry.target for entry in entries],
+        "Change": [change_words(entry) for entry in entries],
+    }
+)
+st.dataframe(
+    table,
+    hide_index=True,
+    width="stretch",
+    column_config={"Change": st.column_config.TextColumn(width="large")},
+    alt="Changes with their time, person, kind and what was changed",
+)
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    more = f", the latest {SHOWN:,}" if len(entries) == SHOWN else ""
+    st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
+    st.download_button(
+        "Download as CSV",
+        lambda: to_csv(list(table), table.itertuples(index=False)).encode("utf-8-sig"),
+        "audit-log.csv",
+        "text/csv",
+        icon=":material/download:",
+        on_click=lambda: audit.note(identity, "export made", "audit log"),
+    )

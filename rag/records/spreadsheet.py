@@ -1,0 +1,24 @@
+"""Tables as spreadsheet programs open them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from io import StringIO
+
+#: A cell that begins so would be run as a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV under a header line. Cells that a spreadsheet would run get a leading apostrophe."""
+    written = StringIO()
+    writer = csv.writer(written, lineterminator="\r\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow([_safe_cell(cell) for cell in row])
+    return written.getvalue()
+
+
+def _safe_cell(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

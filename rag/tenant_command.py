@@ -1,0 +1,81 @@
+"""`python -m rag tenant`: tenants made, suspended, exported and deleted by whoever runs the product."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rag.access.tenants import Tenants, all_tenants
+from rag.errors import InvalidInput
+from rag.settings import Settings
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("tenant", help="make, suspend, export or delete a tenant")
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    for act, text in (
+        ("list", "all tenants"),
+        ("create", "add a tenant and print the link of its first administrator"),
+        ("suspend", "sign its people out and let nothing be processed; nothing is lost"),
+        ("resume", "end a suspension"),
+        ("export", "write everything of a tenant into a ZIP"),
+        ("delete", "delete everything of a suspended tenant and print the proof"),
+    ):
+        command = acts.add_parser(act, help=text)
+        if act != "list":
+            command.add_argument("tenant")
+        if act == "create":
+            command.add_argument("--name", default="", help="as people see it")
+        if act == "export":
+            command.add_argument("path", type=Path, help="the ZIP to write")
+        if act == "delete":
+            command.add_argument("--confirm", default="", metavar="TENANT", help="the tenant's id once more")
+    parser.set_defaults(run=tenant)
+
+
+def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Do what was asked and say what was done."""
+    from rag.services import connect_services
+
+    parts = connect_services(settings)
+    try:
+        tenants, tenant_id = parts.tenants, getattr(arguments, "tenant", "")
+        if arguments.act == "list":
+            for found in all_tenants(parts.owner_conninfo):
+                state = f"suspended since {found.suspended_at:%Y-%m-%d}" if found.suspended_at else "active"
+                print(f"{found.id:24} {found.name:32} {state}")
+        elif arguments.act == "create":
+            tenants.create(tenant_id, arguments.name)
+            address = settings.public_url or f"http://{settings.address}:{settings.port}"
+            print(f"{tenant_id} is there. This link creates its first administrator, once:")
+            print(f"\n  {address}/welcome?token={parts.accounts.first_admin_link(tenant_id)}\n")
+        elif arguments.act == "suspend":
+            tenants.suspend(tenant_id)
+            print(f"{tenant_id} is suspended. Its people are signed out; nothing of it is processed.")
+        elif arguments.act == "resume":
+            tenants.resume(tenant_id)
+            print(f"{tenant_id} is active again.")
+        elif arguments.act == "export":
+            rows = tenants.export(tenant_id, arguments.path)
+            print(f"{arguments.path}: {sum(rows.values()):,} rows of {len(rows)} tables, and the originals.")
+        else:
+            return _delete(tenants, tenant_id, arguments.confirm)
+    finally:
+        parts.close()
+    return 0
+
+
+def _delete(tenants: Tenants, tenant_id: str, confirmed: str) -> int:
+    if confirmed != tenant_id:
+        raise InvalidInput(f"This cannot be undone. To delete everything of {tenant_id}, add: --confirm {tenant_id}")
+    proof = tenants.delete(tenant_id)
+    print(f"{tenant_id} is deleted. Rows before and after:")
+    for table, before in proof.rows_before.items():
+        print(f"  {table:24} {before:>10,} {proof.rows_after.get(table, 0):>10,}")
+    print(f"  {'files':24} {proof.files_before:>10,} {proof.files_after:>10,}")
+    if not proof.is_complete:
+        print("Not everything is gone. Run the same command again.", file=sys.stderr)
+        return 1
+    print("Nothing is left. These counts are kept in tenant_deletions.")
+    return 0
