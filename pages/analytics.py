@@ -28,7 +28,6 @@ ROWS_PER_PAGE = 25
 
 identity = require(Role.MANAGER)
 analytics = services().analytics
-tenant = identity.tenant_id
 zone = time_zone(st.context.timezone)
 today = datetime.now(UTC).date()
 
@@ -61,7 +60,7 @@ def choose_period() -> Period:
 
 
 def choose_filters(period: Period) -> Filters:
-    titles = {str(document.id): document.title for document in analytics.documents(tenant)}
+    titles = {str(document.id): document.title for document in analytics.documents(identity)}
     with st.container(horizontal=True, vertical_alignment="center"):
         document = st.selectbox(
             "Document",
@@ -76,7 +75,7 @@ def choose_filters(period: Period) -> Filters:
         )
         group = st.selectbox(
             "User group",
-            analytics.user_groups(tenant, period),
+            analytics.user_groups(identity, period),
             index=None,
             placeholder="All user groups",
             key="analytics_group",
@@ -127,14 +126,14 @@ def draw_questions(period: Period, filters: Filters) -> None:
         wanted = QuestionFilters(text=text or "", outcome=outcome)
         st.download_button(
             "Export CSV",
-            lambda: analytics.export_csv(tenant, period, filters, wanted),
+            lambda: analytics.export_csv(identity, period, filters, wanted),
             file_name=f"questions_{period.first}_{period.last}.csv",
             mime="text/csv",
             icon=":material/download:",
             key="analytics_export",
             on_click="ignore",
         )
-    total = analytics.count_questions(tenant, period, filters, wanted)
+    total = analytics.count_questions(identity, period, filters, wanted)
     if not total:
         st.caption("No question matches. Change the search, the outcome or the period.")
         return
@@ -142,7 +141,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
     # The page chosen for other filters may be past the end of these.
     page = min(int(st.session_state.get("analytics_page", 1)), last_page)
     rows = analytics.questions(
-        tenant,
+        identity,
         period,
         filters,
         wanted,
@@ -197,7 +196,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
 
 
 def draw_unanswered(period: Period, filters: Filters) -> None:
-    found = analytics.unanswered(tenant, period, filters)
+    found = analytics.unanswered(identity, period, filters)
     if not found:
         st.caption("Every question of this period was in the documents.")
         return
@@ -235,7 +234,7 @@ def draw_selected(ids: Sequence[UUID], rows: Sequence[int]) -> None:
     if rows and rows[0] < len(ids):
         with st.container(border=True):
             try:
-                entry = analytics.question(tenant, ids[rows[0]])
+                entry = analytics.question(identity, ids[rows[0]])
             except NotFound:
                 st.caption("This question is no longer there.")
             else:
@@ -262,7 +261,7 @@ def draw_nothing(filters: Filters) -> None:
 
 period = choose_period()
 filters = choose_filters(period)
-summary = analytics.summary(tenant, period, filters)
+summary = analytics.summary(identity, period, filters)
 if summary.current.questions or summary.current.calls:
     draw_key_figures(summary, period)
     overview, questions, unanswered = st.tabs(
@@ -270,7 +269,7 @@ if summary.current.questions or summary.current.calls:
     )
     if overview.open:
         with overview:
-            draw_overview(analytics, tenant, period, filters)
+            draw_overview(analytics, identity, period, filters)
     if questions.open:
         with questions:
             st.fragment(draw_questions)(period, filters)

@@ -72,7 +72,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
     st.download_button(
         "Download as CSV",
-        lambda: to_csv(list(table), table.itertuples(index=False)).encode("utf-8-sig"),
+        lambda: to_csv([str(name) for name in table], table.itertuples(index=False)).encode("utf-8-sig"),
         "audit-log.csv",
         "text/csv",
         icon=":material/download:",

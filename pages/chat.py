@@ -116,7 +116,7 @@ def opened_conversation() -> Conversation | None:
 
 def chosen_collection() -> Collection:
     """The open conversation's collection, else the one chosen for a new one, else the first."""
-    found = running.documents.collections(identity.tenant_id)
+    found = running.documents.collections(identity)
     conversation = opened_conversation()
     wanted = conversation.collection_id if conversation else state.get("chat_collection")
     chosen = next((c for c in found if c.id == wanted), found[0] if found else None)
@@ -130,7 +130,7 @@ def chosen_documents() -> tuple[UUID, ...]:
     wanted = state.get("chat_documents") or ()
     if not wanted:
         return ()
-    here = {d.id for d in running.documents.list(identity.tenant_id, collection_id=chosen_collection().id)}
+    here = {d.id for d in running.documents.list(identity, collection_id=chosen_collection().id)}
     return tuple(document_id for document_id in wanted if document_id in here)
 
 
@@ -143,7 +143,7 @@ def forget_documents() -> None:
 
 
 def draw_welcome(collections: Sequence[Collection]) -> None:
-    documents = running.documents.list(identity.tenant_id)
+    documents = running.documents.list(identity)
     first_name = identity.name.split()[0] if identity.name.split() else ""
     st.space("large")
     st.title(f"How can I help, {plain(first_name)}?" if first_name else "How can I help?", anchor=False)
@@ -168,7 +168,7 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
             st.caption("Nothing in this collection can be searched yet.")
     languages = [st.context.locale] if st.context.locale else []
     if questions := running.documents.suggested_questions(
-        identity.tenant_id, chosen_collection().id, languages=languages, limit=4
+        identity, chosen_collection().id, languages=languages, limit=4
     ):
         st.space("small")
         st.pills(
@@ -191,7 +191,7 @@ def draw_document_filter() -> None:
     )
     if chooser.open:
         with chooser:
-            found = running.documents.list(identity.tenant_id, collection_id=chosen_collection().id)
+            found = running.documents.list(identity, collection_id=chosen_collection().id)
             titles = {d.id: d.title for d in found if d.status is DocumentStatus.COMPLETED}
             st.multiselect(
                 "Ask only in",
@@ -205,7 +205,7 @@ def draw_document_filter() -> None:
 
 # The page.
 
-collections = running.documents.collections(identity.tenant_id)
+collections = running.documents.collections(identity)
 conversation = opened_conversation()
 if conversation is None and "c" in st.query_params:
     st.query_params.clear()
@@ -244,7 +244,7 @@ if state.chat_source is not None and not has_dialog:
     cited: Citation = state.chat_source
     open_page_view(
         running.documents,
-        identity.tenant_id,
+        identity,
         cited.document_id,
         page=cited.first_page,
         chunk_id=cited.chunk_id,

@@ -126,7 +126,7 @@ def ask_to_create() -> None:
                 st.rerun()
 
 
-@st.dialog("Name and language", icon=":material/edit:", on_dismiss=lambda: open_dialog(""))
+@st.dialog("Name, language and readers", icon=":material/edit:", on_dismiss=lambda: open_dialog(""))
 def ask_to_rename(collection: Collection) -> None:
     name = st.text_input("Name", collection.name, key="collections_name", max_chars=80)
     language = st.selectbox(
@@ -136,6 +136,15 @@ def ask_to_rename(collection: Collection) -> None:
         format_func=LANGUAGES.__getitem__,
         key="collections_language",
     )
+    groups = st.multiselect(
+        "Only for these groups",
+        sorted({person.user_group for person in services().accounts.list(identity)} - {""} | {*collection.groups}),
+        default=collection.groups,
+        key="collections_groups",
+        accept_new_options=True,
+        placeholder="Everybody may read it",
+        help="People of other groups do not find, cite, open or count anything of it. Administrators always see it.",
+    )
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
         if st.button("Cancel", key="collections_rename_cancel"):
@@ -143,7 +152,7 @@ def ask_to_rename(collection: Collection) -> None:
             st.rerun()
         if st.button("Save", key="collections_rename_save", type="primary", icon=":material/check:"):
             try:
-                library.change_collection(identity, collection.id, name=name, language=str(language))
+                library.change_collection(identity, collection.id, name=name, language=str(language), groups=groups)
             except RagError as exc:
                 error.error(plain(exc.message), icon=":material/error:")
             else:
@@ -183,7 +192,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
 
 
 def draw_list(collections: Sequence[Collection]) -> None:
-    everything = library.contents(identity.tenant_id)
+    everything = library.contents(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.title("Collections", anchor=False, width="content")
         st.button(
@@ -213,6 +222,8 @@ def draw_card(collection: Collection, contents: CollectionContents) -> None:
             f":material/translate: {LANGUAGES.get(collection.language, collection.language)}  \n"
             f":material/scatter_plot: {plain(embedder_name(collection.embedding_model))}"
         )
+        if collection.groups:
+            st.markdown(f":orange-badge[:material/lock: Only for {plain(', '.join(collection.groups))}]")
         if different:
             st.markdown(f":blue-badge[{count(different, 'setting')} changed]")
         st.space("stretch")
@@ -228,7 +239,7 @@ def draw_card(collection: Collection, contents: CollectionContents) -> None:
 def draw_opened(collection: Collection) -> None:
     profile = profile_by_name(collection.profile)
     changed = with_overrides(profile, collection.overrides)
-    contents = library.contents(identity.tenant_id)[collection.id]
+    contents = library.contents(identity)[collection.id]
     st.button(
         "All collections",
         key="collections_back",
@@ -242,7 +253,7 @@ def draw_opened(collection: Collection) -> None:
         with st.container(horizontal=True, width="content"):
             st.button(
                 "Edit", key="collections_rename", icon=":material/edit:", on_click=open_dialog, args=("rename",),
-                help="Name and language",
+                help="Name, language, and who may read it",
             )  # fmt: skip
             st.button(
                 "Delete",
@@ -257,6 +268,9 @@ def draw_opened(collection: Collection) -> None:
         f"{profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
         f"{count(contents.documents, 'document')} · {count(contents.chunks, 'passage')}"
     )
+    if collection.groups:
+        readers = plain(", ".join(collection.groups))
+        st.markdown(f":orange-badge[:material/lock: Only for {readers}] Others do not see that it exists.")
     with st.container(border=True, gap="small"):
         st.markdown("**What this means**")
         st.markdown(means(changed, providers))
@@ -276,7 +290,7 @@ if done := state.collections_done:
     state.collections_done = ""
     st.toast(done, icon=":material/check:")
 
-collections = library.collections(identity.tenant_id)
+collections = library.collections(identity)
 opened = next((c for c in collections if str(c.id) == st.query_params.get("collection")), None)
 if opened is not None:
     draw_opened(opened)

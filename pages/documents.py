@@ -246,7 +246,7 @@ def store(files: Sequence[UploadedFile], options: UploadOptions) -> None:
 
 def draw_queue() -> None:
     """What is being read, waits for a yes, is processed or has just finished; redrawn while work goes on."""
-    documents = library.list(identity.tenant_id)
+    documents = library.list(identity)
     statuses = {d.id: d.status for d in documents}
     drawn_whole = state.pop("documents_drawn_whole", False)
     finished = [i for i, was in state.get("documents_statuses", {}).items() if was in ACTIVE]
@@ -423,7 +423,7 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
 def earlier_version() -> Document | None:
     """The document of the address when it is a version that the library does not list."""
     try:
-        return library.get(identity.tenant_id, UUID(st.query_params.get("document", "")))
+        return library.get(identity, UUID(st.query_params.get("document", "")))
     except (ValueError, RagError):
         return None
 
@@ -445,7 +445,7 @@ def draw_opened(document: Document) -> None:
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
                     ask_to_delete(document)
         draw_remarks(document)
-        versions = library.versions.of(identity.tenant_id, document)
+        versions = library.versions.of(identity, document)
         draw_document(document, library, versions, on_restore=restore, on_open=open_document)
 
 
@@ -467,10 +467,10 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 # The page
 
-documents = library.list(identity.tenant_id)
+documents = library.list(identity)
 st.title("Documents", anchor=False)
 draw_figures(documents)
-collections = library.collections(identity.tenant_id)
+collections = library.collections(identity)
 draw_upload(collections)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)

@@ -15,7 +15,7 @@ from rag.errors import SettingsError
 from rag.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent
-QUESTION = "How many vacation days do employees get?"
+QUESTION = "How many days of annual leave do full-time employees have?"
 
 
 def run(data_dir: Path, *arguments: str) -> str:

@@ -161,7 +161,7 @@ class LiveAnswers:
             if not live.is_done:
                 return live
         found = self._database.fetch_value(
-            identity.tenant_id,
+            identity,
             "find_active_answer",
             conversation_id=conversation_id,
             account_id=identity.account_id,
@@ -201,7 +201,7 @@ class LiveAnswers:
         self, identity: Identity, conversation_id: UUID, collection: Collection, text: str
     ) -> tuple[UUID, UUID]:
         """Write question, log and empty answer in one transaction; the ids of the answer and of the log."""
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             where = {"conversation_id": conversation_id, "account_id": identity.account_id}
             if connection.execute(queries["lock_conversation"], where).fetchone() is None:
                 raise NotFound
@@ -283,7 +283,7 @@ class LiveAnswers:
 
     def _read(self, identity: Identity, message_id: UUID) -> StoredRow | None:
         return self._database.fetch_one(
-            identity.tenant_id,
+            identity,
             "find_answer",
             StoredRow,
             message_id=message_id,
@@ -291,7 +291,7 @@ class LiveAnswers:
         )
 
     def _request_stop(self, identity: Identity, message_id: UUID) -> None:
-        self._database.execute(identity.tenant_id, "stop_answer", message_id=message_id, account_id=identity.account_id)
+        self._database.execute(identity, "stop_answer", message_id=message_id, account_id=identity.account_id)
 
     def _close_abandoned_in(self, identity: Identity, conversation_id: UUID) -> int:
         return self._answerer.chat_logs.close_abandoned(identity.tenant_id, conversation_id=conversation_id)

@@ -31,7 +31,7 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[Route]:
     def file(request: Request) -> Response:
         """GET /api/documents/{id}/file: the PDF, shown in the browser; `#page=3` opens it there."""
         identity = _identity(request)
-        document = library().get(identity.tenant_id, _document_id(request))
+        document = library().get(identity, _document_id(request))
         headers = {
             **HEADERS,
             "ETag": f'"{document.sha256}"',
@@ -39,23 +39,23 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[Route]:
         }
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        content = library().original(identity.tenant_id, document.id)
+        content = library().original(identity, document.id)
         return Response(content, media_type="application/pdf", headers=headers)
 
     def page_image(request: Request) -> Response:
         """GET /api/documents/{id}/pages/{n}.png?highlight=chunk_id: a page, with the passage of a chunk marked."""
         identity = _identity(request)
-        document = library().get(identity.tenant_id, _document_id(request))
+        document = library().get(identity, _document_id(request))
         highlight = ""
         if chunk := request.query_params.get("highlight", ""):
-            found = library().chunks(identity.tenant_id, document.id, chunk_id=_uuid(chunk))
+            found = library().chunks(identity, document.id, chunk_id=_uuid(chunk))
             highlight = found[0].content if found else ""
         page: int = request.path_params["page"]
         tag = hashlib.sha256(f"{document.sha256} {page} {highlight}".encode()).hexdigest()[:32]
         headers = {**HEADERS, "ETag": f'"{tag}"'}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        picture = library().page_image(identity.tenant_id, document.id, page, highlight=highlight, scale=SCALE)
+        picture = library().page_image(identity, document.id, page, highlight=highlight, scale=SCALE)
         return Response(picture, media_type="image/png", headers=headers)
 
     return [

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection as Several
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from rag.access.account_fields import normal_group
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound
 from rag.profiles import differences, profile_by_name, with_overrides
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
-from rag.types import Collection, CollectionContents
+from rag.types import Collection, CollectionContents, Who
 
 LONGEST_NAME = 80
 #: The languages of the HR document, with Polish and Turkish; what documents and questions are analysed in.
@@ -38,26 +39,24 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def find_collections(
-    database: Database, tenant_id: str, *, collection_id: UUID | None = None, name: str | None = None
+    database: Database, who: Who, *, collection_id: UUID | None = None, name: str | None = None
 ) -> list[Collection]:
     """Collections of a tenant that meet the conditions given, oldest first."""
-    return database.fetch_all(
-        tenant_id, "find_collections", Collection, collection_id=collection_id, collection_name=name
-    )
+    return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)
 
 
 def collection_contents(
-    database: Database, tenant_id: str, *, collection_id: UUID | None = None
+    database: Database, who: Who, *, collection_id: UUID | None = None
 ) -> dict[UUID, CollectionContents]:
     """What is in each collection of the tenant, by its id."""
-    found = database.fetch_all(tenant_id, "collection_contents", CollectionContents, collection_id=collection_id)
+    found = database.fetch_all(who, "collection_contents", CollectionContents, collection_id=collection_id)
     return {contents.collection_id: contents for contents in found}
 
 
 def create_collection(
     database: Database,
     providers: Providers,
-    tenant_id: str,
+    who: Who,
     *,
     name: str,
     profile: str,
@@ -75,7 +74,7 @@ def create_collection(
         raise InvalidInput(f"{chosen} is not configured: set {VARIABLES[provider]} and start again.")
     providers.embedder_for(chosen)
     made = database.execute(
-        tenant_id,
+        who,
         "add_collection",
         collection_name=shown,
         profile=profile_by_name(profile).name,
@@ -84,36 +83,43 @@ def create_collection(
     )
     if not made:
         raise _taken(shown)
-    return find_collections(database, tenant_id, name=shown)[0]
+    return find_collections(database, who, name=shown)[0]
 
 
 def change_collection(
-    database: Database, tenant_id: str, collection_id: UUID, *, name: str | None, language: str | None
+    database: Database,
+    who: Who,
+    collection_id: UUID,
+    *,
+    name: str | None,
+    language: str | None,
+    groups: Sequence[str] | None,
 ) -> None:
-    """Give a collection another name or language. Raises `InvalidInput` for a name that is taken, and `NotFound`."""
+    """Give a collection another name, language or readers. Raises `InvalidInput` for a taken name, and `NotFound`."""
     shown = None if name is None else collection_name(name)
     changed = database.execute(
-        tenant_id,
+        who,
         "change_collection",
         collection_id=collection_id,
         collection_name=shown,
         language=None if language is None else _language(language),
+        groups=None if groups is None else sorted({normal_group(group) for group in groups} - {""}),
     )
     if not changed:
-        if not find_collections(database, tenant_id, collection_id=collection_id):
+        if not find_collections(database, who, collection_id=collection_id):
             raise NotFound
         raise _taken(shown or "")
 
 
 def override_fields(
-    database: Database, tenant_id: str, collection_id: UUID, *, changes: Mapping[str, Any], resets: Several[str]
+    database: Database, who: Who, collection_id: UUID, *, changes: Mapping[str, Any], resets: Several[str]
 ) -> None:
     """Set fields of a collection apart from its profile's, or give them back; a value of the profile is kept as none.
 
     Raises `InvalidInput` with a sentence when what would come of it does not fit, and `NotFound`; nothing changes then.
     """
     with (
-        database.transaction(tenant_id) as connection,
+        database.transaction(who) as connection,
         connection.cursor(row_factory=class_row(Collection)) as cursor,
     ):
         found = cursor.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()

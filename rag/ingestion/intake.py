@@ -16,7 +16,7 @@ from rag.errors import DocumentAlreadyStored
 from rag.files import FileStore
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Step
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity, Step, Who
 
 #: Longest name kept, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
@@ -32,7 +32,7 @@ class JobQueue(Protocol):
 
 def find_documents(
     database: Database,
-    tenant_id: str,
+    who: Who,
     *,
     document_id: UUID | None = None,
     collection_id: UUID | None = None,
@@ -42,7 +42,7 @@ def find_documents(
 ) -> list[Document]:
     """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own."""
     rows = database.fetch_all(
-        tenant_id,
+        who,
         "find_documents",
         Document,
         document_id=document_id,
@@ -65,7 +65,7 @@ def add_document(
     password: str | None,
     chunking_method: ChunkingMethod,
     generate_metadata: bool,
-    added_by: UUID | None,
+    added_by: Identity | None,
     queue: JobQueue | None,
 ) -> UUID:
     """Check a file, store it, and make its document; queued for reading when there is a queue."""
@@ -77,7 +77,7 @@ def add_document(
     stored = checked.decrypted or content
     key = hashlib.sha256(stored).hexdigest()
     file_path = f"{key[:2]}/{key}"
-    with database.transaction(tenant_id) as connection:
+    with database.transaction(added_by or tenant_id) as connection:
         connection.execute(queries["lock_stored_file"], {"file_path": file_path})
         files.put(tenant_id, stored)
         parameters = {
@@ -90,7 +90,7 @@ def add_document(
             "page_count": checked.page_count,
             "chunking_method": chunking_method,
             "generate_metadata": generate_metadata,
-            "added_by": added_by,
+            "added_by": added_by.account_id if added_by else None,
         }
         connection.execute(queries["lock_name"], parameters)
         added = connection.execute(queries["add_document"], parameters).fetchone()

@@ -38,6 +38,8 @@ from rag.types import (
     DocumentStatus,
     Identity,
     Role,
+    Who,
+    tenant_of,
 )
 
 # The library has a method called list; within the class that name means the method.
@@ -119,7 +121,7 @@ class DocumentLibrary:
                 password=password,
                 chunking_method=chunking_method,
                 generate_metadata=generate_metadata,
-                added_by=identity.account_id,
+                added_by=identity,
                 queue=self._queue,
             )
         except DocumentAlreadyStored as exc:
@@ -127,16 +129,16 @@ class DocumentLibrary:
                 raise
             document_id = exc.details["document_id"]
             self.versions.restore(identity, document_id)
-        return self.get(identity.tenant_id, document_id)
+        return self.get(identity, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
         """Say yes to the estimate: the document is processed. Does nothing when it was confirmed already."""
         _require_admin(identity)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
             if connection.execute(queries["confirm_document"], parameters).rowcount:
                 self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
-        return self.get(identity.tenant_id, document_id)
+        return self.get(identity, document_id)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
         """Say no to the estimate: the document and its file are removed.
@@ -144,18 +146,18 @@ class DocumentLibrary:
         Raises `InvalidInput` when it is processed already, for another administrator said yes meanwhile.
         """
         if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
-            self.get(identity.tenant_id, document_id)
+            self.get(identity, document_id)
             raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
         """Queue a failed document again; what was done and paid is kept. Raises `InvalidInput` for any other."""
         _require_admin(identity)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
             if not connection.execute(queries["retry_document"], parameters).rowcount:
                 raise InvalidInput("Only a document that failed or needs text recognition can be tried again.")
             self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
-        return self.get(identity.tenant_id, document_id)
+        return self.get(identity, document_id)
 
     def delete(self, identity: Identity, document_id: UUID) -> None:
         """Remove a document with all its versions, or one version that does not answer now.
@@ -170,7 +172,7 @@ class DocumentLibrary:
         """Delete a document in one of these states, or in any; whether there was one."""
         _require_admin(identity)
         tenant_id = identity.tenant_id
-        with self._database.transaction(tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id, "statuses": None if statuses is None else [*statuses]}
             removed = dict(connection.execute(queries["delete_document"], parameters).fetchall())
             if removed:
@@ -188,61 +190,57 @@ class DocumentLibrary:
 
     # Looking
 
-    def list(self, tenant_id: str, *, collection_id: UUID | None = None) -> Documents:
+    def list(self, who: Who, *, collection_id: UUID | None = None) -> Documents:
         """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
-        return find_documents(self._database, tenant_id, collection_id=collection_id, with_superseded=False)
+        return find_documents(self._database, who, collection_id=collection_id, with_superseded=False)
 
-    def get(self, tenant_id: str, document_id: UUID) -> Document:
+    def get(self, who: Who, document_id: UUID) -> Document:
         """One document. Raises `NotFound`, also for another tenant's."""
-        found = find_documents(self._database, tenant_id, document_id=document_id)
+        found = find_documents(self._database, who, document_id=document_id)
         if not found:
             raise NotFound("This document does not exist, or no longer.")
         return found[0]
 
-    def pages(self, tenant_id: str, document_id: UUID) -> Pages:
+    def pages(self, who: Who, document_id: UUID) -> Pages:
         """The pages with their text, in their order."""
-        return self._database.fetch_all(tenant_id, "find_pages", DocumentPage, document_id=document_id)
+        return self._database.fetch_all(who, "find_pages", DocumentPage, document_id=document_id)
 
-    def chunks(self, tenant_id: str, document_id: UUID, *, chunk_id: UUID | None = None) -> Chunks:
+    def chunks(self, who: Who, document_id: UUID, *, chunk_id: UUID | None = None) -> Chunks:
         """The chunks in their order, without their vectors."""
-        return self._database.fetch_all(
-            tenant_id, "find_chunks", DocumentChunk, document_id=document_id, chunk_id=chunk_id
-        )
+        return self._database.fetch_all(who, "find_chunks", DocumentChunk, document_id=document_id, chunk_id=chunk_id)
 
-    def original(self, tenant_id: str, document_id: UUID) -> bytes:
+    def original(self, who: Who, document_id: UUID) -> bytes:
         """The PDF as it can be opened: a protected one was unlocked when it was uploaded. Raises `NotFound`."""
-        return self._files.get(tenant_id, self.get(tenant_id, document_id).file_path)
+        return self._files.get(tenant_of(who), self.get(who, document_id).file_path)
 
-    def page_image(
-        self, tenant_id: str, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0
-    ) -> bytes:
+    def page_image(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
         """A page as PNG, `scale` times 72 dpi, with the passage marked where it stands.
 
         Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
         """
-        document = self.get(tenant_id, document_id)
+        document = self.get(who, document_id)
         if not 1 <= page <= max(document.page_count, 1):
             raise NotFound(f"This document has no page {page}.")
         return self._images.draw(
             document_id,
             page,
-            lambda: self._files.get(tenant_id, document.file_path),
+            lambda: self._files.get(document.tenant_id, document.file_path),
             highlight=highlight,
             scale=min(max(scale, 0.2), 4.0),
         )
 
     def suggested_questions(
-        self, tenant_id: str, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
+        self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
     ) -> Questions:
         """Questions the collection's documents answer, from as many different documents as possible.
 
         `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
         come first, then those in the collection's own, then all others.
         """
-        with self._database.transaction(tenant_id) as connection:
+        with self._database.transaction(who) as connection:
             rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
         wanted = [language.split("-")[0].lower() for language in languages]
-        wanted += [collection.language for collection in self.collections(tenant_id) if collection.id == collection_id]
+        wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
         found: Questions = []
         for group in (*dict.fromkeys(wanted), None):
             asked = [
@@ -261,20 +259,20 @@ class DocumentLibrary:
 
     # Collections
 
-    def collections(self, tenant_id: str) -> Collections:
+    def collections(self, who: Who) -> Collections:
         """The tenant's collections, oldest first."""
-        return collecting.find_collections(self._database, tenant_id)
+        return collecting.find_collections(self._database, who)
 
-    def collection(self, tenant_id: str, collection_id: UUID) -> Collection:
+    def collection(self, who: Who, collection_id: UUID) -> Collection:
         """One collection. Raises `NotFound`, also for another tenant's."""
-        found = collecting.find_collections(self._database, tenant_id, collection_id=collection_id)
+        found = collecting.find_collections(self._database, who, collection_id=collection_id)
         if not found:
             raise NotFound("This collection does not exist, or no longer.")
         return found[0]
 
-    def contents(self, tenant_id: str) -> Contents:
+    def contents(self, who: Who) -> Contents:
         """How much is in each collection, by its id."""
-        return collecting.collection_contents(self._database, tenant_id)
+        return collecting.collection_contents(self._database, who)
 
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
@@ -302,7 +300,7 @@ class DocumentLibrary:
         return collecting.create_collection(
             self._database,
             self._providers,
-            identity.tenant_id,
+            identity,
             name=name,
             profile=profile,
             embedding_model=embedding_model,
@@ -310,12 +308,23 @@ class DocumentLibrary:
         )
 
     def change_collection(
-        self, identity: Identity, collection_id: UUID, *, name: str | None = None, language: str | None = None
+        self,
+        identity: Identity,
+        collection_id: UUID,
+        *,
+        name: str | None = None,
+        language: str | None = None,
+        groups: Sequence[str] | None = None,
     ) -> Collection:
-        """Give a collection another name or language. Raises `InvalidInput` and `NotFound`."""
+        """Give a collection another name, language, or groups that may read it (none: everybody).
+
+        Raises `InvalidInput` and `NotFound`.
+        """
         _require_admin(identity)
-        collecting.change_collection(self._database, identity.tenant_id, collection_id, name=name, language=language)
-        return self.collection(identity.tenant_id, collection_id)
+        collecting.change_collection(
+            self._database, identity, collection_id, name=name, language=language, groups=groups
+        )
+        return self.collection(identity, collection_id)
 
     def override_collection(
         self,
@@ -330,10 +339,8 @@ class DocumentLibrary:
         Raises `InvalidInput` with a sentence when the outcome does not fit; then nothing changes.
         """
         _require_admin(identity)
-        collecting.override_fields(
-            self._database, identity.tenant_id, collection_id, changes=changes or {}, resets=resets
-        )
-        return self.collection(identity.tenant_id, collection_id)
+        collecting.override_fields(self._database, identity, collection_id, changes=changes or {}, resets=resets)
+        return self.collection(identity, collection_id)
 
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
         """Delete a collection with its documents and conversations, once its name was given as a confirmation.
@@ -342,7 +349,7 @@ class DocumentLibrary:
         """
         _require_admin(identity)
         tenant_id = identity.tenant_id
-        with self._database.transaction(tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             found = self._locked(connection, collection_id)
             if " ".join(confirmed_name.split()) != found:
                 raise InvalidInput(f"Type the collection's name, {found}, to delete it.")

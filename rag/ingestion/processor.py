@@ -141,7 +141,7 @@ class Processor:
             password=password,
             chunking_method=chunking_method,
             generate_metadata=generate_metadata,
-            added_by=identity.account_id if identity else None,
+            added_by=identity,
             queue=None,
         )
         with self._bench.claimed(tenant_id, document_id):

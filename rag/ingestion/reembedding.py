@@ -132,7 +132,7 @@ class Reembeddings:
     def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:
         """Say yes to the cost, or try again after a failure: the work is queued."""
         _require_admin(identity)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             parameters = {"id": reembedding_id, "tenant_id": identity.tenant_id}
             if connection.execute(queries["begin_reembedding"], parameters).rowcount and enqueue:
                 parameters["id"] = str(reembedding_id)
@@ -143,14 +143,14 @@ class Reembeddings:
         """Give up before the switch; vectors made for it are removed."""
         _require_admin(identity)
         found = self.get(identity.tenant_id, reembedding_id)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             if connection.execute(queries["cancel_reembedding"], {"id": reembedding_id}).rowcount:
                 _remove_vectors(connection, found.collection_id, found.to_model)
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
         """Remove the vectors of earlier models; what was switched can no longer be undone."""
         _require_admin(identity)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             for move in self.find(identity.tenant_id, collection_id=collection_id):
                 if move.can_be_undone:
                     _remove_vectors(connection, collection_id, move.from_model)

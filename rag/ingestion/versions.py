@@ -17,7 +17,7 @@ from rag.ingestion.publishing import restore
 from rag.ingestion.reading import estimate_document
 from rag.ingestion.work import Bench, Work
 from rag.providers.registry import Providers
-from rag.types import ChunkingMethod, Document, DocumentPage, DocumentStatus, Identity, Page, Role, Step
+from rag.types import ChunkingMethod, Document, DocumentPage, DocumentStatus, Identity, Page, Role, Step, Who
 
 #: The steps that can be run again by hand.
 BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
@@ -32,9 +32,9 @@ class Versions:
         self._queue = queue
         self._bench = Bench(database)
 
-    def of(self, tenant_id: str, document: Document) -> list[Document]:
+    def of(self, who: Who, document: Document) -> list[Document]:
         """All versions of a document, the latest first."""
-        found = find_documents(self._database, tenant_id, original_id=document.original_id)
+        found = find_documents(self._database, who, original_id=document.original_id)
         return sorted(found, key=lambda version: -version.version)
 
     def restore(self, identity: Identity, document_id: UUID) -> Document:
@@ -47,7 +47,7 @@ class Versions:
         document = work.document
         if document.status is not DocumentStatus.SUPERSEDED:
             raise InvalidInput("Only an earlier version can be restored.")
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             if not restore(connection, document, work.collection.embedding_model):
                 estimate = self._estimate(connection, work)
@@ -82,9 +82,9 @@ class Versions:
             # Publishing needs every chunk to have its vector.
             raise InvalidInput("Nothing is missing: every chunk of this document has its vector.")
         at_work = {DocumentStatus.READING, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING}
-        if any(version.status in at_work for version in self.of(identity.tenant_id, document)):
+        if any(version.status in at_work for version in self.of(identity, document)):
             raise InvalidInput("Another version of this document is being made. Confirm or discard that one first.")
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             parameters = {
                 "document_id": document_id,
@@ -93,7 +93,7 @@ class Versions:
             for (new_id,) in connection.execute(queries["add_version"], parameters).fetchall():
                 connection.execute(queries["copy_pages"], {"document_id": document_id, "new_id": new_id})
         new = self._work(identity, new_id)
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             estimate = Jsonb(self._estimate(connection, new))
             connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
         return self._work(identity, new_id).document
@@ -108,7 +108,7 @@ class Versions:
         has_tags = bool(document.metadata.get("summary"))
         if only_missing and has_tags and not document.metadata.get("untagged_chunks"):
             raise InvalidInput("Nothing is missing: the tags of this document are complete.")
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             if not only_missing or not has_tags:
                 connection.execute(queries["forget_tags"], key)
             if not only_missing:
@@ -129,6 +129,6 @@ class Versions:
     def _work(self, identity: Identity, document_id: UUID) -> Work:
         if not identity.may(Role.ADMIN):
             raise NotAllowed
-        if not find_documents(self._database, identity.tenant_id, document_id=document_id):
+        if not find_documents(self._database, identity, document_id=document_id):
             raise NotFound("This document does not exist, or no longer.")
         return self._bench.work(identity.tenant_id, document_id)

@@ -34,6 +34,7 @@ from rag.records.question_log import (
     UnansweredQuestion,
     questions_to_csv,
 )
+from rag.types import Who
 
 Row = TypeVar("Row")
 
@@ -52,41 +53,39 @@ class Analytics:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def summary(self, tenant_id: str, period: Period, filters: Filters) -> Summary:
+    def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
         """Totals of the period and of the one before it, and figures by day for the sparklines."""
-        days = self._all(tenant_id, "analytics_by_day", Day, period, filters, first=period.first, last=period.last)
+        days = self._all(who, "analytics_by_day", Day, period, filters, first=period.first, last=period.last)
         return Summary(
-            current=self._totals(tenant_id, period, filters),
-            previous=self._totals(tenant_id, period.previous, filters),
+            current=self._totals(who, period, filters),
+            previous=self._totals(who, period.previous, filters),
             by_day=tuple(days),
         )
 
-    def cost_by_day_and_operation(self, tenant_id: str, period: Period, filters: Filters) -> list[DailyCost]:
-        return self._all(tenant_id, "analytics_cost_by_day_and_operation", DailyCost, period, filters)
+    def cost_by_day_and_operation(self, who: Who, period: Period, filters: Filters) -> list[DailyCost]:
+        return self._all(who, "analytics_cost_by_day_and_operation", DailyCost, period, filters)
 
-    def cost_by_day_and_model(self, tenant_id: str, period: Period, filters: Filters) -> list[DailyCost]:
-        return self._all(tenant_id, "analytics_cost_by_day_and_model", DailyCost, period, filters)
+    def cost_by_day_and_model(self, who: Who, period: Period, filters: Filters) -> list[DailyCost]:
+        return self._all(who, "analytics_cost_by_day_and_model", DailyCost, period, filters)
 
-    def cost_by_model(self, tenant_id: str, period: Period, filters: Filters) -> list[ModelCost]:
+    def cost_by_model(self, who: Who, period: Period, filters: Filters) -> list[ModelCost]:
         """One row per provider, model and operation, dearest first, unpriced last."""
-        return self._all(tenant_id, "analytics_cost_by_model", ModelCost, period, filters)
+        return self._all(who, "analytics_cost_by_model", ModelCost, period, filters)
 
-    def stage_percentiles(self, tenant_id: str, period: Period, filters: Filters) -> list[StageTimes]:
+    def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
         """Median and 95th percentile of each of `STAGES` by day; days on which a stage did not run are left out."""
-        return self._all(tenant_id, "analytics_stage_percentiles", StageTimes, period, filters)
+        return self._all(who, "analytics_stage_percentiles", StageTimes, period, filters)
 
-    def top_documents(self, tenant_id: str, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
-        return self._all(tenant_id, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
+    def top_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
+        return self._all(who, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
 
-    def unanswered(
-        self, tenant_id: str, period: Period, filters: Filters, *, limit: int = 200
-    ) -> list[UnansweredQuestion]:
+    def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
         """Questions with the outcome no_context, most asked first."""
-        return self._all(tenant_id, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
+        return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
 
-    def count_questions(self, tenant_id: str, period: Period, filters: Filters, wanted: QuestionFilters) -> int:
+    def count_questions(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> int:
         found = self._database.fetch_value(
-            tenant_id,
+            who,
             "analytics_count_questions",
             **period.parameters(),
             **filters.parameters(),
@@ -96,7 +95,7 @@ class Analytics:
 
     def questions(
         self,
-        tenant_id: str,
+        who: Who,
         period: Period,
         filters: Filters,
         wanted: QuestionFilters,
@@ -107,7 +106,7 @@ class Analytics:
     ) -> list[LoggedQuestion]:
         """A page of questions, newest or slowest first."""
         return self._all(
-            tenant_id,
+            who,
             "analytics_questions",
             LoggedQuestion,
             period,
@@ -118,38 +117,36 @@ class Analytics:
             offset=offset,
         )
 
-    def question(self, tenant_id: str, chat_log_id: UUID) -> ChatLogEntry:
+    def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
         """One question with everything logged of it. Raises `NotFound`."""
         read = self._database
-        found = read.fetch_one(tenant_id, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id)
+        found = read.fetch_one(who, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id)
         if found is None:
             raise NotFound
-        passages = read.fetch_all(tenant_id, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
-        charges = read.fetch_all(tenant_id, "analytics_question_charges", QuestionCharge, chat_log_id=chat_log_id)
+        passages = read.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
+        charges = read.fetch_all(who, "analytics_question_charges", QuestionCharge, chat_log_id=chat_log_id)
         return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges))
 
-    def export_csv(self, tenant_id: str, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
+    def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
         """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first.
 
         UTF-8 with a byte order mark, without which Excel misreads Korean.
         """
-        rows = self.questions(tenant_id, period, filters, wanted, limit=EXPORT_LIMIT)
+        rows = self.questions(who, period, filters, wanted, limit=EXPORT_LIMIT)
         return questions_to_csv(rows).encode("utf-8-sig")
 
-    def user_groups(self, tenant_id: str, period: Period) -> list[str]:
-        rows = self._database.fetch_all(tenant_id, "analytics_user_groups", _Group, **period.parameters())
+    def user_groups(self, who: Who, period: Period) -> list[str]:
+        rows = self._database.fetch_all(who, "analytics_user_groups", _Group, **period.parameters())
         return [row.user_group for row in rows]
 
-    def documents(self, tenant_id: str) -> list[DocumentName]:
-        return self._database.fetch_all(tenant_id, "analytics_documents", DocumentName)
+    def documents(self, who: Who) -> list[DocumentName]:
+        return self._database.fetch_all(who, "analytics_documents", DocumentName)
 
-    def _totals(self, tenant_id: str, period: Period, filters: Filters) -> Totals:
-        (totals,) = self._all(tenant_id, "analytics_summary", Totals, period, filters)
+    def _totals(self, who: Who, period: Period, filters: Filters) -> Totals:
+        (totals,) = self._all(who, "analytics_summary", Totals, period, filters)
         return totals
 
     def _all(
-        self, tenant_id: str, name: str, row: type[Row], period: Period, filters: Filters, **parameters: Any
+        self, who: Who, name: str, row: type[Row], period: Period, filters: Filters, **parameters: Any
     ) -> list[Row]:
-        return self._database.fetch_all(
-            tenant_id, name, row, **period.parameters(), **filters.parameters(), **parameters
-        )
+        return self._database.fetch_all(who, name, row, **period.parameters(), **filters.parameters(), **parameters)

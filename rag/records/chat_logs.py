@@ -48,7 +48,7 @@ class ChatLogs:
             "question": question,
         }
         if connection is None:
-            with self.database.transaction(identity.tenant_id) as own:
+            with self.database.transaction(identity) as own:
                 return _first(own, "open_chat_log", parameters)
         return _first(connection, "open_chat_log", parameters)
 

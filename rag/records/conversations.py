@@ -26,7 +26,7 @@ class Conversations:
     def list(self, identity: Identity) -> list[Conversation]:
         """This person's conversations, the one last used first."""
         return self._database.fetch_all(
-            identity.tenant_id,
+            identity,
             "list_conversations",
             Conversation,
             account_id=identity.account_id,
@@ -36,7 +36,7 @@ class Conversations:
     def create(self, identity: Identity, collection_id: UUID, title: str) -> Conversation:
         """Begin a conversation. Raises `NotFound` when the collection is not of this tenant."""
         created = self._database.fetch_one(
-            identity.tenant_id,
+            identity,
             "create_conversation",
             Conversation,
             account_id=identity.account_id,
@@ -48,7 +48,7 @@ class Conversations:
     def get(self, identity: Identity, conversation_id: UUID) -> Conversation:
         """Raises `NotFound` when it does not exist or is somebody else's."""
         found = self._database.fetch_one(
-            identity.tenant_id,
+            identity,
             "get_conversation",
             Conversation,
             account_id=identity.account_id,
@@ -59,7 +59,7 @@ class Conversations:
     def rename(self, identity: Identity, conversation_id: UUID, title: str) -> Conversation:
         """Raises `NotFound`, or `InvalidInput` for a title of nothing but spaces."""
         renamed = self._database.fetch_one(
-            identity.tenant_id,
+            identity,
             "rename_conversation",
             Conversation,
             account_id=identity.account_id,
@@ -71,7 +71,7 @@ class Conversations:
     def delete(self, identity: Identity, conversation_id: UUID) -> None:
         """Delete it with its messages; an answer still being written there ends. Raises `NotFound`."""
         deleted = self._database.execute(
-            identity.tenant_id,
+            identity,
             "delete_conversation",
             account_id=identity.account_id,
             conversation_id=conversation_id,
@@ -83,7 +83,7 @@ class Conversations:
         """Its messages, oldest first; with `last` only so many of the newest. Raises `NotFound`."""
         self.get(identity, conversation_id)
         rows = self._database.fetch_all(
-            identity.tenant_id,
+            identity,
             "list_messages",
             Message,
             account_id=identity.account_id,

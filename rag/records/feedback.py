@@ -28,7 +28,7 @@ class Feedback:
             raise InvalidInput(f"A rating is 0 or 1, not {rating!r}.")
         comment = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", comment).strip()[:MAXIMUM_COMMENT_CHARACTERS]
         rated = self._database.execute(
-            identity.tenant_id,
+            identity,
             "rate_answer",
             account_id=identity.account_id,
             message_id=message_id,

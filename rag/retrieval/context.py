@@ -152,7 +152,7 @@ class Retriever:
     def _has_new_model(self, run: Run) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
         collection = run.question.collection
-        model = self._database.fetch_value(run.tenant_id, "embedding_model_now", collection_id=collection.id)
+        model = self._database.fetch_value(run.question.identity, "embedding_model_now", collection_id=collection.id)
         if model is None or model == collection.embedding_model:
             return False
         # What was measured of similarities was measured with the other model.
@@ -209,7 +209,7 @@ class Retriever:
         if not needs_signals(run.profile) or not judged:
             return judged[: run.top_k]
         with run.step("order") as step:
-            signals = read_signals(self._database, run.tenant_id, [item.result for item in judged])
+            signals = read_signals(self._database, run.question.identity, [item.result for item in judged])
             done = ordered(judged, signals, profile=run.profile, top_k=run.top_k, today=today)
             names = ("multi_signal", "recency_boost", "pinned_first")
             step.detail = ", ".join(name for name in names if getattr(run.profile, name))
@@ -217,7 +217,7 @@ class Retriever:
 
     def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
         with run.step("neighbours") as step:
-            neighbours = read_neighbours(self._database, run.tenant_id, hits)
+            neighbours = read_neighbours(self._database, run.question.identity, hits)
             step.detail = f"{len(neighbours)} beside {len(hits)} passages" if neighbours else ""
         return neighbours
 

@@ -136,7 +136,11 @@ def _search(
                 keyword_rank_weight=profile.keyword_rank_weight,
                 correct_spelling=profile.correct_spelling,
             ),
-            scope=Scope(tenant_id=run.tenant_id, collection_ids=(run.question.collection.id,)),
+            scope=Scope(
+                tenant_id=run.tenant_id,
+                collection_ids=(run.question.collection.id,),
+                reader=run.question.identity,
+            ),
             filters=filters,
             limit=candidates,
             by_keyword=profile.search_type == "hybrid" or vectors is None,

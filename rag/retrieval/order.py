@@ -21,7 +21,7 @@ from rag.retrieval.boosts import (
     year_factor,
 )
 from rag.retrieval.relevance import Judged
-from rag.types import SearchResult
+from rag.types import SearchResult, Who, tenant_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +40,15 @@ def needs_signals(profile: Profile) -> bool:
     return profile.recency_boost or profile.pinned_first or profile.multi_signal
 
 
-def read_signals(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
+def read_signals(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
     """The signals of the results' documents, in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
-    with database.transaction(tenant_id) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(queries["document_signals"], {"tenant_id": tenant_id, "document_ids": ids}).fetchall()
+    with database.transaction(who) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids}
+        ).fetchall()
     return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
 
 

@@ -39,7 +39,7 @@ def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
-    with database.snapshot(scope.tenant_id) as connection:
+    with database.snapshot(scope.who) as connection:
         contents = read_scope(connection, scope, filters)
         hits = find_hits(connection, query, contents, limit=limit, by_keyword=False)
         return _fetch(
@@ -51,7 +51,7 @@ def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages with the highest BM25 for the question, exactly, best first."""
-    with database.snapshot(scope.tenant_id) as connection:
+    with database.snapshot(scope.who) as connection:
         contents = read_scope(connection, scope, filters)
         hits = find_hits(connection, query, contents, limit=limit, by_vector=False)
         return _fetch(connection, scope, hits, {h.chunk_id: h.keyword_score or 0.0 for h in hits.hits.values()}).results
@@ -89,7 +89,7 @@ def search(
     """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
     candidates = max(pool, RESCORED_CANDIDATES)
-    with database.snapshot(scope.tenant_id) as connection:
+    with database.snapshot(scope.who) as connection:
         contents = read_scope(connection, scope, filters)
 
         def run(query: SearchQuery) -> tuple[Hits, _Fetched]:

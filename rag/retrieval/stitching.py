@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from rag.database import Database, queries
 from rag.retrieval.relevance import Judged
-from rag.types import SearchResult
+from rag.types import SearchResult, Who, tenant_of
 
 #: Longest text that two passages may share; more is chance or the same passage.
 LONGEST_OVERLAP = 2000
@@ -37,13 +37,15 @@ class Neighbour:
     end: int
 
 
-def read_neighbours(database: Database, tenant_id: str, hits: Sequence[SearchResult]) -> list[Neighbour]:
+def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
     """The passages next to the hits, in one statement; without those that are hits themselves."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
-    with database.transaction(tenant_id) as connection, connection.cursor(row_factory=class_row(Neighbour)) as cursor:
-        found = cursor.execute(queries["neighbouring_passages"], {"tenant_id": tenant_id, "chunk_ids": ids}).fetchall()
+    with database.transaction(who) as connection, connection.cursor(row_factory=class_row(Neighbour)) as cursor:
+        found = cursor.execute(
+            queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids}
+        ).fetchall()
     return [neighbour for neighbour in found if neighbour.chunk_id not in ids]
 
 

@@ -3,7 +3,7 @@
 -- find_collections --
 -- Collections of the tenant, oldest first
 SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
-       calibrated_at
+       calibrated_at, groups
 FROM collections
 WHERE tenant_id = rag_tenant()
   AND (%(collection_id)s::uuid IS NULL OR id = %(collection_id)s)
@@ -19,7 +19,8 @@ ON CONFLICT (tenant_id, name) DO NOTHING
 -- change_collection --
 -- What is given replaces what there is; nothing happens when another collection has the name
 UPDATE collections
-SET name = coalesce(%(collection_name)s, name), language = coalesce(%(language)s, language)
+SET name = coalesce(%(collection_name)s, name), language = coalesce(%(language)s, language),
+    groups = coalesce(%(groups)s::text[], groups)
 WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
   AND NOT EXISTS (SELECT FROM collections WHERE tenant_id = rag_tenant() AND name = %(collection_name)s
                   AND id <> %(collection_id)s)
@@ -27,7 +28,7 @@ WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 -- lock_collection --
 -- A collection that is about to be changed; others wait
 SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
-       calibrated_at
+       calibrated_at, groups
 FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR UPDATE
 
 -- set_overrides --

@@ -10,24 +10,25 @@ import streamlit as st
 
 from rag.records.analytics import Analytics
 from rag.records.figures import DailyCost, Filters, Period
+from rag.types import Who
 from rag.ui.charts import OPERATION_NAMES, cost_figure, stage_figure
 from rag.ui.formats import money
 from rag.ui.text import plain
 from rag.ui.theme import PLOTLY_CONFIG
 
 
-def draw_overview(analytics: Analytics, tenant_id: str, period: Period, filters: Filters) -> None:
+def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     """Draw cost and time by day, the most asked documents and the models used."""
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        _draw_costs(analytics, tenant_id, period, filters)
+        _draw_costs(analytics, who, period, filters)
     with right.container(border=True, height="stretch"):
-        _draw_times(analytics, tenant_id, period, filters)
+        _draw_times(analytics, who, period, filters)
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
-        _draw_top_documents(analytics, tenant_id, period, filters)
+        _draw_top_documents(analytics, who, period, filters)
     with right.container(border=True, height="stretch"):
-        _draw_models(analytics, tenant_id, period, filters)
+        _draw_models(analytics, who, period, filters)
 
 
 def _draw_head(title: str, label: str, options: Sequence[str], key: str) -> str:
@@ -39,12 +40,12 @@ def _draw_head(title: str, label: str, options: Sequence[str], key: str) -> str:
     return chosen or options[0]
 
 
-def _draw_costs(analytics: Analytics, tenant_id: str, period: Period, filters: Filters) -> None:
+def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     by = _draw_head("Cost per day", "Costs by", ["Operation", "Model"], "analytics_cost_by")
-    read: Callable[[str, Period, Filters], list[DailyCost]] = (
+    read: Callable[[Who, Period, Filters], list[DailyCost]] = (
         analytics.cost_by_day_and_operation if by == "Operation" else analytics.cost_by_day_and_model
     )
-    costs = read(tenant_id, period, filters)
+    costs = read(who, period, filters)
     if any(cost.cost for cost in costs):
         st.plotly_chart(
             cost_figure(costs, period, names=OPERATION_NAMES if by == "Operation" else None),
@@ -63,9 +64,9 @@ def _draw_costs(analytics: Analytics, tenant_id: str, period: Period, filters: F
         st.caption(f":orange[:material/help: Unpriced calls, not in the bars: {names}]")
 
 
-def _draw_times(analytics: Analytics, tenant_id: str, period: Period, filters: Filters) -> None:
+def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     chosen = _draw_head("Time per stage", "Percentile", ["Median", "p95"], "analytics_percentile")
-    times = analytics.stage_percentiles(tenant_id, period, filters)
+    times = analytics.stage_percentiles(who, period, filters)
     if times:
         st.plotly_chart(
             stage_figure(times, period, percentile="p95" if chosen == "p95" else "p50"),
@@ -78,9 +79,9 @@ def _draw_times(analytics: Analytics, tenant_id: str, period: Period, filters: F
         st.caption("No stage ran in this period.")
 
 
-def _draw_top_documents(analytics: Analytics, tenant_id: str, period: Period, filters: Filters) -> None:
+def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     st.subheader("Most asked documents", anchor=False)
-    used = analytics.top_documents(tenant_id, period, filters)
+    used = analytics.top_documents(who, period, filters)
     if not used:
         st.caption("No answer was built on a document in this period.")
         return
@@ -105,9 +106,9 @@ def _draw_top_documents(analytics: Analytics, tenant_id: str, period: Period, fi
     )
 
 
-def _draw_models(analytics: Analytics, tenant_id: str, period: Period, filters: Filters) -> None:
+def _draw_models(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
     st.subheader("Models", anchor=False)
-    models = analytics.cost_by_model(tenant_id, period, filters)
+    models = analytics.cost_by_model(who, period, filters)
     if not models:
         st.caption("No paid model was called in this period.")
         return

@@ -14,7 +14,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.types import Document
+from rag.types import Document, Who
 from rag.ui.text import marked, plain
 
 #: Wide enough to read an A4 page, narrow enough to keep the answer in sight on a laptop.
@@ -22,7 +22,7 @@ DRAWER_PIXELS = 860
 
 
 class Documents(Protocol):
-    def get(self, tenant_id: str, document_id: UUID) -> Document: ...
+    def get(self, who: Who, document_id: UUID) -> Document: ...
 
 
 def page_image_url(document_id: UUID, page: int, chunk_id: UUID | None = None) -> str:
@@ -36,7 +36,7 @@ def file_url(document_id: UUID, page: int = 1) -> str:
 
 def open_page_view(
     documents: Documents,
-    tenant_id: str,
+    who: Who,
     document_id: UUID,
     *,
     page: int = 1,
@@ -56,7 +56,7 @@ def open_page_view(
     )
     def drawer() -> None:
         try:
-            document = documents.get(tenant_id, document_id)
+            document = documents.get(who, document_id)
         except NotFound:
             st.info("This document has been deleted.", icon=":material/info:")
             return
