@@ -146,10 +146,10 @@ PORTFOLIO = Profile(
     quality_boost=1.1,
     quality_minimum_words=100,
     quality_maximum_words=300,
-    # "Query Processing Flow", 7 to 9; it gives no length of the answer. 8000 characters of English are 2000 tokens.
+    # "Query Processing Flow", 7 to 9; it gives no length of the answer. 8000 characters are at most as many tokens.
     translate_queries=False,
     prompt="portfolio",
-    context_tokens=2000,
+    context_tokens=8000,
     context_characters=8000,
     context_joiner="\n\n---\n\n",
     chat_provider="openrouter",

@@ -42,12 +42,22 @@ def needs_signals(profile: Profile) -> bool:
 
 def read_signals(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
     """The signals of the results' documents, in one statement."""
+    rows = _document_rows(database, tenant_id, results)
+    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+
+
+def read_metadata(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> dict[UUID, Mapping[str, Any]]:
+    """The metadata of the results' documents, in one statement; `createdAt` is the day it came where it says none."""
+    rows = _document_rows(database, tenant_id, results)
+    return {row["document_id"]: {"createdAt": row["created_at"].isoformat(), **row["metadata"]} for row in rows}
+
+
+def _document_rows(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> list[dict[str, Any]]:
     ids = list({result.document_id for result in results})
     if not ids:
-        return {}
+        return []
     with database.transaction(tenant_id) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(queries["document_signals"], {"tenant_id": tenant_id, "document_ids": ids}).fetchall()
-    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+        return cursor.execute(queries["document_signals"], {"tenant_id": tenant_id, "document_ids": ids}).fetchall()
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:

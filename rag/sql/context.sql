@@ -1,8 +1,8 @@
 -- What the order of passages and the text around them need beside the search. Row-level security stands above.
 
 -- document_signals --
--- What raises a document's passages: its metadata, and the day it came.
-SELECT id AS document_id, metadata, created_at
+-- What raises a document's passages: its metadata but for what only the processor needs, and the day it came.
+SELECT id AS document_id, metadata - '{sections,chunk_spans}'::text[] AS metadata, created_at
 FROM documents
 WHERE tenant_id = %(tenant_id)s AND id = ANY (%(document_ids)s::uuid[])
 
