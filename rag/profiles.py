@@ -215,6 +215,7 @@ CIVIL = Profile(
     keyword_rank_weight=0.2,
     rank_constant=60,
     deduplication_characters=100,
+    refine_order=False,  # its own four terms are the order
     # 4.2: "부서별 필터링"
     metadata_filters=("department",),
     # 5: a reranker is only planned

@@ -21,7 +21,7 @@ from rag.retrieval.boosts import (
     year_factor,
 )
 from rag.retrieval.relevance import Judged
-from rag.types import SearchResult
+from rag.types import SearchFilters, SearchResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,23 @@ class Signals:
     is_important: bool = False
     categories: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
+
+
+def of_passage(result: SearchResult, document: Signals) -> Signals:
+    """The signals of one passage: where it says its year or kind itself, that counts; else its document's."""
+    category, year = result.metadata.get("category"), _value(result.metadata, "year")
+    return replace(
+        document,
+        categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
+        years=tuple(int(item) for item in _listed(year) if str(item).isdigit()) or document.years,
+    )
+
+
+def meets(signals: Signals, filters: SearchFilters) -> bool:
+    """Whether a passage is of one of the categories, and of one of the years, where any are wanted."""
+    return (not filters.categories or not set(filters.categories).isdisjoint(signals.categories)) and (
+        not filters.years or not set(filters.years).isdisjoint(signals.years)
+    )
 
 
 def needs_signals(profile: Profile) -> bool:
@@ -89,7 +106,7 @@ def ordered(
     unknown = Signals(written_on=today)
 
     def of(item: Judged) -> Signals:
-        return signals.get(item.result.document_id, unknown)
+        return of_passage(item.result, signals.get(item.result.document_id, unknown))
 
     if profile.multi_signal:
         items = _by_score(
@@ -97,10 +114,7 @@ def ordered(
             [
                 multi_signal_score(
                     item.result.score,
-                    category=category_factor(
-                        (*of(item).categories, *map(str, _listed(item.result.metadata.get("category")))),
-                        dict(profile.category_boosts),
-                    ),
+                    category=category_factor(of(item).categories, dict(profile.category_boosts)),
                     year=year_factor(of(item).years, today.year, profile.year_boosts),
                     quality=quality_factor(
                         item.result.content,
