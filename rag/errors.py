@@ -14,6 +14,7 @@ RagError
 │   ├── WeakPassword
 │   └── RequestInvalid       what an API call sends, and below it why it could not even be read
 │       ├── BodyUnreadable
+│       ├── PartMissing
 │       ├── BodyTooLarge
 │       ├── MediaTypeUnsupported
 │       └── MethodNotAllowed
@@ -38,6 +39,7 @@ RagError
 │   ├── NoTextInPdf
 │   ├── ReadingTookTooLong
 │   ├── WorkKeepsDying
+│   ├── StepNotPossible
 │   └── DocumentAlreadyStored
 └── ProviderError            a model or reranker did not do its part
     ├── ProviderKeyRejected
@@ -135,6 +137,12 @@ class RequestInvalid(InvalidInput):
 
 class BodyUnreadable(RequestInvalid):
     """The body of this request cannot be read: it has to be JSON in UTF-8."""
+
+    status = 400
+
+
+class PartMissing(RequestInvalid):
+    """A part that this request needs is missing."""
 
     status = 400
 
@@ -249,6 +257,12 @@ class ReadingTookTooLong(DocumentError):
 
 class WorkKeepsDying(DocumentError):
     """Working on this file ended the application several times, so it was set aside. Export it again and upload it."""
+
+
+class StepNotPossible(DocumentError):
+    """This step cannot be done with the document as it stands."""
+
+    status = 409
 
 
 class DocumentAlreadyStored(DocumentError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
+from rag.answering.opinions import build_full_prompt
 from rag.errors import InvalidInput
 from rag.profiles import profile_by_name, with_overrides
 from rag.retrieval.options import Options
@@ -19,6 +20,8 @@ from rag.types import (
     Question,
     Role,
 )
+
+__all__ = ["build_full_prompt", "delete_document", "list_documents", "process_document", "retrieve_context"]
 
 #: The account behind calls made by programs on this machine.
 PROGRAM = UUID(int=0)

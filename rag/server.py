@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rag.access.guard import AuthGuard
-from rag.api import documents, sign_in
+from rag.api import documents, opinion, reference_documents, sign_in
 from rag.errors import NotAllowed, RagError
 from rag.health import check_rag_health
 from rag.services import services
@@ -83,6 +83,12 @@ def on_script_error(exc: Exception) -> bool:
     return True
 
 
-ROUTES = [*sign_in.routes(services), *documents.ROUTES, Route("/api/health", health)]
+ROUTES = [
+    *sign_in.routes(services),
+    *documents.ROUTES,
+    *reference_documents.ROUTES,
+    *opinion.ROUTES,
+    Route("/api/health", health),
+]
 MIDDLEWARE = [Middleware(AuthGuard, services=services)]
 ERROR_HANDLERS: dict[Any, Any] = {RagError: on_error, Exception: on_unexpected}

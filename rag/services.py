@@ -24,6 +24,7 @@ from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
+from rag.ingestion.references import ReferenceDocuments
 from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -52,6 +53,7 @@ class Services:
     processor: Processor
     queue: Queue
     documents: DocumentLibrary
+    references: ReferenceDocuments
     answerer: Answerer
     answers: LiveAnswers
     conversations: Conversations
@@ -96,6 +98,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         processor=processor,
         queue=queue,
         documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
+        references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,
         answers=answers,
         conversations=conversations,

@@ -118,6 +118,8 @@ class Embeddings:
 class DocumentStatus(StrEnum):
     """Where a document stands. Only `completed` documents are searched."""
 
+    #: Only its particulars are known; its text, chunks, tags and vectors come step by step.
+    REGISTERED = "registered"
     #: Pages are being read; nothing has been spent.
     READING = "reading"
     #: Pages are read and the cost estimated; waits for an admin's yes.

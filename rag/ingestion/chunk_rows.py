@@ -76,6 +76,41 @@ def add_chunks(
         connection.execute(queries["add_chunks"], columns)
 
 
+def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence[Chunk]) -> None:
+    """Write chunks without vectors, within the caller's transaction."""
+    rows = [
+        {
+            "document_id": document.id,
+            "collection_id": document.collection_id,
+            "content": storable(chunk.content),
+            "chunk_index": chunk.index,
+            "metadata": json.dumps(dict(chunk.metadata)),
+            "first_page": chunk.first_page,
+            "last_page": chunk.last_page,
+            "start": chunk.start,
+            "end": chunk.end,
+            "section": storable(chunk.section),
+            "tokens": estimate_tokens(chunk.content),
+        }
+        for chunk in chunks
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(queries["add_bare_chunk"], rows)
+
+
+def set_vectors(
+    connection: Connection, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, embedding_model: str
+) -> None:
+    """Give stored chunks their vectors, shape (chunks, dimensions), within the caller's transaction."""
+    columns = {
+        "document_id": document.id,
+        "embedding_model": embedding_model,
+        "embeddings": [HalfVector(vector) for vector in vectors],
+        "indexes": [Int4(chunk.index) for chunk in chunks],
+    }
+    connection.execute(queries["set_vectors"], columns)
+
+
 def keep_embedded(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:

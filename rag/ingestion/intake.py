@@ -67,8 +67,12 @@ def add_document(
     generate_metadata: bool,
     added_by: UUID | None,
     queue: JobQueue | None,
+    is_version: bool = True,
 ) -> UUID:
-    """Check a file, store it, and make its document; queued for reading when there is a queue."""
+    """Check a file, store it, and make its document; queued for reading when there is a queue.
+
+    With `is_version` it is the next version of a document with the same file name, if there is one.
+    """
     tenant_id = collection.tenant_id
     sha256 = hashlib.sha256(content).hexdigest()
     name = display_name(file_name)
@@ -91,6 +95,7 @@ def add_document(
             "chunking_method": chunking_method,
             "generate_metadata": generate_metadata,
             "added_by": added_by,
+            "is_version": is_version,
         }
         connection.execute(queries["lock_name"], parameters)
         added = connection.execute(queries["add_document"], parameters).fetchone()

@@ -144,6 +144,10 @@ class Processor:
             added_by=identity.account_id if identity else None,
             queue=None,
         )
+        return self.process_stored(tenant_id, document_id)
+
+    def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
+        """Take a stored document through what is left of the pipeline, without asking; raises as `process_document`."""
         with self._bench.claimed(tenant_id, document_id):
             try:
                 self._read(tenant_id, document_id)

@@ -62,7 +62,8 @@ class Reader:
         pages, document = extracted.pages, work.document
         text = join_pages(pages)
         language = _language_of(text, extracted.language or work.collection.language)
-        title = title_from_metadata(extracted.title)
+        is_named = bool(document.metadata.get("is_named"))
+        title = "" if is_named else title_from_metadata(extracted.title)
         empty = [page.number for page in pages if not page.text.strip()]
         has_text = len(empty) < len(pages)
         estimate = (

@@ -34,6 +34,7 @@ LEFT JOIN LATERAL (
     SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
     FROM documents d
     WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.file_name = %(file_name)s
+      AND %(is_version)s
     ORDER BY d.status = 'completed' DESC, d.created_at DESC
     LIMIT 1
 ) AS known ON true

@@ -8,6 +8,7 @@ from rag.types import DocumentStatus
 
 #: Status as (words, colour of its badge).
 STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
+    DocumentStatus.REGISTERED: ("Registered", "gray"),
     DocumentStatus.READING: ("Reading", "blue"),
     DocumentStatus.ESTIMATED: ("To confirm", "orange"),
     DocumentStatus.PROCESSING: ("Processing", "blue"),
