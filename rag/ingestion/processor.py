@@ -195,6 +195,8 @@ class Processor:
         work = self._bench.work(tenant_id, document_id)
         if work.document.status == DocumentStatus.READING:
             self._reader.read(work)
+        if work.document.is_synced:
+            self._database.execute(tenant_id, "confirm_document", document_id=document_id)
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         while True:
