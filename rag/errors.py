@@ -4,15 +4,26 @@ RagError
 ├── SettingsError            a setting is missing or unusable
 ├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
 ├── NotAllowed               the person's role does not include this
+│   ├── ScopeMissing         nor the API key's scopes
+│   └── OtherSite
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
+│   └── RouteUnknown
 ├── InvalidInput             the caller's input cannot be used
 │   ├── QuestionEmpty
 │   ├── QuestionTooLong
-│   └── WeakPassword
+│   ├── WeakPassword
+│   └── RequestInvalid       what an API call sends, and below it why it could not even be read
+│       ├── BodyUnreadable
+│       ├── BodyTooLarge
+│       ├── MediaTypeUnsupported
+│       └── MethodNotAllowed
 ├── AccessError              signing in did not work
 │   ├── WrongPassword
 │   ├── TooManyAttempts
-│   └── LinkExpired
+│   ├── LinkExpired
+│   ├── SignedOut
+│   ├── KeyRejected
+│   └── TooManyRequests
 ├── DocumentError            a file cannot be processed
 │   ├── NotAPdf
 │   ├── FileKindUnknown
@@ -82,10 +93,22 @@ class NotAllowed(RagError):
     status = 403
 
 
+class ScopeMissing(NotAllowed):
+    """This API key may not do this. An administrator can make one that may."""
+
+
+class OtherSite(NotAllowed):
+    """This request came from another site. Is it your own address? Then set RAG_PUBLIC_URL to it."""
+
+
 class NotFound(RagError):
     """This does not exist, or no longer."""
 
     status = 404
+
+
+class RouteUnknown(NotFound):
+    """There is nothing at this address. The API is described at /api/docs."""
 
 
 class InvalidInput(RagError):
@@ -106,6 +129,34 @@ class WeakPassword(InvalidInput):
     """Choose a password of at least 10 characters that is not easy to guess."""
 
 
+class RequestInvalid(InvalidInput):
+    """This request does not have the form that is described at /api/docs."""
+
+
+class BodyUnreadable(RequestInvalid):
+    """The body of this request cannot be read: it has to be JSON in UTF-8."""
+
+    status = 400
+
+
+class BodyTooLarge(RequestInvalid):
+    """The body of this request is larger than the limit."""
+
+    status = 413
+
+
+class MediaTypeUnsupported(RequestInvalid):
+    """The body of this request is of another kind than this address takes. Send JSON with application/json."""
+
+    status = 415
+
+
+class MethodNotAllowed(RequestInvalid):
+    """This address exists, but not for this method. The header Allow names those there are."""
+
+    status = 405
+
+
 class AccessError(RagError):
     """Signing in did not work."""
 
@@ -124,6 +175,20 @@ class TooManyAttempts(AccessError):
 
 class LinkExpired(AccessError):
     """This link has been used or has expired. Ask for a new one."""
+
+
+class SignedOut(AccessError):
+    """Sign in first, or send an API key as Authorization: Bearer."""
+
+
+class KeyRejected(AccessError):
+    """This API key is not valid: it is unknown, has expired or was revoked."""
+
+
+class TooManyRequests(AccessError):
+    """Too many requests with this API key. Wait as long as Retry-After says and try again."""
+
+    status = 429
 
 
 class DocumentError(RagError):

@@ -81,8 +81,10 @@ class Profile:
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
     rank_constant: int = 60
-    #: Passages of one document with the same beginning are one; so many characters of it.
-    deduplication_characters: int = 100
+    #: Passages of one document with the same beginning are one; so many characters of it, 0: only with the same text.
+    deduplication_characters: int = 0
+    #: Words that stand together and named documents raise a passage; no source does this, every set measured gains.
+    refine_order: bool = True
     one_result_per_document: bool = False
     maximum_per_document: int = 0  # 0: no limit
     #: Categories of documents; the last is the one of what belongs to no other.

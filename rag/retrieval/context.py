@@ -7,11 +7,12 @@ embedding keywords alone, without a reranker the found order stays; each is said
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from rag.database import Database
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
@@ -21,7 +22,7 @@ from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, reranked_from
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
-from rag.retrieval.order import needs_signals, ordered, read_signals
+from rag.retrieval.order import needs_signals, ordered, read_metadata, read_signals
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
@@ -130,7 +131,8 @@ class Retriever:
         cited = self._order(run, worth_citing(judged), today)
         context_text, cited = context_from(
             cited,
-            maximum_tokens=profile.context_tokens,
+            profile=profile,
+            metadata=self._metadata(run, cited),
             neighbours=(lambda hits: self._neighbours(run, hits)) if profile.stitch_neighbours else None,
         )
         self._finish(run, cited, started)
@@ -214,6 +216,12 @@ class Retriever:
             names = ("multi_signal", "recency_boost", "pinned_first")
             step.detail = ", ".join(name for name in names if getattr(run.profile, name))
         return done
+
+    def _metadata(self, run: Run, cited: Sequence[Judged]) -> Mapping[UUID, Mapping[str, Any]]:
+        """What is known of the documents, where the form of the passages may name it."""
+        if not run.profile.context_format:
+            return {}
+        return read_metadata(self._database, run.tenant_id, [item.result for item in cited])
 
     def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
         with run.step("neighbours") as step:

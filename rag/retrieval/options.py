@@ -15,6 +15,7 @@ class Options:
 
     #: Conditions of the caller, beside what the question itself says.
     filters: SearchFilters | None = None
+    filters_after_search: bool | None = None
 
     top_k: int | None = None
     candidate_factor: int | None = None

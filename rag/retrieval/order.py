@@ -21,7 +21,7 @@ from rag.retrieval.boosts import (
     year_factor,
 )
 from rag.retrieval.relevance import Judged
-from rag.types import SearchResult
+from rag.types import SearchFilters, SearchResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,23 @@ class Signals:
     years: tuple[int, ...] = ()
 
 
+def of_passage(result: SearchResult, document: Signals) -> Signals:
+    """The signals of one passage: where it says its year or kind itself, that counts; else its document's."""
+    category, year = result.metadata.get("category"), _value(result.metadata, "year")
+    return replace(
+        document,
+        categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
+        years=tuple(int(item) for item in _listed(year) if str(item).isdigit()) or document.years,
+    )
+
+
+def meets(signals: Signals, filters: SearchFilters) -> bool:
+    """Whether a passage is of one of the categories, and of one of the years, where any are wanted."""
+    return (not filters.categories or not set(filters.categories).isdisjoint(signals.categories)) and (
+        not filters.years or not set(filters.years).isdisjoint(signals.years)
+    )
+
+
 def needs_signals(profile: Profile) -> bool:
     """Whether the profile's order looks at metadata at all."""
     return profile.recency_boost or profile.pinned_first or profile.multi_signal
@@ -42,12 +59,22 @@ def needs_signals(profile: Profile) -> bool:
 
 def read_signals(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
     """The signals of the results' documents, in one statement."""
+    rows = _document_rows(database, tenant_id, results)
+    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+
+
+def read_metadata(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> dict[UUID, Mapping[str, Any]]:
+    """The metadata of the results' documents, in one statement; `createdAt` is the day it came where it says none."""
+    rows = _document_rows(database, tenant_id, results)
+    return {row["document_id"]: {"createdAt": row["created_at"].isoformat(), **row["metadata"]} for row in rows}
+
+
+def _document_rows(database: Database, tenant_id: str, results: Sequence[SearchResult]) -> list[dict[str, Any]]:
     ids = list({result.document_id for result in results})
     if not ids:
-        return {}
+        return []
     with database.transaction(tenant_id) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(queries["document_signals"], {"tenant_id": tenant_id, "document_ids": ids}).fetchall()
-    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+        return cursor.execute(queries["document_signals"], {"tenant_id": tenant_id, "document_ids": ids}).fetchall()
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
@@ -79,7 +106,7 @@ def ordered(
     unknown = Signals(written_on=today)
 
     def of(item: Judged) -> Signals:
-        return signals.get(item.result.document_id, unknown)
+        return of_passage(item.result, signals.get(item.result.document_id, unknown))
 
     if profile.multi_signal:
         items = _by_score(
@@ -87,10 +114,7 @@ def ordered(
             [
                 multi_signal_score(
                     item.result.score,
-                    category=category_factor(
-                        (*of(item).categories, *map(str, _listed(item.result.metadata.get("category")))),
-                        dict(profile.category_boosts),
-                    ),
+                    category=category_factor(of(item).categories, dict(profile.category_boosts)),
                     year=year_factor(of(item).years, today.year, profile.year_boosts),
                     quality=quality_factor(
                         item.result.content,
