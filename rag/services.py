@@ -24,6 +24,8 @@ from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
+from rag.ingestion.sources import make_syncs
+from rag.ingestion.syncs import Syncs
 from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -51,6 +53,7 @@ class Services:
     retriever: Retriever
     processor: Processor
     queue: Queue
+    syncs: Syncs
     documents: DocumentLibrary
     answerer: Answerer
     answers: LiveAnswers
@@ -82,6 +85,8 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
     answers = LiveAnswers(answerer, conversations, database)
     processor = Processor(database, files, providers, ledger, settings)
     queue = Queue(database, processor)
+    syncs = make_syncs(database, files, processor.bench, queue, settings)
+    queue.on_sync = syncs.run
     sessions = Sessions(database, settings)
     closers = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
     if embedded is not None:
@@ -95,6 +100,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         retriever=retriever,
         processor=processor,
         queue=queue,
+        syncs=syncs,
         documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
         answerer=answerer,
         answers=answers,

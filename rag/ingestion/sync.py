@@ -22,6 +22,7 @@ from rag.errors import InvalidInput, RagError
 from rag.files import FileStore
 from rag.ingestion.file_removals import request_file_removal
 from rag.ingestion.intake import JobQueue, display_name
+from rag.ingestion.work import TEMPORARY
 from rag.profiles import profile_by_name, with_overrides
 from rag.types import ChunkingMethod, Collection
 
@@ -77,6 +78,8 @@ class SyncReport:
     documents: tuple[UUID, ...] = ()
     #: Sentences on things that could not be read, by their titles.
     problems: tuple[str, ...] = ()
+    #: Whether one of them is worth another try later.
+    is_temporary: bool = False
 
     @property
     def items(self) -> int:
@@ -187,7 +190,8 @@ class Keeper:
             log.warning("%s of %s could not be read: %s", item.key, self._kind, error)
             parameters = {"key": item.key, "title": item.title, "problem": error.message}
             self._database.execute(self._collection.tenant_id, "note_item_problem", **self._where, **parameters)
-            return report.with_one("failed", problem=f"{item.title or item.key}: {error.message}")
+            report = report.with_one("failed", problem=f"{item.title or item.key}: {error.message}")
+            return replace(report, is_temporary=report.is_temporary or isinstance(error, TEMPORARY))
         is_new = before is None or before.is_deleted or not before.has_document
         return report.with_one("added" if is_new else "updated", document_id)
 

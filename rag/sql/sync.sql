@@ -121,6 +121,10 @@ WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 UPDATE sync_runs SET items_done = %(items_done)s, items_total = %(items_total)s
 WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
+-- note_run_trouble --
+-- Why it waits for another try
+UPDATE sync_runs SET message = %(message)s WHERE tenant_id = rag_tenant() AND id = %(run_id)s
+
 -- end_run --
 -- What it found
 UPDATE sync_runs
