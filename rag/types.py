@@ -470,6 +470,8 @@ class Question:
     collection: Collection
     history: Sequence[ChatMessage] = ()
     document_ids: tuple[UUID, ...] = ()
+    #: Conditions of the asker.
+    filters: SearchFilters = field(default_factory=lambda: SearchFilters())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, QuestionEmpt
 from rag.profiles import profile_by_name, with_overrides
 from rag.records.conversations import Conversations, title_from_question
 from rag.sql import queries
-from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question
+from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
@@ -70,6 +70,7 @@ class LiveAnswers:
         text: str,
         *,
         document_ids: tuple[UUID, ...] = (),
+        filters: SearchFilters | None = None,
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
@@ -100,7 +101,12 @@ class LiveAnswers:
                 self._keeper = Thread(target=self._keep, name="answers-keeper", daemon=True)
                 self._keeper.start()
         question = Question(
-            text=text, identity=identity, collection=collection, history=history, document_ids=document_ids
+            text=text,
+            identity=identity,
+            collection=collection,
+            history=history,
+            document_ids=document_ids,
+            filters=filters or SearchFilters(),
         )
 
         def work() -> None:

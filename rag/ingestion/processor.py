@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from rag.database import Database, queries
 from rag.errors import DatabaseUnavailable, NoTextInPdf, RagError, WorkKeepsDying
 from rag.files import FileStore
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, sizes_for
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
@@ -220,10 +220,17 @@ class Processor:
         pages, sections, spans = self._pages_of(work)
         embedder = self._providers.embedder_for(work.collection.embedding_model)
         chunks = self._chunk(work, pages, sections, spans, embedder)
+        self._note_facts(work, chunks)
         self._embedding.run(work, chunks, embedder)
         message = self._tagging.run(work, pages, sections)
         message = " ".join(filter(None, (reading_message(pages), message)))
         publish(self._bench, self._ledger, work, len(chunks), message, embedder.id)
+
+    def _note_facts(self, work: Work, chunks: Sequence[Chunk]) -> None:
+        """What cutting found out about the document: searches are narrowed by it."""
+        if facts := facts_of(chunks):
+            tenant_id, facts_json = work.document.tenant_id, Jsonb(facts)
+            self._database.execute(tenant_id, "note_metadata", **work.key, metadata=facts_json, message=None)
 
     def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
         """Tag a document that goes on answering meanwhile."""

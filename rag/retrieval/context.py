@@ -30,7 +30,7 @@ from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
-from rag.types import ContextResponse, Question, RerankingDetails, SearchFilters, SearchResult, TokenUsage
+from rag.types import ContextResponse, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
@@ -112,7 +112,7 @@ class Retriever:
             top_k=profile.passages(wanted),
             text=text,
             language=language if language is not None else detect_language(text),
-            filters=options.filters or SearchFilters(),
+            filters=options.filters or question.filters,
             on_step=on_step or (lambda name, detail: None),
             tenant_prices=self._tenant_prices,
         )
