@@ -25,6 +25,8 @@ from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.references import ReferenceDocuments
+from rag.ingestion.sources import make_syncs
+from rag.ingestion.syncs import Syncs
 from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -52,6 +54,7 @@ class Services:
     retriever: Retriever
     processor: Processor
     queue: Queue
+    syncs: Syncs
     documents: DocumentLibrary
     references: ReferenceDocuments
     answerer: Answerer
@@ -84,6 +87,8 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
     answers = LiveAnswers(answerer, conversations, database)
     processor = Processor(database, files, providers, ledger, settings)
     queue = Queue(database, processor)
+    syncs = make_syncs(database, files, processor.bench, queue, settings)
+    queue.on_sync = syncs.run
     sessions = Sessions(database, settings)
     closers = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
     if embedded is not None:
@@ -97,6 +102,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         retriever=retriever,
         processor=processor,
         queue=queue,
+        syncs=syncs,
         documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
         references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,

@@ -55,6 +55,11 @@ class Settings:
     upstage_base_url: str = "https://api.upstage.ai"
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
+    # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
+    # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
+    posts_database_url: str = field(default="", repr=False)
+    attachment_urls: str = ""
+    webhook_secret: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -94,6 +99,9 @@ ENVIRONMENT_NAMES = {
     "extraction_memory_mb": "RAG_EXTRACTION_MEMORY_MB",
     "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
     "session_days": "RAG_SESSION_DAYS",
+    "posts_database_url": "RAG_POSTS_DATABASE_URL",
+    "attachment_urls": "RAG_ATTACHMENT_URLS",
+    "webhook_secret": "RAG_WEBHOOK_SECRET",
 }
 SECRET_FIELDS = frozenset(
     {
@@ -105,6 +113,8 @@ SECRET_FIELDS = frozenset(
         "openrouter_api_key",
         "upstage_api_key",
         "github_token",
+        "posts_database_url",
+        "webhook_secret",
     }
 )
 

@@ -264,6 +264,8 @@ class Document:
     pending_steps: list[str] = field(default_factory=list)
     #: Paid calls sent again after a kill; a provider without idempotency keys may have billed each twice.
     repeated_calls: int = 0
+    #: A source keeps it, such as a table of posts; it is processed without being confirmed.
+    is_synced: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from rag.ingestion.intake import add_document
 from rag.ingestion.messages import reading_message
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.paid_embedder import LedgerEmbedder
+from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.publishing import publish
 from rag.ingestion.reading import Reader
 from rag.ingestion.reembedding_work import ReembeddingWork
@@ -84,7 +85,8 @@ class Processor:
         self.sandbox = sandbox or sandbox_for(settings)
         self._bench = Bench(database)
         calls = PaidCalls(database, CallGate())
-        self._reader = Reader(self._bench, files, providers, self.sandbox)
+        posts = PostReader(self._bench, providers, ledger, calls, self.sandbox)
+        self._reader = Reader(self._bench, files, providers, self.sandbox, posts)
         self._embedding = EmbeddingStep(self._bench, ledger, calls)
         self._tagging = TagStep(self._bench, providers, ledger, calls)
         self._removals = FileRemovals(database, files)
@@ -179,6 +181,11 @@ class Processor:
         """Say something about a document that is still being worked on."""
         self._database.execute(tenant_id, "note_message", document_id=document_id, message=sentence)
 
+    @property
+    def bench(self) -> Bench:
+        """Where work is claimed, and told to stop."""
+        return self._bench
+
     def interrupt(self) -> None:
         """Have all work end at its next durable point, at once where a file is being read."""
         self._bench.stop()
@@ -199,6 +206,8 @@ class Processor:
         work = self._bench.work(tenant_id, document_id)
         if work.document.status == DocumentStatus.READING:
             self._reader.read(work)
+        if work.document.is_synced:
+            self._database.execute(tenant_id, "confirm_document", document_id=document_id)
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         while True:

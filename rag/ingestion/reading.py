@@ -15,6 +15,8 @@ from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.messages import no_text_message, reading_message
+from rag.ingestion.posts.post import POST_TYPE
+from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_metadata
 from rag.ingestion.work import Bench, Work, hold, ms_since
@@ -31,8 +33,11 @@ SHORT_TEXT = 400
 class Reader:
     """Reads files in the sandbox and stores what was read in one transaction."""
 
-    def __init__(self, bench: Bench, files: FileStore, providers: Providers, sandbox: Sandbox) -> None:
+    def __init__(
+        self, bench: Bench, files: FileStore, providers: Providers, sandbox: Sandbox, posts: PostReader
+    ) -> None:
         self._bench = bench
+        self._posts = posts
         self._files = files
         self._providers = providers
         self._sandbox = sandbox
@@ -51,7 +56,10 @@ class Reader:
                 self._bench.note_progress(work, Step.EXTRACT, done, total)
 
         try:
-            extracted = self._sandbox.load(content, file_name=work.document.file_name, on_page=tell)
+            if work.document.mime_type == POST_TYPE:
+                extracted = self._posts.load(work, content, on_page=tell)
+            else:
+                extracted = self._sandbox.load(content, file_name=work.document.file_name, on_page=tell)
         except RagError:
             self._bench.stop_if_asked()  # the sandbox was ended with the application, not by the file
             raise

@@ -7,7 +7,8 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
-       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
+       d.sync_key IS NOT NULL AS is_synced
 FROM documents d
 LEFT JOIN accounts a ON a.id = d.added_by
 WHERE d.tenant_id = rag_tenant()
@@ -347,7 +348,9 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 -- From here on it is searched
 UPDATE documents
 SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
-    message = %(message)s, metadata = metadata - 'chunk_spans', starts = 0, published_at = now(),
+    message = %(message)s, starts = 0, published_at = now(),
+    metadata = metadata - 'chunk_spans' || CASE WHEN metadata ? 'postId'
+        THEN jsonb_build_object('totalChunks', %(chunk_count)s::integer) ELSE '{}' END,
     superseded_at = CASE WHEN %(status)s = 'superseded' THEN now() END,
     processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
