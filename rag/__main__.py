@@ -15,7 +15,7 @@ from typing import cast, get_args
 from rag import reembed_command
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
-from rag.types import ChunkingMethod
+from rag.types import ChunkingMethod, PdfType
 
 log = logging.getLogger("rag.start")
 
@@ -43,6 +43,12 @@ def main() -> int:
         choices=get_args(ChunkingMethod),
         default=None,
         help="how to cut; the collection's own way if not said",
+    )
+    ingest_parser.add_argument(
+        "--pdf-type",
+        choices=get_args(PdfType),
+        default=None,
+        help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
     )
     ingest_parser.set_defaults(run=ingest)
     reembed_command.add_parser(commands)
@@ -184,6 +190,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
                     tenant_id=tenant,
                     chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
                     collection=arguments.collection,
+                    pdf_type=arguments.pdf_type or profile.pdf_type,
                 )
             except DocumentAlreadyStored as exc:
                 line = exc.message

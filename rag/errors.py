@@ -28,6 +28,7 @@ RagError
 ├── DocumentError            a file cannot be processed
 │   ├── NotAPdf
 │   ├── FileKindUnknown
+│   ├── FileNotAsNamed
 │   ├── FileDamaged
 │   ├── FileEmpty
 │   ├── FileTooLarge
@@ -211,6 +212,10 @@ class NotAPdf(DocumentError):
 
 class FileKindUnknown(DocumentError):
     """Files of this kind cannot be read. Upload a PDF, a Word document (.docx), HTML, Markdown or plain text."""
+
+
+class FileNotAsNamed(DocumentError):
+    """This file is not what its name says. Give it the right ending and upload it again."""
 
 
 class FileDamaged(DocumentError):

@@ -16,6 +16,7 @@ from rag.types import (
     ContextResponse,
     Document,
     Identity,
+    PdfType,
     ProcessingResult,
     Question,
     Role,
@@ -64,8 +65,11 @@ def process_document(
     chunking_method: ChunkingMethod = "smart",
     generate_metadata: bool = True,
     collection: str | None = None,
+    pdf_type: PdfType = "auto",
 ) -> ProcessingResult:
-    """Take a PDF through the whole pipeline and return when it is searchable.
+    """Take a file (PDF, Word, HTML, Markdown, text) through the whole pipeline and return when it is searchable.
+
+    `pdf_type`: text is recognised on every page ("scanned"), on none ("digital") or where there is none ("auto").
 
     Raises `DocumentError` subclasses with the sentence for its reader, `ProviderError` when a provider fails.
     """
@@ -78,6 +82,7 @@ def process_document(
         collection=_collection(tenant_id, collection),
         chunking_method=chunking_method,
         generate_metadata=generate_metadata,
+        pdf_type=pdf_type,
     )
 
 

@@ -53,6 +53,7 @@ class Settings:
     # Text recognition for scanned pages; without it Tesseract is used where it is installed.
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
+    tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
@@ -91,6 +92,7 @@ ENVIRONMENT_NAMES = {
     "tenant": "RAG_TENANT",
     "public_url": "RAG_PUBLIC_URL",
     "cross_encoder": "RAG_CROSS_ENCODER",
+    "tesseract": "RAG_TESSERACT",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",

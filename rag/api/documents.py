@@ -1,4 +1,4 @@
-"""PDFs and pictures of their pages over HTTP, for those who are signed in to the tenant that has them."""
+"""Originals and pictures of the pages of PDFs over HTTP, for those who are signed in to the tenant that has them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from starlette.routing import Route
 
 from rag.errors import NotAllowed, NotFound
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.encodings import decode
 from rag.types import Identity
 
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
@@ -24,23 +26,37 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+#: For what is not a PDF: should a browser show it after all, it may load nothing and run nothing. PDFs do without: the
+#: viewers of browsers do not work in a sandbox, and have one of their own.
+CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
+PDF = MIME_TYPES["pdf"]
+PLAIN_TEXT = "text/plain; charset=utf-8"
+
 
 def routes(library: Callable[[], DocumentLibrary]) -> list[Route]:
     """The routes on a library, which is asked for at the first request."""
 
     def file(request: Request) -> Response:
-        """GET /api/documents/{id}/file: the PDF, shown in the browser; `#page=3` opens it there."""
+        """GET /api/documents/{id}/file: the original. A PDF is shown, at `#page=3`; text is shown as text.
+
+        All else is handed over to be saved, as it all is with `?download=1`: nothing that was uploaded acts as a page.
+        """
         identity = _identity(request)
         document = library().get(identity.tenant_id, _document_id(request))
+        disposition, media_type = served_as(document.mime_type)
+        if request.query_params.get("download"):
+            disposition = "attachment"
         headers = {
-            **HEADERS,
-            "ETag": f'"{document.sha256}"',
-            "Content-Disposition": content_disposition(document.file_name),
+            **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),
+            "ETag": f'"{document.sha256}{disposition[0]}"',
+            "Content-Disposition": content_disposition(document.file_name, disposition),
         }
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
         content = library().original(identity.tenant_id, document.id)
-        return Response(content, media_type="application/pdf", headers=headers)
+        if disposition == "inline" and media_type == PLAIN_TEXT:
+            content = decode(content)[0].encode("utf-8", "replace")  # browsers know fewer encodings than files have
+        return Response(content, media_type=media_type, headers=headers)
 
     def page_image(request: Request) -> Response:
         """GET /api/documents/{id}/pages/{n}.png?highlight=chunk_id: a page, with the passage of a chunk marked."""
@@ -64,10 +80,19 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[Route]:
     ]
 
 
-def content_disposition(file_name: str) -> str:
-    """Shown inline under its own name, in any script (RFC 6266, RFC 5987)."""
+def served_as(mime_type: str) -> tuple[str, str]:
+    """How an original is served: (inline or attachment, media type). HTML and what else could act is never shown."""
+    if mime_type == PDF:
+        return "inline", PDF
+    if mime_type in (MIME_TYPES["text"], MIME_TYPES["markdown"]):
+        return "inline", PLAIN_TEXT
+    return "attachment", mime_type if mime_type == MIME_TYPES["docx"] else "application/octet-stream"
+
+
+def content_disposition(file_name: str, disposition: str = "inline") -> str:
+    """Shown or saved under its own name, in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
-    return f"inline; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
+    return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
 
 
 def _identity(request: Request) -> Identity:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pgvector import HalfVector
 from psycopg import Connection
@@ -24,21 +25,23 @@ ROWS_PER_STATEMENT = 500
 
 def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
     """Write the pages, each with its language, within the caller's transaction."""
-    rows = [
-        {
-            "document_id": document.id,
-            "number": page.number,
-            "text": storable(page.text),
-            "characters": len(page.text),
-            "method": page.method,
-            "language": language,
-            "label": page.label,
-            "warnings": list(page.warnings),
-        }
-        for page, language in pages
-    ]
+    rows = [page_row(document, page, language) for page, language in pages]
     with connection.cursor() as cursor:
         cursor.executemany(queries["add_page"], rows)
+
+
+def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
+    """A page as its table holds it."""
+    return {
+        "document_id": document.id,
+        "number": page.number,
+        "text": storable(page.text),
+        "characters": len(page.text),
+        "method": page.method,
+        "language": language,
+        "label": page.label,
+        "warnings": list(page.warnings),
+    }
 
 
 def add_chunks(
