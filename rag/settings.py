@@ -56,6 +56,9 @@ class Settings:
     tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
+    github_api_url: str = "https://api.github.com"
+    # Folders on this machine that collections may be kept equal to, separated as in PATH.
+    sync_folders: str = ""
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
@@ -92,6 +95,7 @@ ENVIRONMENT_NAMES = {
     "tenant": "RAG_TENANT",
     "public_url": "RAG_PUBLIC_URL",
     "cross_encoder": "RAG_CROSS_ENCODER",
+    "sync_folders": "RAG_SYNC_FOLDERS",
     "tesseract": "RAG_TESSERACT",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",

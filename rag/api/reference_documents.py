@@ -147,6 +147,7 @@ def ingest_reference_document(call: Call[Ingestion]) -> Made:
         content=body.document.content,
         title=body.title or "",
         source_description=body.source_description or "",
+        pdf_type=body.pdf_type,
     )
     return _made(made)
 

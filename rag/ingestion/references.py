@@ -25,6 +25,7 @@ from rag.ingestion.processor import Processor, page_from_row
 from rag.ingestion.publishing import publish
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
+from rag.profiles import profile_by_name, with_overrides
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -37,6 +38,7 @@ from rag.types import (
     DocumentStatus,
     Identity,
     Page,
+    PdfType,
     Role,
 )
 
@@ -130,6 +132,7 @@ class ReferenceDocuments:
         content: bytes,
         title: str,
         source_description: str = "",
+        pdf_type: PdfType | None = None,
     ) -> ReferenceDocument:
         """Take a PDF through reading, chunking, embedding and tagging.
 
@@ -153,6 +156,7 @@ class ReferenceDocuments:
             added_by=identity.account_id,
             queue=None,
             is_version=False,
+            pdf_type=pdf_type or with_overrides(profile_by_name(collection.profile), collection.overrides).pdf_type,
         )
         self._database.execute(identity.tenant_id, "name_document", document_id=document_id, **named)
         self._process(identity.tenant_id, document_id)
