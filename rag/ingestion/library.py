@@ -13,6 +13,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
@@ -101,11 +102,13 @@ class DocumentLibrary:
         chunking_method: ChunkingMethod | None = None,
         generate_metadata: bool = True,
         pdf_type: PdfType | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Document:
         """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
 
         Without a way to cut, or a kind of PDF, those of the collection hold. Other bytes under a name that is known
-        become its next version; the bytes of an earlier version restore it.
+        become its next version; the bytes of an earlier version restore it. `metadata` says what searches may be
+        narrowed by, in the fields that the collection has for that; `InvalidInput` for others.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
@@ -114,6 +117,7 @@ class DocumentLibrary:
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        narrowing = collecting.narrowing_metadata(profile, metadata or {})
         try:
             document_id = add_document(
                 self._database,
@@ -134,6 +138,9 @@ class DocumentLibrary:
                 raise
             document_id = exc.details["document_id"]
             self.versions.restore(identity, document_id)
+        if narrowing:
+            parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
+            self._database.execute(identity.tenant_id, "note_metadata", **parameters)
         return self.get(identity.tenant_id, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
@@ -272,6 +279,12 @@ class DocumentLibrary:
         """What waits and what is worked on for this tenant, by any process."""
         state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
+
+    def metadata_values(self, tenant_id: str, collection_id: UUID, field: str) -> Questions:
+        """The values that a field of the metadata has in a collection, of its documents and of their passages."""
+        with self._database.transaction(tenant_id) as connection:
+            parameters = {"collection_id": collection_id, "field": field}
+            return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]
 
     # Collections
 

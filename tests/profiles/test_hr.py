@@ -32,7 +32,7 @@ def test_the_documents_own_question_is_translated_found_and_answered_with_its_co
     _, message = ask(collection, QUESTION)
     assert message.outcome is Outcome.ANSWERED
     assert message.content == "Iedereen heeft 25 dagen verlof [1]."
-    assert [citation["title"] for citation in message.citations] == ["leave"]
+    assert [citation["title"] for citation in message.citations] == ["Leave"]
     with app_services.database.transaction("demo") as connection:
         row = connection.execute("SELECT rag_details FROM chat_logs").fetchone()
     assert row is not None
