@@ -415,6 +415,11 @@ class Citation:
     #: Pages of what the model read, the text around the passage included; 0: those of the passage.
     first_read_page: int = 0
     last_read_page: int = 0
+    #: Of a post: its category's name, the day it gives itself (ISO 8601) and its marks.
+    category: str = ""
+    written_on: str = ""
+    is_pinned: bool = False
+    is_important: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

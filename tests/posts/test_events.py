@@ -46,9 +46,7 @@ def test_an_event_of_another_table_is_nobodys(parts: Services, notices: Collecti
         parts.syncs.receive("demo", event("INSERT", {"id": "1"}) | {"table": "accounts"})
 
 
-def test_without_a_table_the_events_own_record_counts(
-    parts: Services, notices: Collection, follow: Follow
-) -> None:
+def test_without_a_table_the_events_own_record_counts(parts: Services, notices: Collection, follow: Follow) -> None:
     record = {"id": "p1", "title": "제목", "content": "<p>본문</p>", "updated_at": "2026-11-01T00:00:00Z"}
     assert parts.syncs.receive("demo", event("INSERT", record))
     (document,) = follow(notices)
