@@ -29,7 +29,7 @@ from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
-from rag.types import ContextResponse, Question, RerankingDetails, SearchFilters, SearchResult, TokenUsage
+from rag.types import ContextResponse, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
@@ -111,7 +111,7 @@ class Retriever:
             top_k=profile.passages(wanted),
             text=text,
             language=language if language is not None else detect_language(text),
-            filters=options.filters or SearchFilters(),
+            filters=options.filters or question.filters,
             on_step=on_step or (lambda name, detail: None),
             tenant_prices=self._tenant_prices,
         )
@@ -146,6 +146,7 @@ class Retriever:
             nearest=() if cited else citations_from(judged[:NEAREST]),
             charges=tuple(run.charges),
             notices=tuple(run.notices),
+            results=tuple(item.result for item in cited),
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 
