@@ -442,6 +442,8 @@ class ContextResponse:
     charges: tuple[Charge, ...] = ()
     #: Sentences for the reader on what was left out because a provider failed.
     notices: tuple[str, ...] = ()
+    #: What was found behind each citation, in their order, with its scores.
+    results: tuple[SearchResult, ...] = ()
 
 
 # Answers
@@ -475,8 +477,8 @@ class Question:
     collection: Collection
     history: Sequence[ChatMessage] = ()
     document_ids: tuple[UUID, ...] = ()
-    #: Conditions of the asker.
-    filters: SearchFilters = field(default_factory=lambda: SearchFilters())
+    #: Conditions of the asker on what may be found.
+    filters: SearchFilters = field(default_factory=SearchFilters)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,6 +149,7 @@ class Retriever:
             nearest=() if cited else citations_from(judged[:NEAREST], metadata),
             charges=tuple(run.charges),
             notices=tuple(run.notices),
+            results=tuple(item.result for item in cited),
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 
