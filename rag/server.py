@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from rag.access.guard import AuthGuard
-from rag.api import documentation, documents, library, questions, service, sign_in
+from rag.api import boards, documentation, documents, library, questions, service, sign_in
 from rag.api.cors import Cors
 from rag.api.endpoint import PUBLIC, ApiRoute
 from rag.api.problems import problem, unexpected
@@ -80,6 +80,7 @@ def on_script_error(exc: Exception) -> bool:
 API_ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
     *questions.ROUTES,
+    *boards.ROUTES,
     *library.ROUTES,
     *documents.ROUTES,
     *service.ROUTES,

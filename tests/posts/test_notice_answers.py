@@ -171,7 +171,9 @@ def test_the_answer_is_made_by_the_sources_model_and_figures(
 def test_a_question_in_english_is_answered_in_korean_unless_asked_otherwise(
     parts: Services, filled: Collection, administrator: Identity, provider_standin: ProviderStandin
 ) -> None:
-    question = Question(text="How do I apply? 정착지원금 신청 방법이 어떻게 되나요", identity=administrator, collection=filled)
+    question = Question(
+        text="How do I apply? 정착지원금 신청 방법이 어떻게 되나요", identity=administrator, collection=filled
+    )
     list(parts.answerer.answer(question, profile=NOTICES, cancel=Event()))
     system = [body for name, body in provider_standin.requests if name == "chat"][-1]["messages"][0]["content"]
     assert "답은 한국어로 씁니다" in system
