@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from rag import reembed_command, sync_command
+from rag.api.request_ids import name_request
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
 from rag.types import ChunkingMethod, PdfType
@@ -21,7 +22,10 @@ log = logging.getLogger("rag.start")
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s%(request)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(name_request)
+    logging.getLogger("rag.api.requests").setLevel(logging.INFO)
     progress = logging.StreamHandler(sys.stdout)
     progress.setFormatter(logging.Formatter("• %(message)s"))
     log.addHandler(progress)

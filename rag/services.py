@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from rag.access.accounts import Accounts
+from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
@@ -65,6 +66,7 @@ class Services:
     analytics: Analytics
     accounts: Accounts
     sessions: Sessions
+    api_keys: ApiKeys
     #: What to close at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
@@ -113,6 +115,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         analytics=Analytics(database),
         accounts=Accounts(database, sessions, settings),
         sessions=sessions,
+        api_keys=ApiKeys(database),
         closers=tuple(closers),
     )
 

@@ -6,6 +6,7 @@ An empty value counts as not set. Secrets are masked wherever settings are shown
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,6 +15,7 @@ from pathlib import Path
 from rag.errors import SettingsError
 
 PROJECT = Path(__file__).resolve().parent.parent
+ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 
 
@@ -75,6 +77,8 @@ class Settings:
     extraction_memory_mb: int = 1024
     maximum_question_characters: int = 4000
     session_days: int = 14
+    # Sites whose pages may call the API with a key, such as https://intranet.example.com; several with commas.
+    cors_origins: str = ""
 
     # Work.
     worker: bool = True  # RAG_WORKER=false: another process works the queue
@@ -87,6 +91,10 @@ class Settings:
     @property
     def maximum_upload_bytes(self) -> int:
         return self.maximum_upload_mb * 1024 * 1024
+
+    @property
+    def allowed_origins(self) -> frozenset[str]:
+        return frozenset(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
 
 
 ENVIRONMENT_NAMES = {
@@ -108,6 +116,7 @@ ENVIRONMENT_NAMES = {
     "posts_database_url": "RAG_POSTS_DATABASE_URL",
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
+    "cors_origins": "RAG_CORS_ORIGINS",
 }
 SECRET_FIELDS = frozenset(
     {
@@ -142,6 +151,11 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
     settings = Settings(**values)  # type: ignore[arg-type]
     if not 0 < settings.port < 65536:
         raise SettingsError(f"PORT is {settings.port}, but a port is a number from 1 to 65535.")
+    for origin in settings.allowed_origins:
+        if not ORIGIN.fullmatch(origin):
+            raise SettingsError(
+                f"RAG_CORS_ORIGINS names {origin!r}; an origin looks like https://intranet.example.com."
+            )
     return settings
 
 

@@ -423,6 +423,11 @@ class Citation:
     #: Pages of what the model read, the text around the passage included; 0: those of the passage.
     first_read_page: int = 0
     last_read_page: int = 0
+    #: Of a post: its category's name, the day it gives itself (ISO 8601) and its marks.
+    category: str = ""
+    written_on: str = ""
+    is_pinned: bool = False
+    is_important: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -445,6 +450,8 @@ class ContextResponse:
     charges: tuple[Charge, ...] = ()
     #: Sentences for the reader on what was left out because a provider failed.
     notices: tuple[str, ...] = ()
+    #: What was found behind each citation, in their order, with its scores.
+    results: tuple[SearchResult, ...] = ()
 
 
 # Answers
@@ -478,8 +485,8 @@ class Question:
     collection: Collection
     history: Sequence[ChatMessage] = ()
     document_ids: tuple[UUID, ...] = ()
-    #: Conditions of the asker.
-    filters: SearchFilters = field(default_factory=lambda: SearchFilters())
+    #: Conditions of the asker on what may be found.
+    filters: SearchFilters = field(default_factory=SearchFilters)
 
 
 @dataclass(frozen=True, kw_only=True)

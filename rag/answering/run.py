@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag.answering.bookkeeping import Bookkeeping
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
-from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
+from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
@@ -108,6 +108,7 @@ class Run:
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
             return
+        yield ContextEvent(context)
         if not context.citations:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             self._show_nearest()

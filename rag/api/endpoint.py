@@ -26,7 +26,7 @@ from rag.errors import NotAllowed, NotFound, RagError, ScopeMissing, SignedOut
 from rag.types import Identity
 
 Body = TypeVar("Body")
-Handler = Callable[["Call[Any]"], "Answer | Awaitable[Answer]"]
+Handler = Callable[["Call[Any]"], "Answer | Awaitable[Answer | None] | None"]
 
 #: Anybody may call it, such as a webhook that proves itself otherwise.
 PUBLIC = "public"
@@ -175,9 +175,9 @@ def _checked(spec: Spec, handler: Handler) -> Callable[[Request], Awaitable[Resp
         try:
             call = await _understood(spec, request)
             if is_coroutine:
-                found = await cast("Awaitable[Answer]", handler(call))
+                found = await cast("Awaitable[Answer | None]", handler(call))
             else:
-                found = cast("Answer", await to_thread.run_sync(handler, call, limiter=limiter))
+                found = cast("Answer | None", await to_thread.run_sync(handler, call, limiter=limiter))
             return _response(spec, found)
         except RagError as exc:
             if exc.status == 500:

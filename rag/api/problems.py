@@ -6,17 +6,15 @@ The sentence is for a person, the code for a program, the id finds the request i
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
-from rag.errors import MethodNotAllowed, NotAllowed, RagError, RequestInvalid, RouteUnknown
+from rag.errors import RagError, RequestInvalid
 
 log = logging.getLogger("rag.api")
 
@@ -89,17 +87,7 @@ def invalid(error: ValidationError) -> RequestInvalid:
     return RequestInvalid(f"{first.field}: {first.message}", fields=fields)
 
 
-def on_http_exception(request: Request, error: Exception) -> Response:
-    """What Starlette refuses by itself: unknown addresses, methods that are none."""
-    assert isinstance(error, HTTPException)  # noqa: S101
-    kinds: dict[int, type[RagError]] = {404: RouteUnknown, 405: MethodNotAllowed, 403: NotAllowed}
-    kind = kinds.get(error.status_code, RequestInvalid)
-    if not request.url.path.startswith("/api/"):
-        return Response(status_code=error.status_code, headers=error.headers)
-    return problem(request.scope, kind(), headers=error.headers)
-
-
-def statuses(numbers: Sequence[int]) -> dict[str, dict[str, Any]]:
+def statuses(numbers: Iterable[int]) -> dict[str, dict[str, Any]]:
     """The answers of OpenAPI for these statuses."""
     return {
         str(number): {

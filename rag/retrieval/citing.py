@@ -10,6 +10,7 @@ from uuid import UUID
 from rag.profiles import Profile
 from rag.retrieval.evidence import matched_words
 from rag.retrieval.formats import Passage, format_context, format_passage
+from rag.retrieval.posts import attachment_part, category_of, written_on
 from rag.retrieval.relevance import Judged
 from rag.retrieval.stitching import Neighbour, stitched
 from rag.tokens import estimate_tokens
@@ -57,7 +58,11 @@ def context_from(
     if neighbours is not None and room.tokens > 0 and kept:
         kept = stitched(kept, neighbours([item.result for item in kept]), room.take)
     passages = [_passage(number, item, metadata or {}) for number, item in enumerate(kept, 1)]
-    return format_context(profile, passages), kept
+    text = format_context(profile, passages)
+    if profile.attachment_format:
+        of_posts = ((passage.result.title, passage.document_metadata) for passage in passages)
+        text = "\n".join(filter(None, (text, attachment_part(profile.attachment_format, of_posts, room.take))))
+    return text, kept
 
 
 @dataclass
@@ -89,10 +94,14 @@ def _passage(number: int, item: Judged, metadata: Mapping[UUID, Mapping[str, Any
     )
 
 
-def citations_from(judged: Sequence[Judged]) -> tuple[Citation, ...]:
-    """The passages as citations, numbered from 1 as in the context."""
+def citations_from(
+    judged: Sequence[Judged], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+) -> tuple[Citation, ...]:
+    """The passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
+    posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
     return tuple(
         Citation(
+            **_of_post(posts.get(item.result.document_id)),
             number=number,
             chunk_id=item.result.chunk_id,
             document_id=item.result.document_id,
@@ -109,6 +118,19 @@ def citations_from(judged: Sequence[Judged]) -> tuple[Citation, ...]:
         )
         for number, item in enumerate(judged, 1)
     )
+
+
+def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a reader is shown of a post besides its passage."""
+    if metadata is None:
+        return {}
+    day = written_on(metadata)
+    return {
+        "category": category_of(metadata),
+        "written_on": day.isoformat() if day is not None else "",
+        "is_pinned": metadata.get("isPinned") is True,
+        "is_important": metadata.get("isImportant") is True,
+    }
 
 
 def shown_score(item: Judged) -> float:

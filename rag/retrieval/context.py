@@ -129,25 +129,27 @@ class Retriever:
         )
         judged = self._rerank(run, asked.translation.query, judged)
         cited = self._order(run, worth_citing(judged), today)
+        metadata = self._metadata(run, cited or judged[:NEAREST])
         context_text, cited = context_from(
             cited,
             profile=profile,
-            metadata=self._metadata(run, cited),
+            metadata=metadata,
             neighbours=(lambda hits: self._neighbours(run, hits)) if profile.stitch_neighbours else None,
         )
         self._finish(run, cited, started)
         response = ContextResponse(
             context_text=context_text,
-            citations=citations_from(cited),
+            citations=citations_from(cited, metadata),
             token_usage=TokenUsage(
                 input=sum(c.usage.input_tokens for c in run.charges),
                 output=sum(c.usage.output_tokens for c in run.charges),
             ),
             cost=sum((c.cost for c in run.charges if c.cost is not None), Decimal(0)),
             rag_details=run.details,
-            nearest=() if cited else citations_from(judged[:NEAREST]),
+            nearest=() if cited else citations_from(judged[:NEAREST], metadata),
             charges=tuple(run.charges),
             notices=tuple(run.notices),
+            results=tuple(item.result for item in cited),
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 

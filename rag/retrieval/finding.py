@@ -91,6 +91,7 @@ def combined(run: Run, of_question: SearchFilters) -> SearchFilters:
         years=given.years or of_question.years,
         date_from=given.date_from or of_question.date_from,
         date_to=given.date_to or of_question.date_to,
+        important_only=given.important_only or run.profile.important_only,
     )
 
 

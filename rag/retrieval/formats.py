@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.profiles import Profile
+from rag.retrieval.posts import korean_date, marks_of, without_attachments, written_on
 from rag.types import SearchResult
 
 #: A label such as 【양형기준 - 절도】; parts that are not known are left out of it.
 _LABEL = re.compile(r"【([^】]*)】")
 _LABEL_PARTS = " - "
 _FIELD = re.compile(r"\{(\w+)\}")
+#: A line that is left out where its field is empty.
+_LINE_OF_FIELD = re.compile(r"^\{(?!content\})(\w+)\}\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +52,15 @@ def format_passage(profile: Profile, passage: Passage) -> str:
     head = f"[{passage.number}] "
     if not profile.context_format:
         return f"{head}{place(passage.result)}\n{passage.text}"
+    if profile.attachment_format:
+        # They follow all passages, in a part of their own.
+        passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
     return head + filled(profile.context_format, passage)
 
 
 def filled(template: str, passage: Passage) -> str:
     """A template with the passage's values; the content goes in last, so that no brace or label in it is touched."""
+    template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
     before, found, after = template.partition("{content}")
     parts = [_labelled(_FIELD.sub(lambda name: _text(passage, name[1]), part), passage) for part in (before, after)]
     return parts[0] + (passage.text if found else "") + parts[1]
@@ -77,6 +84,9 @@ FIELDS: Mapping[str, Callable[[Passage], str]] = {
     "title": lambda passage: passage.result.title,
     "section": lambda passage: passage.result.section,
     "pages": lambda passage: pages_of(passage.result),
+    "category": lambda passage: str(passage.value("category_name") or passage.value("category") or ""),
+    "date": lambda passage: korean_date(written_on(passage.document_metadata)),
+    "marks": lambda passage: marks_of(passage.document_metadata),
 }
 
 

@@ -36,11 +36,14 @@ class Options:
     decompose_question: bool | None = None
 
     reranking: bool | None = None
+    rerank_top_n: int | None = None
     recency_boost: bool | None = None
     pinned_first: bool | None = None
+    important_only: bool | None = None
     multi_signal: bool | None = None
     collapse_near_repeats: bool | None = None
     stitch_neighbours: bool | None = None
+    follow_ups: int | None = None
 
     def applied_to(self, profile: Profile) -> Profile:
         """The profile for this call."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from rag.retrieval.boosts import (
     recency_factor,
     year_factor,
 )
+from rag.retrieval.posts import written_on
 from rag.retrieval.relevance import Judged
 from rag.types import SearchFilters, SearchResult
 
@@ -82,7 +83,7 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 
     The day is `backdatedAt` if there, else the post's `createdAt`, else the day it came here (source 000).
     """
-    written = _day(_value(metadata, "backdated_at")) or _day(_value(metadata, "created_at")) or created_at.date()
+    written = written_on(metadata) or created_at.date()
     years = metadata.get("years") or _value(metadata, "year")
     categories = metadata.get("categories") or _value(metadata, "category_slug") or metadata.get("category")
     return Signals(
@@ -160,13 +161,3 @@ def _value(metadata: Mapping[str, Any], name: str) -> Any:
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
-
-
-def _day(value: Any) -> date | None:
-    """A day from an ISO text or a number of milliseconds since 1970, as JavaScript counts; None for anything else."""
-    try:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000, UTC).date()
-        return datetime.fromisoformat(value).date() if isinstance(value, str) else None
-    except (ValueError, OverflowError, OSError):
-        return None

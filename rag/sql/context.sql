@@ -6,6 +6,12 @@ SELECT id AS document_id, metadata - '{sections,chunk_spans}'::text[] AS metadat
 FROM documents
 WHERE tenant_id = %(tenant_id)s AND id = ANY (%(document_ids)s::uuid[])
 
+-- source_documents --
+-- What callers of the API are told of the documents behind passages.
+SELECT id, title, metadata, chunk_count, created_at, updated_at
+FROM documents
+WHERE id = ANY (%(document_ids)s::uuid[])
+
 -- neighbouring_passages --
 -- The passages right before and after each of the given ones, with the spans of both.
 SELECT hit.id AS hit_id, hit.start_character AS hit_start, hit.end_character AS hit_end,

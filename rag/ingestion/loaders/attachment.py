@@ -66,6 +66,10 @@ NOTES = {
 }
 
 
+#: What stands above the attachments in the text of a post, in Korean and in English.
+ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
+
+
 class AttachmentReader(Protocol):
     """What opens untrusted files: the sandbox."""
 
@@ -153,7 +157,7 @@ def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = 
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:
         korean = language == "ko"
-        lines = ["--- 첨부파일 정보 ---" if korean else "--- Attachments ---"]
+        lines = [ATTACHMENT_HEADS[0] if korean else ATTACHMENT_HEADS[1]]
         for item in attachments:
             name = ("이미지" if korean else "Image") if item.kind == "image" else ("문서" if korean else "File")
             lines.append(f"- {name}: {item.file_name}")
