@@ -27,6 +27,7 @@ from rag.ui.document_cards import (
     draw_remarks,
 )
 from rag.ui.document_details import draw_document, known_cost
+from rag.ui.document_kinds import draw_reference_steps, draw_repository
 from rag.ui.document_library import draw_empty_library, draw_filters
 from rag.ui.document_names import STATUSES
 from rag.ui.document_steps import draw_bulk, draw_queue_state, draw_reembedding, draw_steps
@@ -151,6 +152,7 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
             chunking_method=options.chunking_method,
             generate_metadata=options.generate_metadata,
             pdf_type=options.pdf_type,
+            metadata=options.metadata,
         )
     except PasswordNeeded as error:
         state.documents_refused.append(Refused(key, name, len(content), error.message, content, options))
@@ -330,8 +332,26 @@ def draw_opened(document: Document) -> None:
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
                     ask_to_delete(document)
         draw_remarks(document)
+        draw_repository(document)
+        draw_reference(document)
         versions = library.versions.of(identity.tenant_id, document)
         draw_document(document, library, versions, on_restore=restore, on_open=open_document)
+
+
+def draw_reference(document: Document) -> None:
+    """The steps of a document of a collection of legal references."""
+    references = services().references
+    try:
+        reference = references.get(identity.tenant_id, document.id)
+    except RagError:
+        return
+    draw_reference_steps(
+        document,
+        reference,
+        on_chunk=lambda d, text: attempt(lambda: references.chunk(identity, d.id, page_texts={1: text})),
+        on_tag=lambda d: attempt(references.tag, identity, d.id),
+        on_embed=lambda d: attempt(references.embed, identity, d.id),
+    )
 
 
 def draw_models(collections: Sequence[Collection]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import streamlit as st
@@ -29,6 +30,8 @@ class UploadOptions(NamedTuple):
     chunking_method: ChunkingMethod
     generate_metadata: bool
     pdf_type: PdfType = "auto"
+    #: What searches may be narrowed by.
+    metadata: Mapping[str, str] = MappingProxyType({})
 
 
 class Refused(NamedTuple):

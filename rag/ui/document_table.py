@@ -10,6 +10,7 @@ import streamlit as st
 
 from rag.types import Document
 from rag.ui.document_details import COST_STEPS, known_cost
+from rag.ui.document_kinds import column_settings, columns_of_kinds
 from rag.ui.document_names import KINDS, METHODS, STATUSES
 from rag.ui.formats import duration, file_size, money
 
@@ -38,6 +39,7 @@ def draw_table(
             "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
             "Added by": [d.added_by_name or "–" for d in shown],
             "Added": [d.created_at for d in shown],
+            **columns_of_kinds(shown),
             "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
             "Language": [d.language for d in shown],
         }
@@ -68,6 +70,7 @@ def draw_table(
             "Chunks": st.column_config.NumberColumn(format="localized", width=75),
             "Chunking": st.column_config.TextColumn(width=90),
             "Language": st.column_config.TextColumn(width=80),
+            **column_settings(),
             "Size": st.column_config.TextColumn(alignment="right", width=80),
             "Cost": st.column_config.TextColumn(alignment="right", width=85),
             "Added by": st.column_config.TextColumn(width=120),

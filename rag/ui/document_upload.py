@@ -16,6 +16,7 @@ from rag.ingestion.loaders.kinds import ENDINGS
 from rag.profiles import profile_by_name, with_overrides
 from rag.types import ChunkingMethod, Collection
 from rag.ui.document_cards import Refused, UploadOptions
+from rag.ui.document_kinds import draw_fields
 from rag.ui.document_names import METHOD_HELP, METHODS, PDF_TYPE_HELP, PDF_TYPES
 from rag.ui.text import plain
 
@@ -81,8 +82,9 @@ def _options(collections: Sequence[Collection]) -> UploadOptions:
             help="Summary, topics and sample questions per document, written by the language model. "
             "Its cost is part of the estimate.",
         )
+        metadata = draw_fields(profile, f"documents_say_{collection.id}")
     st.caption(METHOD_HELP[method])
-    return UploadOptions(collection, method, wants_metadata, pdf_type or profile.pdf_type)
+    return UploadOptions(collection, method, wants_metadata, pdf_type or profile.pdf_type, metadata)
 
 
 def _hand_over(
