@@ -13,8 +13,11 @@ import streamlit as st
 
 from rag.answering.live import LiveAnswer
 from rag.errors import NotFound, RagError
+from rag.profiles import profile_by_name, with_overrides
+from rag.retrieval.options import Options
 from rag.services import require, services
-from rag.types import Citation, Collection, Conversation, DocumentStatus, Message, Role
+from rag.types import Citation, Collection, Conversation, DocumentStatus, Message, Role, SearchFilters
+from rag.ui.document_kinds import field_label
 from rag.ui.formats import count
 from rag.ui.messages import draw_message, follow
 from rag.ui.page_view import open_page_view, turn_to
@@ -62,6 +65,7 @@ def ask(text: str) -> None:
             chosen_collection(),
             text,
             document_ids=documents,
+            options=chosen_options(),
         )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -88,6 +92,11 @@ def rate(message_id: UUID) -> None:
         running.feedback.rate(identity, message_id, rating, comment)
         if comment:
             st.toast("Thank you. Your comment is saved.", icon=":material/check:")
+
+
+def searched_as(message: Message) -> str:
+    """What was searched for in place of the question before an answer, read only when somebody wants to see it."""
+    return running.chat_logs.searched_as(identity, message.chat_log_id) if message.chat_log_id else ""
 
 
 def show_source(citation: Citation) -> None:
@@ -134,6 +143,15 @@ def chosen_documents() -> tuple[UUID, ...]:
     return tuple(document_id for document_id in wanted if document_id in here)
 
 
+def chosen_options() -> Options:
+    """What the search is narrowed by, as far as the collection that is asked has it."""
+    collection = chosen_collection()
+    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+    wanted = {field: state.get(f"chat_narrow_{collection.id}_{field}") for field in profile.metadata_filters}
+    chosen = {field: value for field, value in wanted.items() if value}
+    return Options(filters=SearchFilters(metadata=chosen)) if chosen else Options()
+
+
 def forget_documents() -> None:
     """Another collection has other documents."""
     state.chat_documents = []
@@ -152,7 +170,7 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
         if identity.may(Role.ADMIN):
             st.page_link("documents.py", label="Add documents", icon=":material/upload_file:")
         return
-    st.caption("Answers come only from your company's documents, with the page they come from.")
+    st.caption("Answers come only from the documents here, with the page they come from.")
     if len(collections) > 1:
         names = {c.id: c.name for c in collections}
         st.selectbox(
@@ -185,7 +203,10 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
 def draw_document_filter() -> None:
     """Ask in some documents only. The list is read only while the popover is open."""
     chosen = state.get("chat_documents") or []
+    filters = chosen_options().filters
+    narrowed = [str(value) for value in filters.metadata.values()] if filters else []
     label = f"Only in {count(len(chosen), 'document')}" if chosen else "All documents"
+    label = plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
     chooser = st.popover(
         label, type="tertiary", icon=":material/filter_list:", key="chat_filter", on_change="rerun", wrap=False
     )
@@ -199,6 +220,22 @@ def draw_document_filter() -> None:
                 format_func=lambda i: titles.get(i, "Deleted document"),
                 key="chat_documents",
                 placeholder="All documents",
+                persist_state="page",
+            )
+            draw_narrowing(chosen_collection())
+
+
+def draw_narrowing(collection: Collection) -> None:
+    """A choice for each field of the metadata that the collection may be narrowed by and has values of."""
+    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+    for field in profile.metadata_filters:
+        if values := running.documents.metadata_values(identity, collection.id, field):
+            st.selectbox(
+                field_label(field),
+                values,
+                index=None,
+                placeholder="Any",
+                key=f"chat_narrow_{collection.id}_{field}",
                 persist_state="page",
             )
 
@@ -256,7 +293,7 @@ if state.chat_source is not None and not has_dialog:
 
 with log:
     for message in messages[:-1]:
-        draw_message(message, is_last=False, on_open=show_source, on_rate=rate)
+        draw_message(message, is_last=False, on_open=show_source, on_rate=rate, searched_as=searched_as)
     # The latest answer has one place, while it is written and after: it does not jump when it is done.
     answer = st.container(key="chat_now").empty()
 
@@ -272,7 +309,7 @@ if live is not None:
 
 if messages:
     with answer.container():
-        draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate)
+        draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate, searched_as=searched_as)
 
 if messages and (finished := running.answers.find(identity, messages[-1].id)) and finished.follow_ups:
     next_questions.container().pills(

@@ -1,4 +1,4 @@
-"""The command line: serve, worker, ingest, reembed, ask, search, calibrate, backup, restore, tenant, doctor."""
+"""The command line: serve, worker, ingest, sync, reembed, ask, search, calibrate, backup, restore, tenant, doctor."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ import time
 from pathlib import Path
 from typing import cast, get_args
 
-from rag import reembed_command, tenant_command
+from rag import reembed_command, sync_command, tenant_command
+from rag.api.request_ids import name_request
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
-from rag.types import ChunkingMethod
+from rag.types import ChunkingMethod, PdfType
 
 log = logging.getLogger("rag.start")
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s%(request)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(name_request)
+    logging.getLogger("rag.api.requests").setLevel(logging.INFO)
     progress = logging.StreamHandler(sys.stdout)
     progress.setFormatter(logging.Formatter("• %(message)s"))
     log.addHandler(progress)
@@ -44,9 +48,16 @@ def main() -> int:
         default=None,
         help="how to cut; the collection's own way if not said",
     )
+    ingest_parser.add_argument(
+        "--pdf-type",
+        choices=get_args(PdfType),
+        default=None,
+        help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
+    )
     ingest_parser.set_defaults(run=ingest)
     reembed_command.add_parser(commands)
     tenant_command.add_parser(commands)
+    sync_command.add_parser(commands)
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
         command = commands.add_parser(name, help=text)
         command.add_argument("question")
@@ -192,6 +203,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
                     tenant_id=tenant,
                     chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
                     collection=arguments.collection,
+                    pdf_type=arguments.pdf_type or profile.pdf_type,
                 )
             except DocumentAlreadyStored as exc:
                 line = exc.message

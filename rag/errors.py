@@ -4,18 +4,31 @@ RagError
 ├── SettingsError            a setting is missing or unusable
 ├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
 ├── NotAllowed               the person's role does not include this
+│   ├── ScopeMissing         nor the API key's scopes
+│   └── OtherSite
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
+│   └── RouteUnknown
 ├── InvalidInput             the caller's input cannot be used
 │   ├── QuestionEmpty
 │   ├── QuestionTooLong
-│   └── WeakPassword
+│   ├── WeakPassword
+│   └── RequestInvalid       what an API call sends, and below it why it could not even be read
+│       ├── BodyUnreadable
+│       ├── PartMissing
+│       ├── BodyTooLarge
+│       ├── MediaTypeUnsupported
+│       └── MethodNotAllowed
 ├── AccessError              signing in did not work
 │   ├── WrongPassword
 │   ├── TooManyAttempts
-│   └── LinkExpired
+│   ├── LinkExpired
+│   ├── SignedOut
+│   ├── KeyRejected
+│   └── TooManyRequests
 ├── DocumentError            a file cannot be processed
 │   ├── NotAPdf
 │   ├── FileKindUnknown
+│   ├── FileNotAsNamed
 │   ├── FileDamaged
 │   ├── FileEmpty
 │   ├── FileTooLarge
@@ -27,6 +40,7 @@ RagError
 │   ├── NoTextInPdf
 │   ├── ReadingTookTooLong
 │   ├── WorkKeepsDying
+│   ├── StepNotPossible
 │   └── DocumentAlreadyStored
 └── ProviderError            a model or reranker did not do its part
     ├── ProviderKeyRejected
@@ -82,10 +96,22 @@ class NotAllowed(RagError):
     status = 403
 
 
+class ScopeMissing(NotAllowed):
+    """This API key may not do this. An administrator can make one that may."""
+
+
+class OtherSite(NotAllowed):
+    """This request came from another site. Is it your own address? Then set RAG_PUBLIC_URL to it."""
+
+
 class NotFound(RagError):
     """This does not exist, or no longer."""
 
     status = 404
+
+
+class RouteUnknown(NotFound):
+    """There is nothing at this address. The API is described at /api/docs."""
 
 
 class InvalidInput(RagError):
@@ -104,6 +130,40 @@ class QuestionTooLong(InvalidInput):
 
 class WeakPassword(InvalidInput):
     """Choose a password of at least 10 characters that is not easy to guess."""
+
+
+class RequestInvalid(InvalidInput):
+    """This request does not have the form that is described at /api/docs."""
+
+
+class BodyUnreadable(RequestInvalid):
+    """The body of this request cannot be read: it has to be JSON in UTF-8."""
+
+    status = 400
+
+
+class PartMissing(RequestInvalid):
+    """A part that this request needs is missing."""
+
+    status = 400
+
+
+class BodyTooLarge(RequestInvalid):
+    """The body of this request is larger than the limit."""
+
+    status = 413
+
+
+class MediaTypeUnsupported(RequestInvalid):
+    """The body of this request is of another kind than this address takes. Send JSON with application/json."""
+
+    status = 415
+
+
+class MethodNotAllowed(RequestInvalid):
+    """This address exists, but not for this method. The header Allow names those there are."""
+
+    status = 405
 
 
 class AccessError(RagError):
@@ -126,6 +186,20 @@ class LinkExpired(AccessError):
     """This link has been used or has expired. Ask for a new one."""
 
 
+class SignedOut(AccessError):
+    """Sign in first, or send an API key as Authorization: Bearer."""
+
+
+class KeyRejected(AccessError):
+    """This API key is not valid: it is unknown, has expired or was revoked."""
+
+
+class TooManyRequests(AccessError):
+    """Too many requests with this API key. Wait as long as Retry-After says and try again."""
+
+    status = 429
+
+
 class DocumentError(RagError):
     """This file cannot be processed."""
 
@@ -138,6 +212,10 @@ class NotAPdf(DocumentError):
 
 class FileKindUnknown(DocumentError):
     """Files of this kind cannot be read. Upload a PDF, a Word document (.docx), HTML, Markdown or plain text."""
+
+
+class FileNotAsNamed(DocumentError):
+    """This file is not what its name says. Give it the right ending and upload it again."""
 
 
 class FileDamaged(DocumentError):
@@ -184,6 +262,12 @@ class ReadingTookTooLong(DocumentError):
 
 class WorkKeepsDying(DocumentError):
     """Working on this file ended the application several times, so it was set aside. Export it again and upload it."""
+
+
+class StepNotPossible(DocumentError):
+    """This step cannot be done with the document as it stands."""
+
+    status = 409
 
 
 class DocumentAlreadyStored(DocumentError):

@@ -42,8 +42,9 @@ class Profile:
     generic_chunk_size: int = 0
 
     # What is read besides a document's text.
-    #: "scanned" recognises text in every PDF, "digital" takes the text that is in it.
-    pdf_type: Literal["scanned", "digital"] = "digital"
+    #: "scanned" recognises text on every page of a PDF, "digital" takes the text that is in it, "auto" recognises it on
+    #: the pages that show something and have none.
+    pdf_type: Literal["auto", "scanned", "digital"] = "auto"
     excerpt_characters: int = 0
     attachment_model: str = ""
     image_description_characters: int = 0
@@ -81,8 +82,10 @@ class Profile:
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
     rank_constant: int = 60
-    #: Passages of one document with the same beginning are one; so many characters of it.
-    deduplication_characters: int = 100
+    #: Passages of one document with the same beginning are one; so many characters of it, 0: only with the same text.
+    deduplication_characters: int = 0
+    #: Words that stand together and named documents raise a passage; no source does this, every set measured gains.
+    refine_order: bool = True
     one_result_per_document: bool = False
     maximum_per_document: int = 0  # 0: no limit
     #: Categories of documents; the last is the one of what belongs to no other.

@@ -146,10 +146,10 @@ PORTFOLIO = Profile(
     quality_boost=1.1,
     quality_minimum_words=100,
     quality_maximum_words=300,
-    # "Query Processing Flow", 7 to 9; it gives no length of the answer. 8000 characters of English are 2000 tokens.
+    # "Query Processing Flow", 7 to 9; it gives no length of the answer. 8000 characters are at most as many tokens.
     translate_queries=False,
     prompt="portfolio",
-    context_tokens=2000,
+    context_tokens=8000,
     context_characters=8000,
     context_joiner="\n\n---\n\n",
     chat_provider="openrouter",
@@ -215,6 +215,7 @@ CIVIL = Profile(
     keyword_rank_weight=0.2,
     rank_constant=60,
     deduplication_characters=100,
+    refine_order=False,  # its own four terms are the order
     # 4.2: "부서별 필터링"
     metadata_filters=("department",),
     # 5: a reranker is only planned

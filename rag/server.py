@@ -12,15 +12,28 @@ from typing import Any
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from rag.access.guard import AuthGuard
-from rag.api import documents, sign_in
+from rag.api import (
+    boards,
+    documentation,
+    documents,
+    library,
+    opinion,
+    questions,
+    reference_documents,
+    service,
+    sign_in,
+)
+from rag.api.cors import Cors
+from rag.api.endpoint import PUBLIC, ApiRoute
+from rag.api.problems import problem, unexpected
+from rag.api.request_ids import RequestIds
+from rag.api.unknown import unknown_routes
 from rag.errors import NotAllowed, RagError
-from rag.health import check_rag_health
 from rag.services import services
-from rag.types import Role
 
 log = logging.getLogger("rag")
 
@@ -52,23 +65,14 @@ def _warm_up() -> None:
     gc.freeze()
 
 
-def health(request: Request) -> Response:
-    """Admins see every check; others learn only whether the service is up. `/_stcore/health` is open to monitors."""
-    report = check_rag_health(services())
-    if not request.scope["identity"].may(Role.ADMIN):
-        return JSONResponse({"ok": report.ok}, status_code=200 if report.ok else 503)
-    return JSONResponse(report.to_json(), status_code=200 if report.ok else 503)
-
-
 def on_error(request: Request, exc: Exception) -> Response:
     """Every error of our own as one sentence and a code."""
     assert isinstance(exc, RagError)  # noqa: S101
-    return JSONResponse({"error": exc.message, "code": exc.code}, status_code=exc.status)
+    return problem(request.scope, exc)
 
 
 def on_unexpected(request: Request, exc: Exception) -> Response:
-    log.error("unexpected error on %s", request.url.path, exc_info=exc)
-    return JSONResponse({"error": RagError().message, "code": "unexpected"}, status_code=500)
+    return unexpected(request.scope, exc)
 
 
 def on_script_error(exc: Exception) -> bool:
@@ -83,6 +87,21 @@ def on_script_error(exc: Exception) -> bool:
     return True
 
 
-ROUTES = [*sign_in.routes(services), *documents.ROUTES, Route("/api/health", health)]
-MIDDLEWARE = [Middleware(AuthGuard, services=services)]
+API_ROUTES: list[BaseRoute] = [
+    *sign_in.routes(services),
+    *questions.ROUTES,
+    *boards.ROUTES,
+    *library.ROUTES,
+    *documents.ROUTES,
+    *reference_documents.ROUTES,
+    *opinion.ROUTES,
+    *service.ROUTES,
+]
+ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
+OPEN_PATHS = frozenset(r.path for r in API_ROUTES if isinstance(r, ApiRoute) and r.spec.scope == PUBLIC)
+MIDDLEWARE = [
+    Middleware(RequestIds),
+    Middleware(Cors, settings=lambda: services().settings),
+    Middleware(AuthGuard, services=services, open_paths=OPEN_PATHS),
+]
 ERROR_HANDLERS: dict[Any, Any] = {RagError: on_error, Exception: on_unexpected}

@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from rag.access.accounts import Accounts
+from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
@@ -25,6 +26,9 @@ from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
+from rag.ingestion.references import ReferenceDocuments
+from rag.ingestion.sources import make_syncs
+from rag.ingestion.syncs import Syncs
 from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
@@ -53,7 +57,9 @@ class Services:
     retriever: Retriever
     processor: Processor
     queue: Queue
+    syncs: Syncs
     documents: DocumentLibrary
+    references: ReferenceDocuments
     answerer: Answerer
     answers: LiveAnswers
     conversations: Conversations
@@ -64,6 +70,7 @@ class Services:
     sessions: Sessions
     tenants: Tenants
     audit: AuditLog
+    api_keys: ApiKeys
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
     #: What to close at the end, in this order.
@@ -90,6 +97,8 @@ def assemble(
     answers = LiveAnswers(answerer, conversations, database)
     processor = Processor(database, files, providers, ledger, settings)
     queue = Queue(database, processor)
+    syncs = make_syncs(database, files, processor.bench, queue, settings)
+    queue.on_sync = syncs.run
     sessions = Sessions(database, settings)
     closers = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
     if embedded is not None:
@@ -103,7 +112,9 @@ def assemble(
         retriever=retriever,
         processor=processor,
         queue=queue,
+        syncs=syncs,
         documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
+        references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,
         answers=answers,
         conversations=conversations,
@@ -115,6 +126,7 @@ def assemble(
         tenants=Tenants(database, files),
         audit=AuditLog(database),
         owner_conninfo=owner_conninfo,
+        api_keys=ApiKeys(database),
         closers=tuple(closers),
     )
 

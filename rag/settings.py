@@ -6,6 +6,7 @@ An empty value counts as not set. Secrets are masked wherever settings are shown
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,6 +15,7 @@ from pathlib import Path
 from rag.errors import SettingsError
 
 PROJECT = Path(__file__).resolve().parent.parent
+ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 
 
@@ -53,8 +55,17 @@ class Settings:
     # Text recognition for scanned pages; without it Tesseract is used where it is installed.
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
+    tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
+    github_api_url: str = "https://api.github.com"
+    # Folders on this machine that collections may be kept equal to, separated as in PATH.
+    sync_folders: str = ""
+    # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
+    # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
+    posts_database_url: str = field(default="", repr=False)
+    attachment_urls: str = ""
+    webhook_secret: str = field(default="", repr=False)
     cohere_timeout_seconds: float = 10.0
     # A cross-encoder as an ONNX file with its tokenizer.json beside it; takes Cohere's place as the reranker.
     cross_encoder: str = ""
@@ -66,6 +77,8 @@ class Settings:
     extraction_memory_mb: int = 1024
     maximum_question_characters: int = 4000
     session_days: int = 14
+    # Sites whose pages may call the API with a key, such as https://intranet.example.com; several with commas.
+    cors_origins: str = ""
 
     # Work.
     worker: bool = True  # RAG_WORKER=false: another process works the queue
@@ -79,6 +92,10 @@ class Settings:
     def maximum_upload_bytes(self) -> int:
         return self.maximum_upload_mb * 1024 * 1024
 
+    @property
+    def allowed_origins(self) -> frozenset[str]:
+        return frozenset(origin.strip().rstrip("/") for origin in self.cors_origins.split(",") if origin.strip())
+
 
 ENVIRONMENT_NAMES = {
     "data_dir": "RAG_DATA_DIR",
@@ -86,6 +103,8 @@ ENVIRONMENT_NAMES = {
     "tenant": "RAG_TENANT",
     "public_url": "RAG_PUBLIC_URL",
     "cross_encoder": "RAG_CROSS_ENCODER",
+    "sync_folders": "RAG_SYNC_FOLDERS",
+    "tesseract": "RAG_TESSERACT",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",
@@ -94,6 +113,10 @@ ENVIRONMENT_NAMES = {
     "extraction_memory_mb": "RAG_EXTRACTION_MEMORY_MB",
     "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
     "session_days": "RAG_SESSION_DAYS",
+    "posts_database_url": "RAG_POSTS_DATABASE_URL",
+    "attachment_urls": "RAG_ATTACHMENT_URLS",
+    "webhook_secret": "RAG_WEBHOOK_SECRET",
+    "cors_origins": "RAG_CORS_ORIGINS",
 }
 SECRET_FIELDS = frozenset(
     {
@@ -105,6 +128,8 @@ SECRET_FIELDS = frozenset(
         "openrouter_api_key",
         "upstage_api_key",
         "github_token",
+        "posts_database_url",
+        "webhook_secret",
     }
 )
 
@@ -126,6 +151,11 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
     settings = Settings(**values)  # type: ignore[arg-type]
     if not 0 < settings.port < 65536:
         raise SettingsError(f"PORT is {settings.port}, but a port is a number from 1 to 65535.")
+    for origin in settings.allowed_origins:
+        if not ORIGIN.fullmatch(origin):
+            raise SettingsError(
+                f"RAG_CORS_ORIGINS names {origin!r}; an origin looks like https://intranet.example.com."
+            )
     return settings
 
 

@@ -25,6 +25,8 @@ ChunkingMethod = Literal[
     "auto",
 ]  # fmt: skip
 """How a document is cut; `auto` goes by what kind of document it is."""
+PdfType = Literal["auto", "scanned", "digital"]
+"""Which pages of a PDF text recognition is for: those that show something and have no text, all, or none."""
 Operation = Literal["embedding", "reranking", "translation", "chat", "tagging", "ocr"]
 """What a paid call was made for; the ledger and the analytics group by it."""
 
@@ -127,6 +129,8 @@ class Embeddings:
 class DocumentStatus(StrEnum):
     """Where a document stands. Only `completed` documents are searched."""
 
+    #: Only its particulars are known; its text, chunks, tags and vectors come step by step.
+    REGISTERED = "registered"
     #: Pages are being read; nothing has been spent.
     READING = "reading"
     #: Pages are read and the cost estimated; waits for an admin's yes.
@@ -145,6 +149,7 @@ class Step(StrEnum):
     """The durable steps of a document, in their order."""
 
     EXTRACT = "extract"
+    RECOGNISE = "recognise"
     CHUNK = "chunk"
     EMBED = "embed"
     TAG = "tag"
@@ -271,6 +276,11 @@ class Document:
     pending_steps: list[str] = field(default_factory=list)
     #: Paid calls sent again after a kill; a provider without idempotency keys may have billed each twice.
     repeated_calls: int = 0
+    #: A source keeps it, such as a table of posts; it is processed without being confirmed.
+    is_synced: bool = False
+    pdf_type: PdfType = "auto"
+    #: Pages whose text is still to be recognised.
+    ocr_pages: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,7 +291,7 @@ class DocumentPage:
     number: int
     text: str
     characters: int
-    method: str
+    method: Literal["text", "ocr", "none"]
     language: str
     label: str
     warnings: list[str]
@@ -430,6 +440,11 @@ class Citation:
     #: Pages of what the model read, the text around the passage included; 0: those of the passage.
     first_read_page: int = 0
     last_read_page: int = 0
+    #: Of a post: its category's name, the day it gives itself (ISO 8601) and its marks.
+    category: str = ""
+    written_on: str = ""
+    is_pinned: bool = False
+    is_important: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -452,6 +467,8 @@ class ContextResponse:
     charges: tuple[Charge, ...] = ()
     #: Sentences for the reader on what was left out because a provider failed.
     notices: tuple[str, ...] = ()
+    #: What was found behind each citation, in their order, with its scores.
+    results: tuple[SearchResult, ...] = ()
 
 
 # Answers
@@ -485,6 +502,8 @@ class Question:
     collection: Collection
     history: Sequence[ChatMessage] = ()
     document_ids: tuple[UUID, ...] = ()
+    #: Conditions of the asker on what may be found.
+    filters: SearchFilters = field(default_factory=SearchFilters)
 
 
 @dataclass(frozen=True, kw_only=True)

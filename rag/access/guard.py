@@ -6,24 +6,28 @@ nothing else. What is open for a session closes when the session ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import quote, urlsplit
 
 from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag.access.api_keys import SECRET
 from rag.access.identity import AccessServices
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.sockets import Sockets
-from rag.errors import DatabaseUnavailable, NotAllowed
+from rag.api.problems import problem
+from rag.errors import DatabaseUnavailable, KeyRejected, NotAllowed, OtherSite, RagError, SignedOut, TooManyRequests
 from rag.settings import Settings
 from rag.types import Identity, Role
 
 SESSION_COOKIE = "hr_session"
 PUBLIC_PATHS = frozenset({"/login", "/welcome", "/set-password", "/_stcore/health"})
+#: Where programs call, with a key in place of a session.
+API = "/api/"
 UPLOAD_PATH = "/_stcore/upload_file"
 FORM_TYPE = "application/x-www-form-urlencoded"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -53,11 +57,14 @@ class AuthGuard:
         services: Callable[[], AccessServices],
         *,
         public_paths: frozenset[str] = PUBLIC_PATHS,
+        open_paths: frozenset[str] = frozenset(),
         recheck_seconds: float = RECHECK_SECONDS,
     ) -> None:
         self._app = app
         self._services = services
         self._public_paths = public_paths
+        # Of the API, open to everybody; who is recognised there may be told more.
+        self._open_paths = open_paths
         self._recheck_seconds = recheck_seconds
         self._sockets = Sockets()
         self._watched: Sessions | None = None
@@ -83,10 +90,14 @@ class AuthGuard:
             return
         services = self._services()
         send = _with_security_headers(send, is_https=is_https(scope, services.settings))
+        is_open = path in self._open_paths
+        secret = presented_key(scope, is_open=is_open) if path.startswith(API) else ""
+        if secret:
+            # No site can make a browser send a key without asking first, so where this comes from does not matter.
+            await self._with_key(scope, receive, send, services, secret)
+            return
         if scope["method"] not in SAFE_METHODS and not is_same_origin(scope, services.settings):
-            message = "This request came from another site. Is it your own address? Then set RAG_PUBLIC_URL to it."
-            answer: Response = JSONResponse({"error": message, "code": "other_site"}, 403)
-            await answer(scope, receive, send)
+            await _refusal(scope, OtherSite())(scope, receive, send)
             return
         if path in self._public_paths:
             await self._app(scope, receive, send)
@@ -94,17 +105,33 @@ class AuthGuard:
         try:
             identity = await self._identify(scope, services.sessions)
         except DatabaseUnavailable as exc:
-            answer = PlainTextResponse(exc.message, exc.status) if _wants_page(scope) else _refusal(exc)
-            await answer(scope, receive, send)
+            await _refusal(scope, exc)(scope, receive, send)
             return
         if identity is None:
-            await _sign_in_first(scope, path)(scope, receive, send)
+            await (self._app if is_open else _sign_in_first(scope, path))(scope, receive, send)
             return
         is_upload = path == UPLOAD_PATH or path.startswith(UPLOAD_PATH + "/")
         if is_upload and scope["method"] not in SAFE_METHODS and not identity.may(Role.ADMIN):
-            await _refusal(NotAllowed())(scope, receive, send)
+            await _refusal(scope, NotAllowed())(scope, receive, send)
             return
         await self._app(_as(scope, identity), receive, send)
+
+    async def _with_key(
+        self, scope: Scope, receive: Receive, send: Send, services: AccessServices, secret: str
+    ) -> None:
+        try:
+            use = await to_thread.run_sync(services.api_keys.find, secret, limiter=self._threads())
+        except RagError as exc:
+            await _refusal(scope, exc)(scope, receive, send)
+            return
+        send = _with_headers(send, use.headers)
+        if use.remaining < 0:
+            wait = f"Wait {use.reset_seconds} seconds and try again."
+            message = f"This API key may send {use.limit:,} requests a minute. {wait}"
+            refused = problem(scope, TooManyRequests(message, wait_seconds=use.reset_seconds))
+            await refused(scope, receive, send)
+            return
+        await self._app({**scope, "identity": use.identity, "api_key": use}, receive, send)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         services = self._services()
@@ -138,9 +165,12 @@ class AuthGuard:
     async def _look_up(self, session_id: str, sessions: Sessions) -> Identity | None:
         if identity := sessions.kept(session_id):
             return identity
+        return await to_thread.run_sync(sessions.find_by_id, session_id, limiter=self._threads())
+
+    def _threads(self) -> CapacityLimiter:
         if self._limiter is None:
             self._limiter = CapacityLimiter(8)
-        return await to_thread.run_sync(sessions.find_by_id, session_id, limiter=self._limiter)
+        return self._limiter
 
     def _watch(self, sessions: Sessions) -> None:
         if sessions is not self._watched:
@@ -173,6 +203,19 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
     return host in ours
 
 
+def presented_key(scope: Scope, *, is_open: bool = False) -> str:
+    """The secret a program sends: as `Authorization: Bearer` or as `x-api-key`; "" when it sends none.
+
+    Where everybody may call, only what looks like one of our keys counts: a webhook brings a secret of its own. So it
+    is beside a session, because a proxy may add a token that is meant for itself.
+    """
+    headers = Headers(scope=scope)
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    found = token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
+    has_other_proof = is_open or SESSION_COOKIE in HTTPConnection(scope).cookies
+    return "" if has_other_proof and not SECRET.fullmatch(found) else found
+
+
 def _as(scope: Scope, identity: Identity) -> Scope:
     """The scope with the identity, for our routes as a value and for Streamlit's `trustedUserHeaders` as headers."""
     headers = {
@@ -191,7 +234,7 @@ def _sign_in_first(scope: Scope, path: str) -> Response:
     if _is_form(scope):
         return RedirectResponse("/login", 303, {"Cache-Control": "no-store"})
     if not _wants_page(scope):
-        return JSONResponse({"error": "Sign in first.", "code": "signed_out"}, 401, {"Cache-Control": "no-store"})
+        return problem(scope, SignedOut(), headers={"WWW-Authenticate": "Bearer"})
     query = scope.get("query_string", b"").decode("latin-1")
     target = quote(path + (f"?{query}" if query else ""), safe="/")
     where = "/login" if target == "/" else f"/login?next={target}"
@@ -209,8 +252,10 @@ def _is_form(scope: Scope) -> bool:
     return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)
 
 
-def _refusal(exc: NotAllowed | DatabaseUnavailable) -> Response:
-    return JSONResponse({"error": exc.message, "code": exc.code}, exc.status, {"Cache-Control": "no-store"})
+def _refusal(scope: Scope, exc: RagError) -> Response:
+    if _wants_page(scope):
+        return PlainTextResponse(exc.message, exc.status)
+    return problem(scope, exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
 
 
 async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:
@@ -219,13 +264,16 @@ async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:
 
 
 def _with_security_headers(send: Send, *, is_https: bool) -> Send:
+    hsts = {"Strict-Transport-Security": "max-age=31536000"} if is_https else {}
+    return _with_headers(send, {**SECURITY_HEADERS, **hsts})
+
+
+def _with_headers(send: Send, added: Mapping[str, str]) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
+            for name, value in added.items():
                 headers[name] = value
-            if is_https:
-                headers["Strict-Transport-Security"] = "max-age=31536000"
         await send(message)
 
     return guarded

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from rag.access.accounts import Accounts
+from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.settings import Settings
 from rag.types import Account
@@ -48,3 +49,5 @@ class AccessServices(Protocol):
     def accounts(self) -> Accounts: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def api_keys(self) -> ApiKeys: ...

@@ -1,4 +1,4 @@
-"""What an answer says while it is being made, in this order: steps, text, citations, done."""
+"""What an answer says while it is being made, in this order: steps, context, text, citations, done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from rag.types import Citation, MessageState, Outcome
+from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 CitationKind = Literal["cited", "nearest"]
 """`cited`: the answer names them by number. `nearest`: no answer was found in them, they came closest."""
@@ -18,6 +18,13 @@ class StepEvent:
 
     name: str
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class ContextEvent:
+    """What was found and is about to be answered from."""
+
+    context: ContextResponse
 
 
 @dataclass(frozen=True)
@@ -51,4 +58,4 @@ class DoneEvent:
     follow_ups: tuple[str, ...] = ()
 
 
-AnswerEvent = StepEvent | TextEvent | CitationsEvent | DoneEvent
+AnswerEvent = StepEvent | ContextEvent | TextEvent | CitationsEvent | DoneEvent

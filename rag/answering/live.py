@@ -27,8 +27,9 @@ from rag.database import Database
 from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, QuestionEmpty, QuestionTooLong, RagError
 from rag.profiles import profile_by_name, with_overrides
 from rag.records.conversations import Conversations, title_from_question
+from rag.retrieval.options import Options
 from rag.sql import queries
-from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question
+from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
@@ -70,8 +71,11 @@ class LiveAnswers:
         text: str,
         *,
         document_ids: tuple[UUID, ...] = (),
+        options: Options | None = None,
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
+
+        `options` are what this question wants otherwise than the collection does.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `DatabaseUnavailable`.
@@ -79,7 +83,8 @@ class LiveAnswers:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        options = options or Options()
+        profile = options.applied_to(with_overrides(profile_by_name(collection.profile), collection.overrides))
         history: tuple[ChatMessage, ...] = ()
         if conversation_id is None:
             conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id
@@ -100,7 +105,12 @@ class LiveAnswers:
                 self._keeper = Thread(target=self._keep, name="answers-keeper", daemon=True)
                 self._keeper.start()
         question = Question(
-            text=text, identity=identity, collection=collection, history=history, document_ids=document_ids
+            text=text,
+            identity=identity,
+            collection=collection,
+            history=history,
+            document_ids=document_ids,
+            filters=options.filters or SearchFilters(),
         )
 
         def work() -> None:

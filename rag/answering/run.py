@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag.answering.bookkeeping import Bookkeeping
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
-from rag.answering.events import AnswerEvent, CitationKind, DoneEvent, StepEvent, TextEvent
+from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
@@ -76,6 +76,8 @@ class Run:
         self.cancel = cancel
         self.started = time.perf_counter()
         self.language = detect_language(question.text) or question.collection.language or "en"
+        #: What is answered in: the profile's language if it has one.
+        self.answer_language = profile.answer_language or self.language
         self.text = ""
         self.outcome = Outcome.ANSWERED
         self.state = MessageState.COMPLETE
@@ -106,14 +108,15 @@ class Run:
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
             return
+        yield ContextEvent(context)
         if not context.citations:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             self._show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.language))
+            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
         model = self.parts.providers.chat_model_for(self.profile)
         if model is None:
-            yield from self._quote(phrase(NO_MODEL, self.language))
+            yield from self._quote(phrase(NO_MODEL, self.answer_language))
             return
         self.step("writing")
         yield from self._pending_steps()
@@ -127,7 +130,7 @@ class Run:
             if self.text:
                 self.end(Outcome.FAILED, MessageState.CUT, exc.message)
                 return
-            yield from self._quote(phrase(MODEL_FAILED, self.language))
+            yield from self._quote(phrase(MODEL_FAILED, self.answer_language))
             self.end(Outcome.FAILED, MessageState.CUT, exc.message)
 
     def check_citations(self) -> None:
@@ -157,7 +160,7 @@ class Run:
             question=self.question.text,
             answer=self.text,
             context_text=self.context.context_text,
-            language=self.language,
+            language=self.answer_language,
             model=model,
             count=self.profile.follow_ups,
             cancel=self.cancel,
@@ -254,7 +257,12 @@ class Run:
 
     def _stream(self, model: ChatModel, context: ContextResponse) -> Iterator[TextEvent]:
         self.model = model.model
-        system = system_prompt(self.profile.prompt, language=self.language)
+        system = system_prompt(
+            self.profile.prompt,
+            language=self.answer_language,
+            persona_name=self.profile.persona_name,
+            persona_facts=self.profile.persona_facts,
+        )
         messages = answer_messages(
             system=system,
             history=recent_turns(self.question.history),
@@ -340,7 +348,7 @@ class Run:
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             self._show_nearest()
-            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.language))
+            yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
         filtered = CitationFilter(quotes.numbers)
         for piece in re.findall(r"\s*\S+|\s+$", f"{opening}\n\n{quotes.text}"):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Condition, Event, Lock
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from rag.answering.citations import citation_from_json
-from rag.answering.events import AnswerEvent, CitationKind, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.types import Citation, MessageState, Outcome
+from rag.answering.events import (
+    AnswerEvent,
+    CitationKind,
+    CitationsEvent,
+    ContextEvent,
+    DoneEvent,
+    StepEvent,
+    TextEvent,
+)
+from rag.types import Citation, ContextResponse, MessageState, Outcome
 
 #: How long `stop` waits for the writer to end in good order before it ends the answer for its readers.
 STOP_SECONDS = 0.25
@@ -47,6 +56,8 @@ class LiveAnswer:
         self.owner = owner
         self.text = ""
         self.steps: list[StepEvent] = []
+        #: What was found, once it was; kept by the process that writes.
+        self.context: ContextResponse | None = None
         self.citations: tuple[Citation, ...] = ()
         self.kind: CitationKind = "cited"
         self.state = MessageState.STREAMING
@@ -59,6 +70,7 @@ class LiveAnswer:
         self.is_saved = False
         self._on_forced_end = on_forced_end
         self._changed = Condition()
+        self._listeners: list[Callable[[], None]] = []
         self._done = Event()
         self._is_frozen = False
         self._is_whole = False
@@ -118,6 +130,15 @@ class LiveAnswer:
             if new:
                 self._done.wait(every_seconds() if callable(every_seconds) else every_seconds)
 
+    @contextmanager
+    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have `listener` called after every change, from the writer's thread: for followers that have no thread."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
     def snapshot(self) -> Snapshot:
         """Text, steps, citations and state at this moment."""
         self._look_up()
@@ -149,11 +170,14 @@ class LiveAnswer:
                     self.text += event.text
             elif isinstance(event, StepEvent):
                 self.steps.append(event)
+            elif isinstance(event, ContextEvent):
+                self.context = event.context
             elif isinstance(event, CitationsEvent):
                 self.citations, self.kind, self._is_whole = event.citations, event.kind, True
             elif isinstance(event, DoneEvent):
                 self._end(event)
             self._changed.notify_all()
+        self._tell()
 
     def fail(self, notice: str) -> None:
         """The writer is gone without a `DoneEvent`."""
@@ -168,6 +192,11 @@ class LiveAnswer:
                 self._ended = time.monotonic()
                 self._done.set()
             self._changed.notify_all()
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
 
     @property
     def elapsed_ms(self) -> int:

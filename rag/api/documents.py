@@ -1,4 +1,4 @@
-"""PDFs and pictures of their pages over HTTP, for those who are signed in to the tenant that has them."""
+"""Originals and pictures of the pages of PDFs over HTTP, for those who are signed in to the tenant that has them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable
 from urllib.parse import quote
 from uuid import UUID
 
-from starlette.requests import Request
+from pydantic import Field
 from starlette.responses import Response
-from starlette.routing import Route
 
-from rag.errors import NotAllowed, NotFound
+from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
+from rag.api.parts import running
 from rag.ingestion.library import DocumentLibrary
-from rag.types import Identity
+from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.encodings import decode
 
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
 SCALE = 2.0
@@ -23,76 +24,93 @@ HEADERS = {
     "Cache-Control": "private, no-cache",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
+
+#: For what is not a PDF: should a browser show it after all, it may load nothing and run nothing. PDFs do without: the
+#: viewers of browsers do not work in a sandbox, and have one of their own.
+CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
+PDF = MIME_TYPES["pdf"]
+PLAIN_TEXT = "text/plain; charset=utf-8"
 
 
-def routes(library: Callable[[], DocumentLibrary]) -> list[Route]:
+class Picture(ApiModel):
+    """How a page is drawn."""
+
+    highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
+
+
+def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
     """The routes on a library, which is asked for at the first request."""
 
-    def file(request: Request) -> Response:
-        """GET /api/documents/{id}/file: the PDF, shown in the browser; `#page=3` opens it there."""
-        identity = _identity(request)
-        document = library().get(identity, _document_id(request))
-        headers = {
-            **HEADERS,
-            "ETag": f'"{document.sha256}"',
-            "Content-Disposition": content_disposition(document.file_name),
-        }
-        if request.headers.get("if-none-match") == headers["ETag"]:
-            return Response(status_code=304, headers=headers)
-        content = library().original(identity, document.id)
-        return Response(content, media_type="application/pdf", headers=headers)
+    @endpoint(
+        "/api/documents/{document_id}/file",
+        scope="documents:read",
+        summary="The file itself",
+        tags=("Documents",),
+        media={"application/pdf": BINARY, "application/octet-stream": BINARY},
+        errors=(304,),
+    )
+    def document_file(call: Call[None]) -> Response:
+        """The original. A PDF is shown, at `#page=3`; text is shown as text.
 
-    def page_image(request: Request) -> Response:
-        """GET /api/documents/{id}/pages/{n}.png?highlight=chunk_id: a page, with the passage of a chunk marked."""
-        identity = _identity(request)
-        document = library().get(identity, _document_id(request))
+        All else is handed over to be saved, as it all is with `?download=1`: nothing that was uploaded acts as a page.
+        """
+        document = library().get(call.identity, call.uuid("document_id"))
+        disposition, media_type = served_as(document.mime_type)
+        if call.request.query_params.get("download"):
+            disposition = "attachment"
+        headers = {
+            **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),
+            "ETag": f'"{document.sha256}{disposition[0]}"',
+            "Content-Disposition": content_disposition(document.file_name, disposition),
+        }
+        if call.request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        content = library().original(call.identity, document.id)
+        if disposition == "inline" and media_type == PLAIN_TEXT:
+            content = decode(content)[0].encode("utf-8", "replace")  # browsers know fewer encodings than files have
+        return Response(content, media_type=media_type, headers=headers)
+
+    @endpoint(
+        "/api/documents/{document_id}/pages/{page:int}.png",
+        scope="documents:read",
+        summary="A page as a picture",
+        parameters=Picture,
+        tags=("Documents",),
+        media={"image/png": BINARY},
+        errors=(304,),
+    )
+    def page_image(call: Call[None]) -> Response:
+        """A page of a document as PNG, with the passage of a chunk marked where it stands."""
+        document = library().get(call.identity, call.uuid("document_id"))
         highlight = ""
-        if chunk := request.query_params.get("highlight", ""):
-            found = library().chunks(identity, document.id, chunk_id=_uuid(chunk))
+        if chunk_id := call.parameters.highlight:
+            found = library().chunks(call.identity, document.id, chunk_id=chunk_id)
             highlight = found[0].content if found else ""
-        page: int = request.path_params["page"]
+        page: int = call.request.path_params["page"]
         tag = hashlib.sha256(f"{document.sha256} {page} {highlight}".encode()).hexdigest()[:32]
         headers = {**HEADERS, "ETag": f'"{tag}"'}
-        if request.headers.get("if-none-match") == headers["ETag"]:
+        if call.request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
-        picture = library().page_image(identity, document.id, page, highlight=highlight, scale=SCALE)
+        picture = library().page_image(call.identity, document.id, page, highlight=highlight, scale=SCALE)
         return Response(picture, media_type="image/png", headers=headers)
 
-    return [
-        Route("/api/documents/{document_id}/file", file, methods=["GET"]),
-        Route("/api/documents/{document_id}/pages/{page:int}.png", page_image, methods=["GET"]),
-    ]
+    return [document_file, page_image]
 
 
-def content_disposition(file_name: str) -> str:
-    """Shown inline under its own name, in any script (RFC 6266, RFC 5987)."""
+def served_as(mime_type: str) -> tuple[str, str]:
+    """How an original is served: (inline or attachment, media type). HTML and what else could act is never shown."""
+    if mime_type == PDF:
+        return "inline", PDF
+    if mime_type in (MIME_TYPES["text"], MIME_TYPES["markdown"]):
+        return "inline", PLAIN_TEXT
+    return "attachment", mime_type if mime_type == MIME_TYPES["docx"] else "application/octet-stream"
+
+
+def content_disposition(file_name: str, disposition: str = "inline") -> str:
+    """Shown or saved under its own name, in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
-    return f"inline; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
+    return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
 
 
-def _identity(request: Request) -> Identity:
-    # Set by the guard; without one nothing is shown, whatever stands before these routes.
-    identity = request.scope.get("identity")
-    if not isinstance(identity, Identity):
-        raise NotAllowed
-    return identity
-
-
-def _document_id(request: Request) -> UUID:
-    return _uuid(str(request.path_params["document_id"]))
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as exc:
-        raise NotFound from exc
-
-
-def _library() -> DocumentLibrary:
-    from rag.services import services  # it imports every part of the product; a route needs it only when asked
-
-    return services().documents
-
-
-ROUTES = routes(_library)
+ROUTES = routes(lambda: running().documents)

@@ -11,15 +11,19 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
 
 from anyio import CapacityLimiter, to_thread
+from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from rag.access.api_keys import scopes_of
 from rag.access.guard import FORM_TYPE, SESSION_COOKIE, is_https
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
 from rag.access.sessions import TOKEN
+from rag.api.endpoint import ANYBODY, Call, endpoint
 from rag.api.html_pages import Markup, note, page
 from rag.errors import LinkExpired, RagError, TooManyAttempts
 from rag.types import Account, Identity
@@ -48,7 +52,7 @@ def routes(services: Callable[[], AccessServices]) -> list[Route]:
         Route("/set-password", pages.set_password, methods=["POST"]),
         Route("/account/password", pages.show_change_password, methods=["GET"]),
         Route("/account/password", pages.change_password, methods=["POST"]),
-        Route("/api/me", me, methods=["GET"]),
+        me,
     ]
 
 
@@ -58,19 +62,30 @@ def safe_next(path: str) -> str:
     return path if is_ours and not urlsplit(path).netloc else "/"
 
 
-def me(request: Request) -> Response:
-    """Who is signed in, as JSON; pages ask it to notice the end of a session."""
-    identity: Identity = request.scope["identity"]
-    return JSONResponse(
-        {
-            "account_id": str(identity.account_id),
-            "tenant_id": identity.tenant_id,
-            "email": identity.email,
-            "name": identity.name,
-            "role": identity.role.value,
-            "user_group": identity.user_group,
-        },
-        headers={"Cache-Control": "no-store"},
+class Me(BaseModel):
+    """Who calls."""
+
+    account_id: UUID
+    tenant_id: str
+    email: str
+    name: str
+    role: str
+    user_group: str
+    scopes: list[str]
+
+
+@endpoint("/api/me", scope=ANYBODY, summary="Who is calling", answer=Me, tags=("Service",))
+def me(call: Call[None]) -> Me:
+    """Who is signed in, or which key this is, with what it may do. Pages ask it to notice the end of a session."""
+    identity = call.identity
+    return Me(
+        account_id=identity.account_id,
+        tenant_id=identity.tenant_id,
+        email=identity.email,
+        name=identity.name,
+        role=identity.role.value,
+        user_group=identity.user_group,
+        scopes=sorted(call.api_key.scopes if call.api_key else scopes_of(identity.role)),
     )
 
 

@@ -74,6 +74,8 @@ class Queue:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
         self._wake: asyncio.Event | None = None
+        #: Does what waits for a collection that follows a source; set by whoever has the sources.
+        self.on_sync: Callable[[str, UUID], object] | None = None
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
         """Have a document worked on; with `connection`, once the caller's transaction is committed."""
@@ -154,6 +156,7 @@ class Queue:
         app.task(name=TASK, queue=QUEUE, retry=later, pass_context=True)(self._process)
         app.task(name="reembed", queue=QUEUE, retry=later)(self._reembed)
         app.task(name="remove_files", queue=QUEUE, retry=later)(self._remove_files)
+        app.task(name="sync", queue=QUEUE, retry=later)(self._sync)
         async with app.open_async():
             worker = asyncio.create_task(
                 app.run_worker_async(
@@ -195,6 +198,11 @@ class Queue:
             self._waits[reembedding_id] = self._wait(reembedding_id, exc)
             raise
         self._failures.pop(reembedding_id, None)
+
+    async def _sync(self, tenant_id: str, collection_id: str) -> None:
+        on_sync = self.on_sync
+        if on_sync is not None:
+            await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
 
     async def _remove_files(self, tenant_id: str) -> None:
         left: list[int] = []

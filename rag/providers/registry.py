@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -206,6 +206,13 @@ class Providers:
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
         """The model that translates and tags, or None where no provider is configured."""
         return self._chat_model(self.translation_choice(profile))
+
+    def attachment_model_for(self, profile: Profile) -> ChatModel | None:
+        """The model that looks at attachments, of the provider that answers; where that has none, the one that tags."""
+        choice = self.chat_choice(profile)
+        if choice.model and choice.provider == profile.chat_provider and profile.attachment_model:
+            return self._chat_model(replace(choice, model=profile.attachment_model))
+        return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
         """The local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""

@@ -2,69 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
 
+from rag.profiles import Profile
 from rag.retrieval.evidence import matched_words
+from rag.retrieval.formats import Passage, format_context, format_passage
+from rag.retrieval.posts import attachment_part, category_of, written_on
 from rag.retrieval.relevance import Judged
 from rag.retrieval.stitching import Neighbour, stitched
 from rag.tokens import estimate_tokens
 from rag.types import Citation, SearchResult
 
+#: Characters, where only tokens count.
+UNLIMITED = 10**9
+
 
 def context_from(
     judged: Sequence[Judged],
     *,
-    maximum_tokens: int,
+    profile: Profile,
+    metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
 ) -> tuple[str, list[Judged]]:
-    """The numbered passages as one text, and those of them that fit; the best one is shortened if it alone does not.
+    """The numbered passages as one text, and those of them that fit.
 
-    `neighbours` reads the passages around those kept; they are added as far as tokens are left.
+    The best one is shortened where it alone has more than `context_tokens`, the last one where the text ends at
+    `context_characters`. `metadata` is that of the documents by their ids. `neighbours` reads the passages around those
+    kept; they are added as far as there is room.
     """
-    kept: list[Judged] = []
-    left = maximum_tokens
-    for item in judged:
-        tokens = estimate_tokens(_part(len(kept) + 1, item))
-        if tokens > left and kept:
-            break
-        if tokens > left:
-            content = item.result.content[: int(len(item.result.content) * left / tokens)]
-            kept.append(replace(item, result=replace(item.result, content=content)))
-            left = 0
-            break
-        kept.append(item)
-        left -= tokens
+    room = Room(tokens=profile.context_tokens, characters=profile.context_characters or UNLIMITED)
 
-    def fits(text: str) -> bool:
-        nonlocal left
+    def part(number: int, item: Judged) -> str:
+        return format_passage(profile, _passage(number, item, metadata or {}))
+
+    kept: list[Judged] = []
+    for item in judged:
+        number = len(kept) + 1
+        joiner = profile.context_joiner if kept else ""
+        text = joiner + part(number, item)
+        if room.take(text):
+            kept.append(item)
+            continue
+        share = room.characters - (len(text) - len(item.result.content))
+        if not kept:
+            share = min(share, int(len(item.result.content) * room.tokens / max(1, estimate_tokens(text))))
+        elif estimate_tokens(text) > room.tokens:
+            share = 0
+        if share > 0:
+            kept.append(replace(item, result=replace(item.result, content=item.result.content[:share])))
+        room.close()
+        break
+    if neighbours is not None and room.tokens > 0 and kept:
+        kept = stitched(kept, neighbours([item.result for item in kept]), room.take)
+    passages = [_passage(number, item, metadata or {}) for number, item in enumerate(kept, 1)]
+    text = format_context(profile, passages)
+    if profile.attachment_format:
+        of_posts = ((passage.result.title, passage.document_metadata) for passage in passages)
+        text = "\n".join(filter(None, (text, attachment_part(profile.attachment_format, of_posts, room.take))))
+    return text, kept
+
+
+@dataclass
+class Room:
+    """How much text still fits."""
+
+    tokens: int
+    characters: int
+
+    def take(self, text: str) -> bool:
+        """Make room for a text; false when there is none."""
         tokens = estimate_tokens(text)
-        if tokens > left:
+        if tokens > self.tokens or len(text) > self.characters:
             return False
-        left -= tokens
+        self.tokens -= tokens
+        self.characters -= len(text)
         return True
 
-    if neighbours is not None and left > 0 and kept:
-        kept = stitched(kept, neighbours([item.result for item in kept]), fits)
-    return "\n\n".join(_part(number, item) for number, item in enumerate(kept, 1)), kept
+    def close(self) -> None:
+        self.tokens = self.characters = 0
 
 
-def _part(number: int, item: Judged) -> str:
-    return f"[{number}] {place(item.result)}\n{item.before}{item.result.content}{item.after}"
+def _passage(number: int, item: Judged, metadata: Mapping[UUID, Mapping[str, Any]]) -> Passage:
+    return Passage(
+        number=number,
+        result=item.result,
+        text=f"{item.before}{item.result.content}{item.after}",
+        document_metadata=metadata.get(item.result.document_id, {}),
+    )
 
 
-def place(result: SearchResult) -> str:
-    """Where a passage stands: title, page or pages, section."""
-    pages = f"p. {result.first_page}"
-    if result.last_page > result.first_page:
-        pages = f"pp. {result.first_page}–{result.last_page}"
-    return ", ".join(part for part in (result.title, pages, result.section) if part)
-
-
-def citations_from(judged: Sequence[Judged]) -> tuple[Citation, ...]:
-    """The passages as citations, numbered from 1 as in the context."""
+def citations_from(
+    judged: Sequence[Judged], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+) -> tuple[Citation, ...]:
+    """The passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
+    posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
     return tuple(
         Citation(
+            **_of_post(posts.get(item.result.document_id)),
             number=number,
             chunk_id=item.result.chunk_id,
             document_id=item.result.document_id,
@@ -81,6 +118,19 @@ def citations_from(judged: Sequence[Judged]) -> tuple[Citation, ...]:
         )
         for number, item in enumerate(judged, 1)
     )
+
+
+def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a reader is shown of a post besides its passage."""
+    if metadata is None:
+        return {}
+    day = written_on(metadata)
+    return {
+        "category": category_of(metadata),
+        "written_on": day.isoformat() if day is not None else "",
+        "is_pinned": metadata.get("isPinned") is True,
+        "is_important": metadata.get("isImportant") is True,
+    }
 
 
 def shown_score(item: Judged) -> float:

@@ -7,11 +7,12 @@ embedding keywords alone, without a reranker the found order stays; each is said
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from rag.database import Database
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
@@ -21,7 +22,7 @@ from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, reranked_from
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
-from rag.retrieval.order import needs_signals, ordered, read_signals
+from rag.retrieval.order import needs_signals, ordered, read_metadata, read_signals
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
@@ -29,7 +30,7 @@ from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
-from rag.types import ContextResponse, Question, RerankingDetails, SearchFilters, SearchResult, TokenUsage
+from rag.types import ContextResponse, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
@@ -111,7 +112,7 @@ class Retriever:
             top_k=profile.passages(wanted),
             text=text,
             language=language if language is not None else detect_language(text),
-            filters=options.filters or SearchFilters(),
+            filters=options.filters or question.filters,
             on_step=on_step or (lambda name, detail: None),
             tenant_prices=self._tenant_prices,
         )
@@ -128,24 +129,27 @@ class Retriever:
         )
         judged = self._rerank(run, asked.translation.query, judged)
         cited = self._order(run, worth_citing(judged), today)
+        metadata = self._metadata(run, cited or judged[:NEAREST])
         context_text, cited = context_from(
             cited,
-            maximum_tokens=profile.context_tokens,
+            profile=profile,
+            metadata=metadata,
             neighbours=(lambda hits: self._neighbours(run, hits)) if profile.stitch_neighbours else None,
         )
         self._finish(run, cited, started)
         response = ContextResponse(
             context_text=context_text,
-            citations=citations_from(cited),
+            citations=citations_from(cited, metadata),
             token_usage=TokenUsage(
                 input=sum(c.usage.input_tokens for c in run.charges),
                 output=sum(c.usage.output_tokens for c in run.charges),
             ),
             cost=sum((c.cost for c in run.charges if c.cost is not None), Decimal(0)),
             rag_details=run.details,
-            nearest=() if cited else citations_from(judged[:NEAREST]),
+            nearest=() if cited else citations_from(judged[:NEAREST], metadata),
             charges=tuple(run.charges),
             notices=tuple(run.notices),
+            results=tuple(item.result for item in cited),
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 
@@ -214,6 +218,12 @@ class Retriever:
             names = ("multi_signal", "recency_boost", "pinned_first")
             step.detail = ", ".join(name for name in names if getattr(run.profile, name))
         return done
+
+    def _metadata(self, run: Run, cited: Sequence[Judged]) -> Mapping[UUID, Mapping[str, Any]]:
+        """What is known of the documents, where the form of the passages may name it."""
+        if not run.profile.context_format:
+            return {}
+        return read_metadata(self._database, run.question.identity, [item.result for item in cited])
 
     def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
         with run.step("neighbours") as step:

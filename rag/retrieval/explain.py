@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag.retrieval.citing import place
 from rag.retrieval.context import Retrieval
+from rag.retrieval.formats import place
 from rag.retrieval.relevance import Judged
 from rag.types import Citation, SearchResult
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from rag.database import Database
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import ProviderError, SettingsError
 from rag.retrieval.details import raw_results_from
+from rag.retrieval.order import meets, of_passage, read_signals
 from rag.retrieval.query import TermStatistics
 from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
@@ -34,11 +36,14 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
         type=run.profile.search_type, vector_top_k=candidates if vectors is not None else 0
     )
     started = time.perf_counter()
-    filters = combined(run, asked.filters)
+    afterwards = run.profile.filters_after_search
+    within = replace(asked.filters, categories=(), years=()) if afterwards else asked.filters
     with run.step("search") as step:
-        found = _search(run, asked, vectors, filters, database, candidates)
+        found = _search(run, asked, vectors, combined(run, within), database, candidates)
         step.detail = f"{len(found.results)} passages"
-    if not found.results and asked.filters != SearchFilters():
+    if afterwards and asked.filters != within:
+        found = _filtered(run, found, asked.filters, database)
+    if not found.results and within != SearchFilters():
         with run.step("search everywhere") as step:
             found = _search(run, asked, vectors, combined(run, SearchFilters()), database, candidates)
             step.detail = f"{len(found.results)} passages; none with {describe(asked.filters)}"
@@ -48,6 +53,21 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     run.details.search.raw_results = raw_results_from(found.results)
     run.on_step("found", str(len(found.results)))
     return found
+
+
+def _filtered(run: Run, found: Found, filters: SearchFilters, database: Database) -> Found:
+    """What is left by the question's categories and years; all of it where that is nothing (source 001, step 4)."""
+    # The caller's own conditions were part of the search and come before what the question was taken to mean.
+    filters = replace(
+        filters,
+        categories=() if run.filters.categories else filters.categories,
+        years=() if run.filters.years else filters.years,
+    )
+    with run.step("filter") as step:
+        signals = read_signals(database, run.question.identity, found.results)
+        kept = tuple(r for r in found.results if meets(of_passage(r, signals[r.document_id]), filters))
+        step.detail = f"{len(kept)} of {len(found.results)} passages with {describe(filters)}"
+    return replace(found, results=kept) if kept else found
 
 
 def wordings_of(run: Run, asked: Asked, found: Found) -> list[tuple[str, str]]:
@@ -71,6 +91,7 @@ def combined(run: Run, of_question: SearchFilters) -> SearchFilters:
         years=given.years or of_question.years,
         date_from=given.date_from or of_question.date_from,
         date_to=given.date_to or of_question.date_to,
+        important_only=given.important_only or run.profile.important_only,
     )
 
 
@@ -134,6 +155,11 @@ def _search(
                 keyword_weight=profile.keyword_weight,
                 vector_rank_weight=profile.vector_rank_weight,
                 keyword_rank_weight=profile.keyword_rank_weight,
+                rank_constant=profile.rank_constant,
+                threshold=_least_similarity(run),
+                neighbours=candidates * profile.neighbour_factor // profile.candidate_factor,
+                same_beginning=profile.deduplication_characters,
+                refine=profile.refine_order,
                 correct_spelling=profile.correct_spelling,
             ),
             scope=Scope(
@@ -155,6 +181,15 @@ def _search(
             )
         )
     return merged(founds, candidates)
+
+
+def _least_similarity(run: Run) -> float:
+    """What a neighbour has to be above, where the profile's figure is of the very embedder that is used."""
+    profile = run.profile
+    if profile.threshold_mode != "absolute" or profile.similarity_threshold is None:
+        return -1.0
+    is_word_count = run.question.collection.embedding_model.startswith("builtin/")
+    return -1.0 if is_word_count else math.nextafter(profile.similarity_threshold, math.inf)
 
 
 def _language(run: Run, asked: Asked) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
+from uuid import UUID
 
 from rag.types import SearchResult
 
@@ -33,6 +34,7 @@ def weighted_scores(
     keyword_weight: float = 0.4,
     vector_rank_weight: float = 0.3,
     keyword_rank_weight: float = 0.2,
+    rank_constant: int = RANK_CONSTANT,
 ) -> list[float]:
     """Similarity · 0.6 + BM25 · 0.4 + 0.3 / (60 + vector rank) + 0.2 / (60 + keyword rank) of each hit.
 
@@ -43,15 +45,18 @@ def weighted_scores(
     return [
         vector_weight * max(0.0, hit.similarity or 0.0)
         + keyword_weight * (hit.keyword_score or 0.0) / highest
-        + _rank_bonus(hit.vector_rank, vector_rank_weight)
-        + _rank_bonus(hit.keyword_rank, keyword_rank_weight)
+        + _rank_bonus(hit.vector_rank, vector_rank_weight, rank_constant)
+        + _rank_bonus(hit.keyword_rank, keyword_rank_weight, rank_constant)
         for hit in hits
     ]
 
 
-def reciprocal_rank_scores(hits: Sequence[Scored]) -> list[float]:
+def reciprocal_rank_scores(hits: Sequence[Scored], *, rank_constant: int = RANK_CONSTANT) -> list[float]:
     """1 / (60 + vector rank) + 1 / (60 + keyword rank) of each hit."""
-    return [_rank_bonus(hit.vector_rank, 1.0) + _rank_bonus(hit.keyword_rank, 1.0) for hit in hits]
+    return [
+        _rank_bonus(hit.vector_rank, 1.0, rank_constant) + _rank_bonus(hit.keyword_rank, 1.0, rank_constant)
+        for hit in hits
+    ]
 
 
 def weighted_fusion(
@@ -78,8 +83,11 @@ def reciprocal_rank_fusion(results: Sequence[SearchResult]) -> list[SearchResult
     return _by_score(results, reciprocal_rank_scores(results))
 
 
-def without_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
+def without_repeats(results: Sequence[SearchResult], *, same_beginning: int = 0) -> list[SearchResult]:
     """The results in their order, each passage once.
+
+    With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
+    document and the first 100).
 
     Two passages are the same when they have the same text, spaces and case aside, and stand in documents of the same
     title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
@@ -87,14 +95,18 @@ def without_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
     """
     titles = Counter(result.title.casefold() for result in results)
     seen: set[tuple[str, str]] = set()
+    beginnings: set[tuple[UUID, str]] = set()
     kept = []
     for result in results:
         title = result.title.casefold()
         # The text is looked at only where another may be the same.
         key = (title, " ".join(result.content.casefold().split()) if titles[title] > 1 else "")
-        if key not in seen:
-            seen.add(key)
-            kept.append(result)
+        beginning = (result.document_id, result.content[:same_beginning])
+        if key in seen or (same_beginning and beginning in beginnings):
+            continue
+        seen.add(key)
+        beginnings.add(beginning)
+        kept.append(result)
     return kept
 
 
@@ -111,8 +123,8 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
     return kept
 
 
-def _rank_bonus(rank: int | None, weight: float) -> float:
-    return 0.0 if rank is None else weight / (RANK_CONSTANT + rank)
+def _rank_bonus(rank: int | None, weight: float, constant: int) -> float:
+    return 0.0 if rank is None else weight / (constant + rank)
 
 
 def _by_score(results: Sequence[SearchResult], scores: Sequence[float]) -> list[SearchResult]:

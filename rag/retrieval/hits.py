@@ -123,7 +123,7 @@ def find_hits(
         "threshold": query.threshold,
         "limit": limit,
         "candidates": max(limit, RESCORED_CANDIDATES),
-        "reranked": max(limit, BIT_CANDIDATES),
+        "reranked": max(limit, BIT_CANDIDATES, query.neighbours),
     }
     statistics = _statistics(connection, query, contents, values) if by_keyword else TermStatistics()
     nearest = _search_vectors(connection, query, contents, values) if by_vector and vector is not None else None

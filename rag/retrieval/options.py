@@ -15,6 +15,7 @@ class Options:
 
     #: Conditions of the caller, beside what the question itself says.
     filters: SearchFilters | None = None
+    filters_after_search: bool | None = None
 
     top_k: int | None = None
     candidate_factor: int | None = None
@@ -35,11 +36,14 @@ class Options:
     decompose_question: bool | None = None
 
     reranking: bool | None = None
+    rerank_top_n: int | None = None
     recency_boost: bool | None = None
     pinned_first: bool | None = None
+    important_only: bool | None = None
     multi_signal: bool | None = None
     collapse_near_repeats: bool | None = None
     stitch_neighbours: bool | None = None
+    follow_ups: int | None = None
 
     def applied_to(self, profile: Profile) -> Profile:
         """The profile for this call."""

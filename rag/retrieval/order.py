@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +20,9 @@ from rag.retrieval.boosts import (
     recency_factor,
     year_factor,
 )
+from rag.retrieval.posts import written_on
 from rag.retrieval.relevance import Judged
-from rag.types import SearchResult, Who, tenant_of
+from rag.types import SearchFilters, SearchResult, Who, tenant_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,23 @@ class Signals:
     years: tuple[int, ...] = ()
 
 
+def of_passage(result: SearchResult, document: Signals) -> Signals:
+    """The signals of one passage: where it says its year or kind itself, that counts; else its document's."""
+    category, year = result.metadata.get("category"), _value(result.metadata, "year")
+    return replace(
+        document,
+        categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
+        years=tuple(int(item) for item in _listed(year) if str(item).isdigit()) or document.years,
+    )
+
+
+def meets(signals: Signals, filters: SearchFilters) -> bool:
+    """Whether a passage is of one of the categories, and of one of the years, where any are wanted."""
+    return (not filters.categories or not set(filters.categories).isdisjoint(signals.categories)) and (
+        not filters.years or not set(filters.years).isdisjoint(signals.years)
+    )
+
+
 def needs_signals(profile: Profile) -> bool:
     """Whether the profile's order looks at metadata at all."""
     return profile.recency_boost or profile.pinned_first or profile.multi_signal
@@ -42,14 +60,24 @@ def needs_signals(profile: Profile) -> bool:
 
 def read_signals(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
     """The signals of the results' documents, in one statement."""
+    rows = _document_rows(database, who, results)
+    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+
+
+def read_metadata(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Mapping[str, Any]]:
+    """The metadata of the results' documents, in one statement; `createdAt` is the day it came where it says none."""
+    rows = _document_rows(database, who, results)
+    return {row["document_id"]: {"createdAt": row["created_at"].isoformat(), **row["metadata"]} for row in rows}
+
+
+def _document_rows(database: Database, who: Who, results: Sequence[SearchResult]) -> list[dict[str, Any]]:
     ids = list({result.document_id for result in results})
     if not ids:
-        return {}
+        return []
     with database.transaction(who) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(
+        return cursor.execute(
             queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids}
         ).fetchall()
-    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
@@ -57,7 +85,7 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 
     The day is `backdatedAt` if there, else the post's `createdAt`, else the day it came here (source 000).
     """
-    written = _day(_value(metadata, "backdated_at")) or _day(_value(metadata, "created_at")) or created_at.date()
+    written = written_on(metadata) or created_at.date()
     years = metadata.get("years") or _value(metadata, "year")
     categories = metadata.get("categories") or _value(metadata, "category_slug") or metadata.get("category")
     return Signals(
@@ -81,7 +109,7 @@ def ordered(
     unknown = Signals(written_on=today)
 
     def of(item: Judged) -> Signals:
-        return signals.get(item.result.document_id, unknown)
+        return of_passage(item.result, signals.get(item.result.document_id, unknown))
 
     if profile.multi_signal:
         items = _by_score(
@@ -89,10 +117,7 @@ def ordered(
             [
                 multi_signal_score(
                     item.result.score,
-                    category=category_factor(
-                        (*of(item).categories, *map(str, _listed(item.result.metadata.get("category")))),
-                        dict(profile.category_boosts),
-                    ),
+                    category=category_factor(of(item).categories, dict(profile.category_boosts)),
                     year=year_factor(of(item).years, today.year, profile.year_boosts),
                     quality=quality_factor(
                         item.result.content,
@@ -138,13 +163,3 @@ def _value(metadata: Mapping[str, Any], name: str) -> Any:
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
-
-
-def _day(value: Any) -> date | None:
-    """A day from an ISO text or a number of milliseconds since 1970, as JavaScript counts; None for anything else."""
-    try:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000, UTC).date()
-        return datetime.fromisoformat(value).date() if isinstance(value, str) else None
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -31,11 +31,18 @@ class SearchQuery:
     embedding_model: str = ""
     #: Least cosine similarity of a result that keywords did not find.
     threshold: float = -1.0
+    #: Neighbours that are compared at least where an approximate index is used.
+    neighbours: int = 0
     fusion: Literal["weighted", "rrf"] = "weighted"
     vector_weight: float = 0.6
     keyword_weight: float = 0.4
     vector_rank_weight: float = 0.3
     keyword_rank_weight: float = 0.2
+    rank_constant: int = 60
+    #: Passages of one document with the same so many first characters are one; 0: only those of the same text.
+    same_beginning: int = 0
+    #: Whether nearness of the words and names of documents have a say in the order.
+    refine: bool = True
     #: Whether words that stand nowhere are read as what the found passages suggest.
     correct_spelling: bool = True
 

@@ -5,6 +5,7 @@ Both searches travel in one round trip, and the text of a passage is fetched onl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.retrieval import fusion
@@ -22,6 +24,8 @@ from rag.types import Scope, SearchFilters, SearchResult
 
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
 REFINED_CANDIDATES = 24
+#: Passages looked at when only those with certain metadata are wanted.
+MOST_FILTERED = 20_000
 
 
 @dataclass
@@ -91,9 +95,13 @@ def search(
     candidates = max(pool, RESCORED_CANDIDATES)
     with database.snapshot(scope.who) as connection:
         contents = read_scope(connection, scope, filters)
+        if filters is not None and filters.metadata:
+            # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
+            candidates = min(max(candidates, int(contents.chunks)), MOST_FILTERED)
 
         def run(query: SearchQuery) -> tuple[Hits, _Fetched]:
             hits = find_hits(connection, query, contents, limit=candidates, by_keyword=by_keyword)
+            hits = _meeting(connection, scope, filters, hits)
             fused = dict(_fuse(query, list(hits.hits.values()))[:pool])
             return hits, _fetch(connection, scope, hits, fused)
 
@@ -102,20 +110,53 @@ def search(
         if asked.text != query.text:
             hits, fetched = run(asked)
     found = fetched.results
-    if by_keyword:
+    if by_keyword and query.refine:
         found = refined(asked, hits.statistics, found, fetched.languages, fetched.terms)
     return Found(
-        results=tuple(fusion.without_repeats(found)[:limit]),
+        results=tuple(fusion.without_repeats(found, same_beginning=query.same_beginning)[:limit]),
         statistics=hits.statistics,
         languages=fetched.languages,
         text=asked.text,
     )
 
 
+def _meeting(connection: Connection, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
+    """The hits whose passage or document has the metadata asked for."""
+    if filters is None or not filters.metadata or not hits.hits:
+        return hits
+    values = {
+        "tenant_id": scope.tenant_id,
+        "chunk_ids": list(hits.hits),
+        "metadata": Jsonb(dict(filters.metadata)),
+    }
+    meeting = {row[0] for row in connection.execute(queries["search_meeting"], values).fetchall()}
+    ranks: Counter[str] = Counter()
+
+    def ranked(name: str, rank: int | None) -> int | None:
+        """The rank among those that are left: what was filtered out never was a result."""
+        if rank is None:
+            return None
+        ranks[name] += 1
+        return ranks[name]
+
+    # Hits stand in the order of the one search, then of the other.
+    kept = {}
+    for hit in sorted(hits.hits.values(), key=lambda hit: hit.vector_rank or 0):
+        if hit.chunk_id in meeting:
+            kept[hit.chunk_id] = hit._replace(vector_rank=ranked("vector", hit.vector_rank))
+    for hit in sorted(kept.values(), key=lambda hit: hit.keyword_rank or 0):
+        kept[hit.chunk_id] = hit._replace(keyword_rank=ranked("keyword", hit.keyword_rank))
+    return Hits(hits=kept, statistics=hits.statistics)
+
+
 def _fuse(query: SearchQuery, hits: Sequence[Hit]) -> list[tuple[UUID, float]]:
-    """Ids with their fused score, best first."""
+    """Ids with their fused score, best first. A similarity below the threshold counts for nothing."""
+    hits = [
+        hit if hit.similarity is None or hit.similarity >= query.threshold else hit._replace(similarity=None)
+        for hit in hits
+    ]
     if query.fusion == "rrf":
-        scores = fusion.reciprocal_rank_scores(hits)
+        scores = fusion.reciprocal_rank_scores(hits, rank_constant=query.rank_constant)
     else:
         scores = fusion.weighted_scores(
             hits,
@@ -123,6 +164,7 @@ def _fuse(query: SearchQuery, hits: Sequence[Hit]) -> list[tuple[UUID, float]]:
             keyword_weight=query.keyword_weight,
             vector_rank_weight=query.vector_rank_weight,
             keyword_rank_weight=query.keyword_rank_weight,
+            rank_constant=query.rank_constant,
         )
     scored = ((hit.chunk_id, score) for hit, score in zip(hits, scores, strict=True))
     return sorted(scored, key=lambda item: (-item[1], item[0].int))

@@ -6,13 +6,17 @@ import logging
 
 from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.profiles import HR
+from rag.ingestion.sync import sync_collection
+from rag.profiles import HR, NOTICES
+from rag.public import _program
 from rag.samples import SAMPLES
+from rag.samples.board import SampleBoard
 from rag.services import Services
 
 log = logging.getLogger("rag.start")
 
 COLLECTION = "HR documents"
+BOARD = "Sample notice board"
 
 
 def prepare_tenant(parts: Services) -> None:
@@ -50,3 +54,18 @@ def prepare_tenant(parts: Services) -> None:
             continue
         except RagError as exc:
             log.warning("The sample %s was left out: %s", sample.file_name, exc.message)
+    load_board(parts)
+
+
+def load_board(parts: Services) -> None:
+    """A second collection with the sample notice board, named so that nobody takes it for their own."""
+    tenant = parts.settings.tenant
+    embedder = parts.providers.default_embedder_id(NOTICES)
+    board = parts.documents.ensure_collection(tenant, BOARD, NOTICES.name, embedder, language="ko")
+    parts.syncs.set_source(_program(tenant), board, SampleBoard.kind, {})
+    report = sync_collection(parts.database, parts.files, board, SampleBoard(), queue=None)
+    for document_id in report.documents:
+        try:
+            parts.processor.run(tenant, document_id)
+        except RagError as exc:
+            log.warning("A sample post was left out: %s", exc.message)

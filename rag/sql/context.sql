@@ -1,10 +1,16 @@
 -- What the order of passages and the text around them need beside the search. Row-level security stands above.
 
 -- document_signals --
--- What raises a document's passages: its metadata, and the day it came.
-SELECT id AS document_id, metadata, created_at
+-- What raises a document's passages: its metadata but for what only the processor needs, and the day it came.
+SELECT id AS document_id, metadata - '{sections,chunk_spans}'::text[] AS metadata, created_at
 FROM documents
 WHERE tenant_id = %(tenant_id)s AND id = ANY (%(document_ids)s::uuid[])
+
+-- source_documents --
+-- What callers of the API are told of the documents behind passages.
+SELECT id, title, metadata, chunk_count, created_at, updated_at
+FROM documents
+WHERE id = ANY (%(document_ids)s::uuid[])
 
 -- neighbouring_passages --
 -- The passages right before and after each of the given ones, with the spans of both.
@@ -27,3 +33,26 @@ FROM (
 ) AS long
 WHERE number %% greatest(1, total / %(wanted)s) = 0
 LIMIT %(wanted)s
+
+-- search_meeting --
+-- Which of these passages have all the metadata asked for, each field in the passage's own or in its document's.
+SELECT c.id
+FROM document_chunks c JOIN documents d ON d.id = c.document_id
+WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY (%(chunk_ids)s::uuid[])
+  AND NOT EXISTS (
+      SELECT FROM jsonb_each(%(metadata)s::jsonb) AS wanted
+      WHERE NOT c.metadata @> jsonb_build_object(wanted.key, wanted.value)
+        AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))
+
+-- metadata_values --
+-- The values that a field of the metadata has in a collection's searchable documents and their passages.
+SELECT value FROM (
+    SELECT d.metadata ->> %(field)s AS value FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status = 'completed'
+    UNION
+    SELECT c.metadata ->> %(field)s FROM document_chunks c JOIN documents d ON d.id = c.document_id
+    WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+) AS found
+WHERE value <> ''
+ORDER BY value
+LIMIT 200

@@ -2,7 +2,7 @@
 -- A person's conversations, the one last used first.
 SELECT id, title, collection_id, created_at, updated_at
 FROM conversations
-WHERE account_id = %(account_id)s
+WHERE owner_id = %(account_id)s
 ORDER BY updated_at DESC, id
 LIMIT %(limit)s
 
@@ -10,12 +10,13 @@ LIMIT %(limit)s
 -- One conversation, if it is this person's.
 SELECT id, title, collection_id, created_at, updated_at
 FROM conversations
-WHERE id = %(conversation_id)s AND account_id = %(account_id)s
+WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
 -- create_conversation --
--- A new, empty conversation in a collection of this tenant.
-INSERT INTO conversations (tenant_id, account_id, collection_id, title)
-SELECT tenant_id, %(account_id)s, id, %(title)s
+-- A new, empty conversation in a collection of this tenant, of an account or of an API key.
+INSERT INTO conversations (tenant_id, account_id, api_key_id, collection_id, title)
+SELECT tenant_id, (SELECT id FROM accounts WHERE id = %(account_id)s),
+       (SELECT id FROM api_keys WHERE id = %(account_id)s), id, %(title)s
 FROM collections
 WHERE id = %(collection_id)s
 RETURNING id, title, collection_id, created_at, updated_at
@@ -23,13 +24,13 @@ RETURNING id, title, collection_id, created_at, updated_at
 -- rename_conversation --
 -- Its place in the list stays as it was.
 UPDATE conversations SET title = %(title)s
-WHERE id = %(conversation_id)s AND account_id = %(account_id)s
+WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 RETURNING id, title, collection_id, created_at, updated_at
 
 -- delete_conversation --
 -- Messages go with it; the log of its questions stays, for the costs.
 DELETE FROM conversations
-WHERE id = %(conversation_id)s AND account_id = %(account_id)s
+WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 
 -- list_messages --
 -- The last messages of a person's conversation, oldest first, with what the log and the person's own rating say.
@@ -50,7 +51,7 @@ FROM (
                ORDER BY 1
            ) AS removed_sources
     FROM messages m
-    JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
+    JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
     LEFT JOIN chat_logs l ON l.id = m.chat_log_id AND l.outcome IS NOT NULL
     LEFT JOIN feedback f ON f.chat_log_id = m.chat_log_id AND f.account_id = %(account_id)s
     WHERE m.conversation_id = %(conversation_id)s
@@ -64,7 +65,7 @@ ORDER BY created_at, id
 INSERT INTO feedback (tenant_id, chat_log_id, account_id, rating, comment)
 SELECT m.tenant_id, m.chat_log_id, c.account_id, %(rating)s, %(comment)s
 FROM messages m
-JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
+JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
 WHERE m.id = %(message_id)s AND m.chat_log_id IS NOT NULL
 ON CONFLICT (chat_log_id, account_id) DO UPDATE
     SET rating = excluded.rating, comment = excluded.comment, created_at = now()
@@ -72,7 +73,7 @@ ON CONFLICT (chat_log_id, account_id) DO UPDATE
 -- lock_conversation --
 -- Two questions asked at once in one conversation take turns here.
 SELECT id FROM conversations
-WHERE id = %(conversation_id)s AND account_id = %(account_id)s
+WHERE id = %(conversation_id)s AND owner_id = %(account_id)s
 FOR UPDATE
 
 -- touch_conversation --
@@ -116,14 +117,14 @@ WHERE id = %(message_id)s
 -- Ask the process that writes a person's answer to stop; it sees this when it next writes the text so far.
 UPDATE messages m SET state = 'stopped'
 FROM conversations c
-WHERE m.id = %(message_id)s AND m.state = 'streaming' AND c.id = m.conversation_id AND c.account_id = %(account_id)s
+WHERE m.id = %(message_id)s AND m.state = 'streaming' AND c.id = m.conversation_id AND c.owner_id = %(account_id)s
 
 -- find_answer --
 -- An answer as stored, if it is this person's.
 SELECT m.id, m.conversation_id, m.content, m.state, m.notice, m.citations, l.outcome,
        coalesce(l.question, '') AS question
 FROM messages m
-JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
+JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
 LEFT JOIN chat_logs l ON l.id = m.chat_log_id
 WHERE m.id = %(message_id)s AND m.role = 'assistant'
 
@@ -131,7 +132,7 @@ WHERE m.id = %(message_id)s AND m.role = 'assistant'
 -- The answer being written in a person's conversation.
 SELECT m.id
 FROM messages m
-JOIN conversations c ON c.id = m.conversation_id AND c.account_id = %(account_id)s
+JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(account_id)s
 WHERE m.conversation_id = %(conversation_id)s AND m.state = 'streaming'
 ORDER BY m.created_at DESC
 LIMIT 1
@@ -193,3 +194,8 @@ SELECT greatest((SELECT count(*) FROM cut), (SELECT count(*) FROM closed))
 SELECT text FROM document_pages
 WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last_page)s
 ORDER BY number
+
+-- own_query_details --
+-- How a person's own question was read before the search
+SELECT rag_details -> 'query' FROM chat_logs
+WHERE tenant_id = rag_tenant() AND id = %(chat_log_id)s AND account_id = %(account_id)s

@@ -81,7 +81,12 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
                    to_char(d.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
           BETWEEN coalesce(%(date_from)s::date::text, '') AND coalesce(%(date_to)s::date::text, '9999-12-31'))
   AND (NOT %(important_only)s OR d.metadata -> 'isImportant' = 'true')
-  AND (%(metadata)s::jsonb IS NULL OR d.metadata @> %(metadata)s)
+  AND (%(metadata)s::jsonb IS NULL OR d.metadata @> %(metadata)s OR EXISTS (
+      SELECT FROM document_chunks c
+      WHERE c.document_id = d.id AND NOT EXISTS (
+          SELECT FROM jsonb_each(%(metadata)s) AS wanted
+          WHERE NOT c.metadata @> jsonb_build_object(wanted.key, wanted.value)
+            AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))))
 
 -- search_terms --
 -- In how many of the scope's passages each term stands.

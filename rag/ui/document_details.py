@@ -10,7 +10,7 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.types import Document, DocumentChunk, DocumentPage, DocumentStatus
+from rag.types import Document, DocumentChunk, DocumentPage, DocumentStatus, Who
 from rag.ui.document_names import METHODS, STATUSES
 from rag.ui.document_pages import draw_chunks, draw_pages
 from rag.ui.formats import count, duration, file_size, money
@@ -20,9 +20,9 @@ COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedd
 
 
 class Documents(Protocol):
-    def pages(self, tenant_id: str, document_id: UUID) -> list[DocumentPage]: ...
+    def pages(self, who: Who, document_id: UUID) -> list[DocumentPage]: ...
 
-    def chunks(self, tenant_id: str, document_id: UUID) -> list[DocumentChunk]: ...
+    def chunks(self, who: Who, document_id: UUID) -> list[DocumentChunk]: ...
 
 
 def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.types import Document, DocumentChunk, DocumentPage
+from rag.types import Document, DocumentChunk, DocumentPage, Who
 from rag.ui.formats import count, pages
 from rag.ui.page_view import page_image_url
 from rag.ui.text import plain
@@ -23,9 +23,9 @@ OVERLAP_TINT = "rgba(190,80,220,.38)"
 
 
 class Documents(Protocol):
-    def pages(self, tenant_id: str, document_id: UUID) -> list[DocumentPage]: ...
+    def pages(self, who: Who, document_id: UUID) -> list[DocumentPage]: ...
 
-    def chunks(self, tenant_id: str, document_id: UUID) -> list[DocumentChunk]: ...
+    def chunks(self, who: Who, document_id: UUID) -> list[DocumentChunk]: ...
 
 
 def draw_pages(document: Document, documents: Documents) -> None:

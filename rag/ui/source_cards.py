@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 
 from rag.types import Citation
-from rag.ui.formats import pages
+from rag.ui.formats import has_pages, pages
 from rag.ui.text import excerpt, marked, plain
 
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.
@@ -39,7 +39,9 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     # Where `[n]` leads; a heading with an anchor would leave room for a link icon in every card.
     st.html(f'<span id="{anchor}-{citation.number}" tabindex="-1"></span>')
     st.markdown(f":blue-badge[{citation.number}] **{plain(title)}**")
-    place = " · ".join(p for p in (pages(citation.first_page, citation.last_page), plain(citation.section)) if p)
+    is_paged = has_pages(citation.file_name)
+    numbers = pages(citation.first_page, citation.last_page) if is_paged else ""
+    place = " · ".join(p for p in (numbers, plain(citation.section)) if p)
     if place:
         st.markdown(f":small[{place}]")
     characters = WIDE_EXCERPT_CHARACTERS if is_wide else None
@@ -50,11 +52,13 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     st.space("stretch")
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Open page",
+            "Open page" if is_paged else "Open passage",
             key=f"{anchor}_open_{citation.number}",
             icon=":material/find_in_page:",
             type="tertiary",
-            help=f"Shows page {citation.first_page} with this passage highlighted.",
+            help=f"Shows page {citation.first_page} with this passage highlighted."
+            if is_paged
+            else "Shows the text around it with this passage marked.",
             on_click=on_open,
             args=(citation,),
         )

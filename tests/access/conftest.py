@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
+from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
 from rag.access.sessions import Sessions
 from rag.database import Database
@@ -21,7 +22,7 @@ from rag.types import Account, Identity, Role
 @pytest.fixture
 def access(database: Database, settings: Settings) -> Access:
     sessions = Sessions(database, settings)
-    return Access(settings, Accounts(database, sessions, settings, hasher=CHEAP), sessions)
+    return Access(settings, Accounts(database, sessions, settings, hasher=CHEAP), sessions, ApiKeys(database))
 
 
 @pytest.fixture

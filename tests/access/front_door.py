@@ -12,6 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rag.access.accounts import Accounts
+from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.api.sign_in import routes
 from rag.settings import Settings
@@ -29,6 +30,7 @@ class Access:
     settings: Settings
     accounts: Accounts
     sessions: Sessions
+    api_keys: ApiKeys
 
 
 def identity_of(account: Account, session_id: str = "") -> Identity:

@@ -56,7 +56,8 @@ def employee(add_person: AddPerson) -> Account:
 def test_a_stranger_gets_nothing(client_of: ClientOf, method: str, path: str) -> None:
     answer = client_of().request(method, "http://testserver" + path)
     assert answer.status_code == 401
-    assert answer.json() == {"error": "Sign in first.", "code": "signed_out"}
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["code"] == "signed_out"
     assert answer.headers["cache-control"] == "no-store"
 
 

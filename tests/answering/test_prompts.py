@@ -7,7 +7,7 @@ from scripted import ScriptedModel
 
 from rag.answering.followups import questions_from, suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
-from rag.answering.prompts import LANGUAGES, NotFoundMark, recent_turns, system_prompt
+from rag.answering.prompts import FOLDER, LANGUAGES, LANGUAGES_IN_KOREAN, NotFoundMark, recent_turns, system_prompt
 from rag.errors import ProviderUnavailable
 from rag.types import ChatMessage
 
@@ -24,8 +24,35 @@ def test_the_rules_name_the_language_and_nothing_is_left_to_fill_in() -> None:
     assert system_prompt("no such profile", language="xx").count("the same language as the question") == 2
 
 
+@pytest.mark.parametrize("name", ["hr", "portfolio", "legal", "civil"])
+def test_every_profile_has_rules_of_its_own_and_nothing_is_left_to_fill_in(name: str) -> None:
+    assert (FOLDER / f"{name}.md").is_file()
+    rules = system_prompt(name, language="ko", persona_name="Ada", persona_facts="Works remotely.")
+    assert "NOT_FOUND" in rules
+    assert "<passages>" in rules
+    assert "[1][3]" in rules
+    assert "{" not in rules
+
+
+def test_rules_in_korean_name_the_language_in_korean() -> None:
+    assert "답은 한국어로 씁니다" in system_prompt("legal", language="ko")
+    assert "질문의 언어인 영어로" in system_prompt("civil", language="en")
+    assert "질문과 같은 언어" in system_prompt("civil", language="xx")
+
+
+def test_the_persona_speaks_with_its_facts_and_nobody_speaks_where_there_is_none() -> None:
+    facts = "Writes {language} and {facts}."
+    rules = system_prompt("portfolio", language="en", persona_name="Ada", persona_facts=facts)
+    assert rules.startswith("You are Ada,")
+    assert facts in rules  # settings are text, not places to fill in
+    assert "(none)" in system_prompt("portfolio", language="en", persona_name="Ada")
+    nobody = system_prompt("portfolio", language="en", persona_facts="Works remotely.")
+    assert "third person" in nobody
+    assert "Works remotely" not in nobody
+
+
 def test_fixed_sentences_are_there_in_all_twelve_languages() -> None:
-    assert set(NOTHING_FOUND) == set(NOTHING_NEAR) == set(LANGUAGES)
+    assert set(NOTHING_FOUND) == set(NOTHING_NEAR) == set(LANGUAGES) == set(LANGUAGES_IN_KOREAN)
     assert set(NO_MODEL) == set(MODEL_FAILED) == {"en", "nl", "de", "ko"}
     assert phrase(NOTHING_FOUND, "pt-BR") == NOTHING_FOUND["pt"]
     assert phrase(NO_MODEL, "fr") == NO_MODEL["en"]

@@ -6,13 +6,10 @@ from uuid import UUID, uuid4
 import hostile
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.api.documents import content_disposition, routes
-from rag.errors import RagError
 from rag.ingestion.library import DocumentLibrary
 from rag.types import Collection, Document, Identity
 
@@ -33,12 +30,7 @@ class SignedIn:
 
 
 def client(library: DocumentLibrary, identity: Identity | None) -> TestClient:
-    def answer(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RagError)
-        return JSONResponse({"error": error.message}, status_code=error.status)
-
-    app = Starlette(routes=routes(lambda: library), exception_handlers={RagError: answer})
-    return TestClient(SignedIn(app, identity))
+    return TestClient(SignedIn(Starlette(routes=routes(lambda: library)), identity))
 
 
 @pytest.fixture
@@ -88,7 +80,7 @@ def test_nobody_without_a_session_and_no_other_tenant_gets_anything(
     library: DocumentLibrary, stranger: Identity, document: Document
 ) -> None:
     for path in (f"/api/documents/{document.id}/file", f"/api/documents/{document.id}/pages/1.png"):
-        assert client(library, None).get(path).status_code == 403
+        assert client(library, None).get(path).status_code == 401
         assert client(library, stranger).get(path).status_code == 404
 
 

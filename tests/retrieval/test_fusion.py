@@ -54,6 +54,18 @@ def test_equal_scores_are_ordered_the_same_way_every_time() -> None:
     assert [r.chunk_id.int for r in reciprocal_rank_fusion(results)] == [1, 2, 3]
 
 
+def test_passages_of_a_document_with_the_same_first_100_characters_are_one_in_source_003() -> None:
+    beginning = "가" * 100
+    results = [
+        result(1, content=beginning + "하나"),
+        result(2, content=beginning + "둘"),
+        result(3, content=beginning + "둘", document_id=UUID(int=2), title="Other"),
+        result(4, content=beginning[:99] + "나"),
+    ]
+    assert [r.chunk_id.int for r in without_repeats(results, same_beginning=100)] == [1, 3, 4]
+    assert len(without_repeats(results)) == 4
+
+
 def test_the_same_text_under_the_same_title_is_kept_once() -> None:
     results = [result(1, content="A  b"), result(2, content="a B"), result(3, content="a b", title="Twin")]
     assert [r.chunk_id.int for r in without_repeats(results)] == [1, 3]

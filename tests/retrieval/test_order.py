@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
@@ -21,9 +22,9 @@ from rag.retrieval.boosts import (
 )
 from rag.retrieval.context import Retriever
 from rag.retrieval.options import Options
-from rag.retrieval.order import signals_from
+from rag.retrieval.order import Signals, meets, of_passage, signals_from
 from rag.settings import Settings
-from rag.types import Identity, Question
+from rag.types import Identity, Question, SearchFilters, SearchResult
 
 TODAY = date(2026, 11, 21)
 CAME = datetime(2026, 11, 20, tzinfo=UTC)
@@ -145,4 +146,40 @@ def test_limits_that_leave_nothing_are_dropped(database: Database, shelf: Shelf,
         asked("What AI projects have you built?", asker, shelf), profile=PORTFOLIO
     )
     assert [c.title for c in found.citations] == ["hobby"]
+    assert "0 of 1 passages" in next(step.detail for step in found.rag_details.steps or [] if step.name == "filter")
+
+
+def test_limits_within_the_search_that_leave_nothing_are_dropped(
+    database: Database, shelf: Shelf, asker: Identity
+) -> None:
+    shelf.add("hobby", ["AI projects I built."], metadata={"categories": ["hobby"]})
+    found = Retriever(database, Providers(Settings())).retrieve_context(
+        asked("What AI projects have you built?", asker, shelf), profile=replace(PORTFOLIO, filters_after_search=False)
+    )
+    assert [c.title for c in found.citations] == ["hobby"]
     assert "search everywhere" in [step.name for step in found.rag_details.steps or []]
+
+
+@pytest.mark.parametrize("afterwards", [True, False])
+def test_the_kinds_that_the_question_means_are_looked_at_after_the_search_or_within_it(
+    afterwards: bool, database: Database, shelf: Shelf, asker: Identity
+) -> None:
+    shelf.add("diary", ["The projects I built were a story."], metadata={"categories": ["journey"]})
+    shelf.add("planner", ["A project I built: shift planner."], metadata={"categories": ["github"]})
+    found = Retriever(database, Providers(Settings())).retrieve_context(
+        asked("Which projects did you build?", asker, shelf),
+        profile=replace(PORTFOLIO, filters_after_search=afterwards),
+    )
+    assert [c.title for c in found.citations] == ["planner"]
+
+
+def test_a_passages_own_year_comes_before_its_documents() -> None:
+    one = SearchResult(
+        chunk_id=UUID(int=1), document_id=UUID(int=1), collection_id=UUID(int=1), title="CV", file_name="cv.pdf",
+        content="Editor", first_page=1, last_page=1, section="", chunk_index=0,
+        metadata={"year": "2019", "category": "resume"},
+    )  # fmt: skip
+    signals = of_passage(one, Signals(written_on=date(2026, 1, 1), years=(2026,)))
+    assert (signals.years, signals.categories) == ((2019,), ("resume",))
+    assert meets(signals, SearchFilters(years=(2019, 2020)))
+    assert not meets(signals, SearchFilters(years=(2026,)))

@@ -104,6 +104,35 @@ def test_similarity_below_the_threshold_is_left_out(shelf: Shelf, database: Data
     assert 0.3 <= found[0].similarity <= 1
 
 
+def test_a_similarity_below_the_threshold_counts_for_nothing_beside_keywords(shelf: Shelf, database: Database) -> None:
+    shelf.add("Guide", ["parking for bicycles", "parking " + "of many other things at noon in the canteen " * 8])
+    query = replace(ask("parking bicycles"), threshold=0.3, refine=False)
+    near, far = hybrid_search(database, query, scope=shelf.scope, limit=5)
+    assert near.similarity is not None
+    assert near.keyword_score is not None
+    assert far.keyword_score is not None
+    assert near.score == pytest.approx(0.6 * near.similarity + 0.4 + 0.3 / 61 + 0.2 / 61)
+    assert far.score == pytest.approx(0.4 * far.keyword_score / near.keyword_score + 0.2 / 62)
+
+
+def test_metadata_is_met_by_a_passage_or_by_its_document(shelf: Shelf, database: Database) -> None:
+    legal = shelf.add("Law", ["parking of bicycles", "parking of cars"], metadata={"department": "traffic"})
+    shelf.add("Guide", ["parking of bicycles"])
+    with database.transaction("demo") as connection:
+        connection.execute(
+            'UPDATE document_chunks SET metadata = \'{"topic": "cars"}\' WHERE document_id = %s AND chunk_index = 1',
+            (legal,),
+        )
+
+    def found(**metadata: str) -> list[str]:
+        filters = SearchFilters(metadata=metadata)
+        return [r.content for r in hybrid_search(database, ask("parking"), scope=shelf.scope, filters=filters, limit=5)]
+
+    assert found(topic="cars") == found(topic="cars", department="traffic") == ["parking of cars"]
+    assert len(found(department="traffic")) == 2
+    assert found(topic="cars", department="roads") == found(topic="ships") == []
+
+
 def test_a_zero_vector_searches_by_keywords_alone(shelf: Shelf, database: Database) -> None:
     shelf.add("Guide", ["parking for bicycles"])
     query = replace(ask("parking"), vector=np.zeros(1536, np.float32))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -33,15 +33,61 @@ LANGUAGES = {
 }
 
 
-def language_name(language: str) -> str:
+#: The same in Korean, for rules that are written in it.
+LANGUAGES_IN_KOREAN = {
+    "en": "영어",
+    "nl": "네덜란드어",
+    "de": "독일어",
+    "fr": "프랑스어",
+    "es": "스페인어",
+    "it": "이탈리아어",
+    "pt": "포르투갈어",
+    "pl": "폴란드어",
+    "ko": "한국어",
+    "ja": "일본어",
+    "zh": "중국어",
+    "ar": "아랍어",
+}
+_HANGUL = re.compile(r"[가-힣]")
+
+
+def language_name(language: str, *, in_korean: bool = False) -> str:
     """How the language of an ISO 639-1 code is called in a prompt."""
-    return LANGUAGES.get(language.split("-")[0], "the same language as the question")
+    names, unknown = LANGUAGES, "the same language as the question"
+    if in_korean:
+        names, unknown = LANGUAGES_IN_KOREAN, "질문과 같은 언어"
+    return names.get(language.split("-")[0], unknown)
 
 
-def system_prompt(name: str, *, language: str) -> str:
-    """The rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none."""
+def system_prompt(name: str, *, language: str, persona_name: str = "", persona_facts: str = "") -> str:
+    """The rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none.
+
+    `persona_name` is who speaks and `persona_facts` what is known of them, in profiles that speak for a person.
+    """
     path = FOLDER / f"{name}.md"
-    return _read(path if path.is_file() else FOLDER / "hr.md").replace("{language}", language_name(language))
+    rules = _read(path if path.is_file() else FOLDER / "hr.md")
+    values = {
+        "language": language_name(language, in_korean=bool(_HANGUL.search(rules))),
+        "persona": _persona(persona_name, persona_facts),
+    }
+    return _filled(rules, values)
+
+
+def _persona(name: str, facts: str) -> str:
+    """Who speaks: the person the profile was set up for, or nobody in particular."""
+    if not name.strip():
+        return _read(FOLDER / "no_persona.md")
+    return _filled(_read(FOLDER / "persona.md"), {"name": name.strip(), "facts": facts.strip() or "(none)"})
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    """Every `{name}` replaced once: braces in what goes in stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
+
+
+def opinion_rules(opinion_type: str) -> str:
+    """The rules of an opinion's draft."""
+    return _filled(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
 
 
 def answer_messages(
@@ -57,7 +103,7 @@ def answer_messages(
         *history,
         ChatMessage(
             role="user",
-            content=f"<passages>\n{passages}\n</passages>\n\nThe employee's question:\n{question}",
+            content=f"<passages>\n{passages}\n</passages>\n\nThe question:\n{question}",
         ),
     ]
 
@@ -83,7 +129,7 @@ def follow_up_messages(
 
 
 def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
-    """The last turns that fit, oldest first, without citations; begins with a question of the employee."""
+    """The last turns that fit, oldest first, without citations; begins with a question."""
     kept: list[ChatMessage] = []
     left = maximum_tokens
     for turn in reversed(history):
@@ -132,7 +178,7 @@ class NotFoundMark:
 
 
 def _conversation(turns: Sequence[ChatMessage]) -> str:
-    speakers = {"user": "Employee", "assistant": "Assistant", "system": "System"}
+    speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns)
 
 

@@ -7,7 +7,7 @@ it; together the chunks hold everything but blank space, in order; none is longe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
@@ -154,6 +154,13 @@ def chunk_full_text(full_text: str) -> list[Chunk]:
     return chunk_text(full_text, method="paged")
 
 
+def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
+    """What the chunks say of their document: `categories` and `years`, each once; only what they do say."""
+    categories = sorted({str(chunk.metadata["category"]) for chunk in chunks if chunk.metadata.get("category")})
+    years = sorted({int(year) for chunk in chunks if (year := str(chunk.metadata.get("year", ""))).isdigit()})
+    return {name: value for name, value in (("categories", categories), ("years", years)) if value}
+
+
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
     """The profile's sizes for its own method and those that are cut alike, else the method's own."""
     usual = SIZES.get(method)
@@ -171,6 +178,7 @@ __all__ = [
     "chunk_full_text",
     "chunk_text",
     "chunks_from_spans",
+    "facts_of",
     "join_pages",
     "sizes_for",
 ]

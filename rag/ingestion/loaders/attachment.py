@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rag.errors import DocumentError, ProviderError
+from rag.errors import DocumentError, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
 from rag.ingestion.extracted import ExtractedPdf
 from rag.providers import ChatModel
 from rag.types import ChatMessage, Usage
@@ -20,6 +20,18 @@ AttachmentKind = Literal["image", "document", "office", "too_large", "other"]
 MAXIMUM_BYTES = 2 * 1024 * 1024
 #: Source 000: characters of a picture's description and of a document's summary.
 DESCRIPTION_CHARACTERS, SUMMARY_CHARACTERS = 500, 800
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachmentLimits:
+    """What is read of attachments, in bytes, and written of them, in characters."""
+
+    maximum_bytes: int = MAXIMUM_BYTES
+    description_characters: int = DESCRIPTION_CHARACTERS
+    summary_characters: int = SUMMARY_CHARACTERS
+
+
+USUAL = AttachmentLimits()
 #: Of a document so many characters are read for its summary.
 READ_CHARACTERS = 20_000
 MAXIMUM_OUTPUT_TOKENS = 800
@@ -47,11 +59,15 @@ PROMPTS = {
 }
 NOTES = {
     "office": "Office files are listed by name only.",
-    "too_large": "Larger than 2 MB: listed by name only.",
+    "too_large": "Too large to be read: listed by name only.",
     "other": "Files of this kind are listed by name only.",
     "no_model": "No language model is configured, so its content is not described.",
     "no_text": "It holds no text that could be summarised.",
 }
+
+
+#: What stands above the attachments in the text of a post, in Korean and in English.
+ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
 class AttachmentReader(Protocol):
@@ -74,26 +90,33 @@ class AttachmentText:
     usage: Usage | None = None
 
 
-def attachment_kind(file_name: str, size: int) -> AttachmentKind:
+def attachment_kind(file_name: str, size: int, *, limits: AttachmentLimits = USUAL) -> AttachmentKind:
     """What is done with it, by its name's ending and its size in bytes."""
     ending = file_name.rsplit(".", 1)[-1].lower() if "." in file_name else ""
     kind = KINDS.get(ending, "other")
-    return "too_large" if size > MAXIMUM_BYTES and kind in ("image", "document") else kind
+    return "too_large" if size > limits.maximum_bytes and kind in ("image", "document") else kind
 
 
 def describe_attachment(
-    file_name: str, content: bytes, *, model: ChatModel | None, reader: AttachmentReader, language: str = "ko"
+    file_name: str,
+    content: bytes,
+    *,
+    model: ChatModel | None,
+    reader: AttachmentReader,
+    language: str = "ko",
+    limits: AttachmentLimits = USUAL,
 ) -> AttachmentText:
     """Describe a picture in at most 500 characters, summarise a pdf or txt in at most 800; others by name only.
 
-    In Korean for `ko`, else in English. Nothing is raised for a file or a model that fails: the note says it.
+    In Korean for `ko`, else in English. For a file or a model that fails the note says why. Raises
+    `ProviderUnavailable` and `ProviderQuotaExhausted`: those are worth another try.
     """
-    kind = attachment_kind(file_name, len(content))
+    kind = attachment_kind(file_name, len(content), limits=limits)
     if kind not in ("image", "document"):
         return AttachmentText(file_name=file_name, kind=kind, size=len(content), note=NOTES[kind])
     if model is None:
         return AttachmentText(file_name=file_name, kind=kind, size=len(content), note=NOTES["no_model"])
-    limit = DESCRIPTION_CHARACTERS if kind == "image" else SUMMARY_CHARACTERS
+    limit = limits.description_characters if kind == "image" else limits.summary_characters
     prompt = PROMPTS[kind, "ko" if language == "ko" else "en"].format(limit=limit, name=file_name)
     try:
         if kind == "image":
@@ -104,8 +127,17 @@ def describe_attachment(
                 return AttachmentText(file_name=file_name, kind=kind, size=len(content), note=NOTES["no_text"])
             message = ChatMessage(role="user", content=f"{prompt}\n\n---\n{text[:READ_CHARACTERS]}")
         reply = model.complete([message], temperature=0.2, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS)
+    except (ProviderUnavailable, ProviderQuotaExhausted):
+        raise
     except (DocumentError, ProviderError) as exc:
-        return AttachmentText(file_name=file_name, kind=kind, size=len(content), note=exc.message)
+        usage = exc.details.get("usage")  # an answer that cannot be used is paid all the same
+        return AttachmentText(
+            file_name=file_name,
+            kind=kind,
+            size=len(content),
+            note=exc.message,
+            usage=usage if isinstance(usage, Usage) else None,
+        )
     return AttachmentText(
         file_name=file_name, kind=kind, size=len(content), text=shortened(reply.text, limit), usage=reply.usage
     )
@@ -125,7 +157,7 @@ def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = 
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:
         korean = language == "ko"
-        lines = ["--- 첨부파일 정보 ---" if korean else "--- Attachments ---"]
+        lines = [ATTACHMENT_HEADS[0] if korean else ATTACHMENT_HEADS[1]]
         for item in attachments:
             name = ("이미지" if korean else "Image") if item.kind == "image" else ("문서" if korean else "File")
             lines.append(f"- {name}: {item.file_name}")

@@ -1,0 +1,219 @@
+"""API keys: how programs call for a tenant. The secret is shown once; what is kept is its hash.
+
+Each request counts in the key's own row, which is the rate limit for all processes together, and the proof that it
+works still: a key revoked anywhere ends everywhere with the next request.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import dict_row
+
+from rag.access.sessions import token_hash
+from rag.database import Database, queries
+from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.types import Identity, Role
+
+#: What a key may be allowed, with the words an administrator sees.
+SCOPES = {
+    "chat": "Ask questions and get answers",
+    "search": "Search for passages",
+    "documents:read": "List and read documents",
+    "documents:write": "Add, change and delete documents",
+    "sync": "Keep collections equal to their sources",
+    "admin": "Everything, also settings and details of the service",
+}
+READING = frozenset({"chat", "search", "documents:read"})
+#: What these do needs an administrator's role; their endpoints check the scope.
+WRITING = frozenset({"documents:write", "sync", "admin"})
+PREFIX = "rag_"
+SECRET = re.compile(r"rag_[A-Za-z0-9_-]{43}")
+HINT_CHARACTERS = 8
+LONGEST_NAME = 80
+REQUESTS_PER_MINUTE = 120
+MOST_REQUESTS_PER_MINUTE = 100_000
+MAXIMUM_KEPT = 10_000
+
+
+def scopes_of(role: Role) -> frozenset[str]:
+    """What a signed-in person of this role may call."""
+    return frozenset(SCOPES) if role.includes(Role.ADMIN) else READING
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKey:
+    """A row of `api_keys` without its hash."""
+
+    id: UUID
+    tenant_id: str
+    name: str
+    #: The beginning of the secret.
+    hint: str
+    scopes: list[str]
+    requests_per_minute: int
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+    created_by_name: str = ""
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
+
+    @property
+    def works(self) -> bool:
+        return self.revoked_at is None and not self.is_expired
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyUse:
+    """One request of a key: who it acts as, what it may, and how it stands with its limit."""
+
+    identity: Identity
+    key_id: UUID
+    scopes: frozenset[str]
+    limit: int
+    #: Requests left in this minute; -1 when this one was too many.
+    remaining: int
+    reset_seconds: int
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """How much is left, as callers know it from others (IETF draft-ietf-httpapi-ratelimit-headers)."""
+        return {
+            "RateLimit-Policy": f"{self.limit};w=60",
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(max(self.remaining, 0)),
+            "RateLimit-Reset": str(self.reset_seconds),
+        }
+
+
+class ApiKeys:
+    """Makes, lists, revokes and recognises keys. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = Lock()
+        #: The tenant of a secret never changes, so it is asked for once.
+        self._tenants: OrderedDict[str, str] = OrderedDict()
+
+    def create(
+        self,
+        identity: Identity,
+        name: str,
+        scopes: Iterable[str],
+        expires_at: datetime | None = None,
+        *,
+        requests_per_minute: int = REQUESTS_PER_MINUTE,
+    ) -> tuple[ApiKey, str]:
+        """Make a key; returns it with its secret, which nobody can see again.
+
+        Raises `NotAllowed`, and `InvalidInput` with a sentence for what cannot be chosen.
+        """
+        _require_admin(identity)
+        shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
+        if not shown:
+            raise InvalidInput("A key needs a name, such as that of the program that will use it.")
+        if len(shown) > LONGEST_NAME:
+            raise InvalidInput(f"The name of a key has at most {LONGEST_NAME} characters.")
+        wanted = list(dict.fromkeys(scopes))
+        if not wanted:
+            raise InvalidInput("Choose at least one thing that this key may do.")
+        if unknown := [scope for scope in wanted if scope not in SCOPES]:
+            raise InvalidInput(f"There is no scope {unknown[0]!r}; there are {', '.join(SCOPES)}.")
+        if expires_at is not None and expires_at <= datetime.now(UTC):
+            raise InvalidInput("The day on which a key expires has to be in the future.")
+        if not 1 <= requests_per_minute <= MOST_REQUESTS_PER_MINUTE:
+            raise InvalidInput(f"A key may send 1 to {MOST_REQUESTS_PER_MINUTE:,} requests a minute.")
+        secret = PREFIX + secrets.token_urlsafe(32)
+        made = self._database.fetch_value(
+            identity.tenant_id,
+            "add_api_key",
+            name=shown,
+            secret_hash=token_hash(secret),
+            hint=secret[:HINT_CHARACTERS],
+            scopes=wanted,
+            requests_per_minute=requests_per_minute,
+            account_id=identity.account_id,
+            expires_at=expires_at,
+        )
+        return self.list(identity, api_key_id=made)[0], secret
+
+    def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
+        """The tenant's keys: those that work first, then the latest. Raises `NotAllowed`."""
+        _require_admin(identity)
+        return self._database.fetch_all(identity.tenant_id, "list_api_keys", ApiKey, api_key_id=api_key_id)
+
+    def revoke(self, identity: Identity, api_key_id: UUID) -> None:
+        """End a key at once and for good. Raises `NotAllowed`, `NotFound`."""
+        _require_admin(identity)
+        if not self._database.execute(identity.tenant_id, "revoke_api_key", api_key_id=api_key_id):
+            raise NotFound
+
+    def find(self, secret: str) -> KeyUse:
+        """Recognise a secret and count this request. Raises `KeyRejected`, `DatabaseUnavailable`.
+
+        The caller looks at `remaining`: below zero the request is one too many.
+        """
+        if not SECRET.fullmatch(secret):
+            raise KeyRejected
+        hashed = token_hash(secret)
+        tenant_id = self._tenant_of(hashed)
+        if tenant_id is None:
+            raise KeyRejected
+        with (
+            self._database.transaction(tenant_id) as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            row = cursor.execute(queries["use_api_key"], {"secret_hash": hashed}).fetchone()
+        if row is None:
+            raise KeyRejected
+        return _use_from(row)
+
+    def _tenant_of(self, hashed: str) -> str | None:
+        with self._lock:
+            if tenant_id := self._tenants.get(hashed):
+                return tenant_id
+        with self._database.transaction(None, token_hash=hashed) as connection:
+            found = connection.execute(queries["tenant_of_api_key"], {"secret_hash": hashed}).fetchone()
+        if found is None:
+            return None
+        with self._lock:
+            self._tenants[hashed] = found[0]
+            while len(self._tenants) > MAXIMUM_KEPT:
+                self._tenants.popitem(last=False)
+        return str(found[0])
+
+
+def _use_from(row: dict[str, Any]) -> KeyUse:
+    scopes = frozenset(row["scopes"])
+    return KeyUse(
+        identity=Identity(
+            account_id=row["id"],
+            tenant_id=row["tenant_id"],
+            email=f"key:{row['name']}",
+            name=row["name"],
+            role=Role.ADMIN if scopes & WRITING else Role.EMPLOYEE,
+        ),
+        key_id=row["id"],
+        scopes=scopes,
+        limit=row["requests_per_minute"],
+        remaining=row["requests_per_minute"] - row["requests"],
+        reset_seconds=max(row["reset_seconds"], 1),
+    )
+
+
+def _require_admin(identity: Identity) -> None:
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed

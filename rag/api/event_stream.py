@@ -1,0 +1,131 @@
+"""An answer as server-sent events, in the notice board's own words (000): followed on the event loop, without a thread.
+
+Each event is one `data:` line of JSON. A comment comes when nothing else does, so that proxies keep the line open; when
+the reader leaves, the answer is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+
+from anyio import to_thread
+from pydantic import BaseModel
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from rag.answering.live import LiveAnswer
+from rag.api.problems import request_id_of
+from rag.types import ContextResponse, MessageState
+
+HEARTBEAT_SECONDS = 10.0
+#: Pieces that come faster than this travel together.
+PACE_SECONDS = 0.04
+HEARTBEAT = ": heartbeat\n\n"
+HEADERS = {
+    "Cache-Control": "no-cache, no-transform",
+    # nginx would collect the events otherwise.
+    "X-Accel-Buffering": "no",
+}
+Told = Callable[[ContextResponse], list[Any]]
+
+
+class Changes:
+    """Wakes a coroutine when an answer's thread has changed something."""
+
+    def __init__(self, live: LiveAnswer) -> None:
+        self._live = live
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether something changed within so many seconds."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        changed = self._changed.is_set()
+        self._changed.clear()
+        return changed
+
+    def note(self) -> None:
+        """Called from the thread that writes."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+
+class AnswerStream(StreamingResponse):
+    """The events of one answer. Ends the answer when the reader has gone."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, live: LiveAnswer, scope: Scope, told: Told, headers: dict[str, str]) -> None:
+        self._live = live
+        super().__init__(answer_events(live, scope, told), headers={**HEADERS, **headers})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if not self._live.is_done:
+                self._live.cancel.set()
+
+
+async def answer_events(live: LiveAnswer, scope: Scope, told: Told) -> AsyncIterator[str]:
+    """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`."""
+    changes = Changes(live)
+    shown, has_context, is_generating = 0, False, False
+    yield event("searching")
+    with live.heard_by(changes.note):
+        while True:
+            is_done, text = live.is_done, live.text
+            if not has_context and live.context is not None:
+                has_context = True
+                yield event("context", await to_thread.run_sync(told, live.context))
+            if not is_generating and (text or _is_writing(live)):
+                is_generating = True
+                yield event("generating")
+            if len(text) > shown:
+                yield event("chunk", text[shown:])
+                shown = len(text)
+                if not is_done:
+                    await asyncio.sleep(PACE_SECONDS)
+                    continue
+            if is_done and shown >= len(live.text):
+                break
+            if not await changes.wait(HEARTBEAT_SECONDS):
+                yield HEARTBEAT
+    if live.state is MessageState.COMPLETE:
+        yield event("done")
+    else:
+        yield error_event(live, request_id_of(scope))
+
+
+def event(kind: str, data: Any = None) -> str:
+    """One event; without data it has only its type, as in the source."""
+    content: dict[str, Any] = {"type": kind}
+    if data is not None:
+        content["data"] = data
+    return f"data: {json.dumps(content, ensure_ascii=False, default=_plain, separators=(', ', ': '))}\n\n"
+
+
+def error_event(live: LiveAnswer, request_id: str) -> str:
+    """Why an answer did not end well: a sentence, a code, the id that the log has."""
+    content = {
+        "type": "error",
+        "data": live.notice or "This answer was stopped.",
+        "code": live.outcome.value if live.outcome else live.state.value,
+        "requestId": request_id,
+    }
+    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
+
+
+def _is_writing(live: LiveAnswer) -> bool:
+    return any(step.name == "writing" for step in tuple(live.steps))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    raise TypeError(type(value))

@@ -1,0 +1,123 @@
+"""Found passages as callers of `/api/rag` get them: the `RAGSearchResult` of the notice board's document (000).
+
+What that document keeps with each vector is its `metadata`. Documents that are no posts have the same fields as far as
+they apply, and where they come from beside them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import ConfigDict, Field
+
+from rag.api.endpoint import ApiModel
+from rag.database import Database
+from rag.types import SearchResult, Who
+
+#: The metadata of a vector in source 000, "Vector Record Structure", with what stands where nothing is known.
+RECORD: Mapping[str, Any] = {
+    "postId": "", "categoryId": "", "categoryName": "", "categorySlug": "", "title": "", "excerpt": "",
+    "createdAt": 0, "updatedAt": 0, "backdatedAt": 0, "publishedAt": 0,
+    "isPinned": False, "isImportant": False, "status": "", "viewCount": 0, "attachmentCount": 0,
+    "chunkIndex": 0, "totalChunks": 0, "attachmentsJson": "[]", "hasImages": False, "hasDocuments": False,
+}  # fmt: skip
+#: "excerpt: First 200 chars of cleaned content".
+EXCERPT_CHARACTERS = 200
+
+
+class RAGSearchResult(ApiModel):
+    """A passage that was found, best first."""
+
+    model_config = ConfigDict(title="RAGSearchResult")
+
+    post_id: str = Field(description="The post, or the id of the document where it is none.")
+    title: str
+    content: str = Field(description="The passage.")
+    category: str = Field(description="The name of the post's category.")
+    score: float = Field(description="What the results are ordered by, with the boosts for age.")
+    rerank_score: float | None = Field(default=None, description="The reranker's relevance, 0 to 1.")
+    metadata: dict[str, Any] = Field(description="The fields kept with the vector; times in milliseconds since 1970.")
+    attachments: list[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceDocument:
+    """A row of `documents`, as far as it is told."""
+
+    id: UUID
+    title: str
+    metadata: dict[str, Any]
+    chunk_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def search_results(database: Database, who: Who, results: Sequence[SearchResult]) -> list[RAGSearchResult]:
+    """The results for a caller, with their documents read in one statement."""
+    ids = list({result.document_id for result in results})
+    if not ids:
+        return []
+    rows = database.fetch_all(who, "source_documents", SourceDocument, document_ids=ids)
+    documents = {row.id: row for row in rows}
+    return [_result(found, documents[found.document_id]) for found in results if found.document_id in documents]
+
+
+def _result(found: SearchResult, document: SourceDocument) -> RAGSearchResult:
+    metadata = _metadata(found, document)
+    return RAGSearchResult(
+        post_id=metadata["postId"],
+        title=metadata["title"],
+        content=found.content,
+        category=metadata["categoryName"],
+        score=round(found.score, 6),
+        rerank_score=None if found.rerank_score is None else round(found.rerank_score, 6),
+        metadata=metadata,
+        attachments=_attachments(document.metadata),
+    )
+
+
+def _metadata(found: SearchResult, document: SourceDocument) -> dict[str, Any]:
+    stored = document.metadata
+    known = {name: stored[name] for name in RECORD if stored.get(name) is not None}
+    attachments = _attachments(stored)
+    made = {
+        "postId": str(document.id),
+        "title": document.title,
+        "excerpt": found.content[:EXCERPT_CHARACTERS],
+        "createdAt": _milliseconds(document.created_at),
+        "updatedAt": _milliseconds(document.updated_at),
+        "chunkIndex": found.chunk_index,
+        "totalChunks": document.chunk_count,
+        "attachmentCount": len(attachments),
+        "attachmentsJson": json.dumps(attachments, ensure_ascii=False),
+    }
+    ours = {
+        "documentId": str(found.document_id),
+        "chunkId": str(found.chunk_id),
+        "fileName": found.file_name,
+        "firstPage": found.first_page,
+        "lastPage": found.last_page,
+        "section": found.section,
+    }
+    # A passage's own place counts above what its document says.
+    place = {"chunkIndex": found.chunk_index, "totalChunks": document.chunk_count}
+    return {**RECORD, **made, **known, **place, **ours}
+
+
+def _attachments(metadata: Mapping[str, Any]) -> list[Any]:
+    stored = metadata.get("attachments", metadata.get("attachmentsJson"))
+    if isinstance(stored, str):
+        try:
+            stored = json.loads(stored)
+        except ValueError:
+            return []
+    return stored if isinstance(stored, list) else []
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

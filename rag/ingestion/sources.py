@@ -1,0 +1,72 @@
+"""Which sources there are: each kind with what makes it from a collection's settings and the installation's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag.database import Database
+from rag.files import FileStore
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
+from rag.ingestion.intake import JobQueue
+from rag.ingestion.loaders.github import GitHub
+from rag.ingestion.posts.events import PostEvents
+from rag.ingestion.posts.files import AttachmentFiles
+from rag.ingestion.posts.mapping import mapping_from
+from rag.ingestion.posts.table import PostsTable
+from rag.ingestion.sync import Source
+from rag.ingestion.syncs import SourceMaker, Syncs
+from rag.ingestion.work import Bench
+from rag.profiles import NOTICES, profile_by_name, with_overrides
+from rag.samples.board import SampleBoard
+from rag.settings import Settings
+from rag.types import Collection
+
+
+def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -> GitHubSource:
+    """The repositories of an account, read with the installation's token."""
+    github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
+    return GitHubSource(github, owner, with_forks=with_forks)
+
+
+def make_syncs(database: Database, files: FileStore, bench: Bench, queue: JobQueue, settings: Settings) -> Syncs:
+    """The syncs of this installation with every kind of source there is."""
+    attachment_files = AttachmentFiles(
+        tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
+    )
+
+    def posts(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        return PostsTable(
+            settings.posts_database_url or database.conninfo,
+            mapping_from(kept),
+            files=attachment_files,
+            is_own_database=not settings.posts_database_url,
+            maximum_attachment_bytes=profile.maximum_attachment_bytes or NOTICES.maximum_attachment_bytes,
+        )
+
+    def samples(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return SampleBoard()
+
+    def folder(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))
+
+    def github(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return github_source(settings, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)
+
+    makers: dict[str, SourceMaker] = {
+        PostsTable.kind: posts,
+        SampleBoard.kind: samples,
+        FolderSource.kind: folder,
+        GitHubSource.kind: github,
+    }
+    return Syncs(
+        database,
+        files,
+        bench,
+        queue,
+        PostEvents(database),
+        makers=makers,
+        usual={NOTICES.name: PostsTable.kind},
+    )

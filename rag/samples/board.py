@@ -1,0 +1,58 @@
+"""The sample notice board: posts of several editors, written for it, as a source that a collection can follow.
+
+`board/posts.toml` says when and where each was posted; its HTML lies beside it as its editor leaves it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag.ingestion.posts.files import AttachmentFiles
+from rag.ingestion.posts.post import Post, PostAttachment, moment
+from rag.ingestion.posts.table import item_from_post
+from rag.ingestion.sync import SourceItem
+
+FOLDER = Path(__file__).parent / "board"
+
+
+class SampleBoard:
+    """The sample posts. Implements `Source`."""
+
+    kind = "samples"
+
+    def items(self) -> Iterator[SourceItem]:
+        """Every sample post."""
+        for post in sample_posts():
+            yield item_from_post(post, files=AttachmentFiles())
+
+
+def sample_posts() -> list[Post]:
+    """The posts of the sample board."""
+    listed = tomllib.loads((FOLDER / "posts.toml").read_text("utf-8"))
+    return [_post(entry, listed["categories"]) for entry in listed["posts"]]
+
+
+def _post(entry: Mapping[str, Any], categories: Mapping[str, str]) -> Post:
+    created_at = moment(entry["created_at"])
+    return Post(
+        id=entry["id"],
+        title=entry["title"],
+        html=(FOLDER / entry["file"]).read_text("utf-8"),
+        category_id=entry["category"],
+        category_slug=entry["category"],
+        category_name=categories[entry["category"]],
+        created_at=created_at,
+        updated_at=created_at,
+        published_at=created_at,
+        is_pinned=entry.get("pinned", False),
+        is_important=entry.get("important", False),
+        status="published",
+        view_count=entry.get("views", 0),
+        attachments=tuple(
+            PostAttachment(file_name=item["name"], size=item["size"], description=item.get("description", ""))
+            for item in entry.get("attachments", ())
+        ),
+    )

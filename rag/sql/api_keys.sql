@@ -1,0 +1,38 @@
+-- add_api_key --
+-- A key, kept as the hash of its secret. One made by a key has no account behind it.
+INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, created_by, expires_at)
+VALUES (rag_tenant(), %(name)s, decode(%(secret_hash)s, 'hex'), %(hint)s, %(scopes)s, %(requests_per_minute)s,
+        (SELECT id FROM accounts WHERE id = %(account_id)s), %(expires_at)s)
+RETURNING id
+
+-- list_api_keys --
+-- The tenant's keys, those that work first, then the latest.
+SELECT k.id, k.tenant_id, k.name, k.hint, k.scopes, k.requests_per_minute, k.created_at, k.expires_at, k.revoked_at,
+       k.last_used_at, coalesce(a.name, '') AS created_by_name
+FROM api_keys k LEFT JOIN accounts a ON a.id = k.created_by
+WHERE %(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s
+ORDER BY k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false), k.created_at DESC, k.id
+
+-- revoke_api_key --
+-- It stops working at once; the row stays, to say what asked.
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = %(api_key_id)s
+
+-- tenant_of_api_key --
+-- The tenant of a secret; needs its hash presented.
+SELECT tenant_id FROM api_keys WHERE secret_hash = decode(%(secret_hash)s, 'hex')
+
+-- use_api_key --
+-- Counts one request of a key that works, and says what it may and how many are left. The count stops one past the
+-- limit. Losing a second of it in a crash of the server is fine, so nobody waits for the disk.
+WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS setting)
+UPDATE api_keys k
+SET last_used_at = now(),
+    minute_started_at = CASE WHEN k.minute_started_at > now() - interval '1 minute' THEN k.minute_started_at
+                             ELSE now() END,
+    minute_requests = CASE WHEN k.minute_started_at > now() - interval '1 minute'
+                           THEN least(k.minute_requests, k.requests_per_minute) + 1 ELSE 1 END
+FROM quick
+WHERE k.secret_hash = decode(%(secret_hash)s, 'hex') AND k.revoked_at IS NULL
+  AND (k.expires_at IS NULL OR k.expires_at > now()) AND quick.setting = 'off'
+RETURNING k.id, k.tenant_id, k.name, k.scopes, k.requests_per_minute, k.minute_requests AS requests,
+          ceil(extract(epoch FROM k.minute_started_at + interval '1 minute' - now()))::integer AS reset_seconds

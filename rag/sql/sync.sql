@@ -1,0 +1,181 @@
+-- Collections that follow a source: where it is, what is known of each thing in it, and the runs that compare both.
+
+-- find_sources --
+-- Sources of a collection, or of all
+SELECT collection_id, kind, settings FROM collection_sources
+WHERE tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
+ORDER BY created_at, kind
+
+-- set_source --
+-- Where a collection's documents come from
+INSERT INTO collection_sources (collection_id, kind, tenant_id, settings)
+VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(settings)s)
+ON CONFLICT (collection_id, kind) DO UPDATE SET settings = excluded.settings
+
+-- known_items --
+-- What is known of the things of a source; whether they have a document is looked up, for it may have been deleted
+SELECT i.key, i.source_updated_at AS updated_at, i.hash, i.is_deleted, i.original_id,
+       EXISTS (SELECT FROM documents d WHERE d.original_id = i.original_id) AS has_document
+FROM sync_items i
+WHERE i.tenant_id = rag_tenant() AND i.collection_id = %(collection_id)s AND i.kind = %(kind)s
+  AND (%(key)s::text IS NULL OR i.key = %(key)s)
+
+-- add_synced_document --
+-- The next version of a thing's document, or its first; it is read without being confirmed
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status, step,
+                       steps_total, page_count, chunking_method, generate_metadata, metadata, original_id, version,
+                       sync_key)
+SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
+       %(sha256)s, 'reading', 'extract', 1, 1, %(chunking_method)s, %(generate_metadata)s, %(metadata)s,
+       known.original_id, coalesce(known.version, 0) + 1, %(key)s
+FROM (SELECT) AS one
+LEFT JOIN LATERAL (
+    SELECT d.original_id, max(d.version) AS version FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.original_id = %(original_id)s GROUP BY d.original_id
+) AS known ON true
+RETURNING id, original_id
+
+-- carry_attachment_texts --
+-- What earlier versions know of attachments, for the new one
+INSERT INTO attachment_texts (document_id, sha256, tenant_id, kind, text, note)
+SELECT DISTINCT ON (a.sha256) %(document_id)s, a.sha256, rag_tenant(), a.kind, a.text, a.note
+FROM attachment_texts a JOIN documents d ON d.id = a.document_id
+WHERE a.tenant_id = rag_tenant() AND d.original_id = %(original_id)s AND d.id <> %(document_id)s
+ORDER BY a.sha256, a.created_at DESC
+ON CONFLICT DO NOTHING
+
+-- remove_earlier_versions --
+-- Versions of a synced document that do not answer: overtaken while they were worked on, or superseded
+DELETE FROM documents
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status <> 'completed'
+RETURNING id, file_path
+
+-- remove_synced_document --
+-- A thing is gone from its source: its document with all versions
+DELETE FROM documents WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s
+RETURNING id, file_path
+
+-- note_item --
+-- What a thing is like now; an event that came with this state or before it is followed
+INSERT INTO sync_items AS i (collection_id, kind, key, tenant_id, original_id, source_updated_at, hash, title, is_deleted,
+                             problem, synced_at)
+VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(original_id)s, %(updated_at)s, %(hash)s, %(title)s,
+        %(is_deleted)s, '', now())
+ON CONFLICT (collection_id, kind, key) DO UPDATE
+SET original_id = excluded.original_id, hash = excluded.hash, title = excluded.title,
+    source_updated_at = coalesce(excluded.source_updated_at, i.source_updated_at),
+    is_deleted = excluded.is_deleted, problem = '', synced_at = now()
+
+-- note_item_problem --
+-- Why a thing could not be read; it is tried again by the next sync
+INSERT INTO sync_items (collection_id, kind, key, tenant_id, title, problem)
+VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(title)s, %(problem)s)
+ON CONFLICT (collection_id, kind, key) DO UPDATE SET problem = excluded.problem
+
+-- renew_metadata --
+-- What changed about a document without its text: pins, views, dates; no row when nothing did
+UPDATE documents SET metadata = metadata || %(metadata)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND NOT metadata @> %(metadata)s
+
+-- Runs
+
+-- ask_for_run --
+-- A comparison of source and collection; one that waits already is enough
+INSERT INTO sync_runs (collection_id, kind, tenant_id, asked_by)
+VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(asked_by)s)
+ON CONFLICT (collection_id, kind) WHERE status = 'waiting' DO UPDATE SET asked_by = sync_runs.asked_by
+RETURNING id
+
+-- find_runs --
+-- Runs of a collection, the latest first; what they cost is what the collection's documents cost until the next run
+SELECT r.id, r.collection_id, r.kind, r.status, r.items_done, r.items_total, r.added, r.updated, r.unchanged, r.removed,
+       r.failed, r.message, r.asked_by, r.created_at, r.started_at, r.finished_at,
+       paid.cost, coalesce(paid.is_priced, true) AS is_priced
+FROM (
+    SELECT *, lead(started_at) OVER (PARTITION BY collection_id ORDER BY created_at) AS next_started_at
+    FROM sync_runs WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s
+) AS r
+LEFT JOIN LATERAL (
+    SELECT sum(l.cost) AS cost, bool_and(l.cost IS NOT NULL) AS is_priced
+    FROM cost_ledger l JOIN documents d ON d.id = l.document_id
+    WHERE l.tenant_id = rag_tenant() AND d.collection_id = r.collection_id AND d.sync_key IS NOT NULL
+      AND l.created_at >= r.started_at AND (r.next_started_at IS NULL OR l.created_at < r.next_started_at)
+) AS paid ON true
+WHERE %(run_id)s::uuid IS NULL OR r.id = %(run_id)s
+ORDER BY r.created_at DESC
+LIMIT %(limit)s
+
+-- runs_to_do --
+-- Runs that wait, and those that a dead process left
+SELECT id, kind FROM sync_runs
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status IN ('waiting', 'running')
+ORDER BY created_at
+
+-- begin_run --
+-- It is compared from the beginning, also after a kill: what was done by then is found unchanged
+UPDATE sync_runs SET status = 'running', started_at = coalesce(started_at, now()), items_done = 0
+WHERE tenant_id = rag_tenant() AND id = %(run_id)s
+
+-- note_run --
+-- How far it has come
+UPDATE sync_runs SET items_done = %(items_done)s, items_total = %(items_total)s
+WHERE tenant_id = rag_tenant() AND id = %(run_id)s
+
+-- note_run_trouble --
+-- Why it waits for another try
+UPDATE sync_runs SET message = %(message)s WHERE tenant_id = rag_tenant() AND id = %(run_id)s
+
+-- end_run --
+-- What it found
+UPDATE sync_runs
+SET status = %(status)s, message = %(message)s, added = %(added)s, updated = %(updated)s, unchanged = %(unchanged)s,
+    removed = %(removed)s, failed = %(failed)s, finished_at = now(), items_done = %(items_done)s,
+    items_total = greatest(items_total, %(items_done)s)
+WHERE tenant_id = rag_tenant() AND id = %(run_id)s
+
+-- enqueue_sync --
+-- One waiting job per collection at most
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+VALUES ('documents', 'sync', 'sync ' || %(collection_id)s::text, 'sync ' || %(collection_id)s::text,
+        jsonb_build_object('tenant_id', rag_tenant(), 'collection_id', %(collection_id)s::text))
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- Events
+
+-- note_event --
+-- The newest word about a thing; an older one, and one that says nothing new, changes nothing and gives no row.
+-- A deletion carries the time of the last change before it, so that it wins over that change.
+INSERT INTO sync_items AS i (collection_id, kind, key, tenant_id, title, event, event_at)
+VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(title)s, %(event)s, %(event_at)s)
+ON CONFLICT (collection_id, kind, key) DO UPDATE SET event = excluded.event, event_at = excluded.event_at
+WHERE (i.event_at IS NULL OR i.event_at < excluded.event_at
+       OR i.event_at = excluded.event_at AND %(is_deletion)s AND i.event IS DISTINCT FROM excluded.event)
+  AND (i.source_updated_at IS NULL OR i.source_updated_at < excluded.event_at
+       OR i.source_updated_at = excluded.event_at AND %(is_deletion)s AND NOT i.is_deleted)
+RETURNING i.key
+
+-- waiting_events --
+-- Things with word that has not been followed
+SELECT key, event, event_at FROM sync_items
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s AND event IS NOT NULL
+ORDER BY event_at, key
+LIMIT 500
+
+-- finish_event --
+-- It was followed, unless a newer one has come meanwhile
+UPDATE sync_items SET event = NULL
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s AND key = %(key)s
+  AND event_at IS NOT DISTINCT FROM %(event_at)s AND event IS NOT DISTINCT FROM %(event)s
+
+-- Attachments
+
+-- attachment_texts --
+-- What is known of a document's attachments
+SELECT sha256, kind, text, note FROM attachment_texts
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- note_attachment_text --
+-- What a model said of one
+INSERT INTO attachment_texts (document_id, sha256, tenant_id, kind, text, note)
+VALUES (%(document_id)s, %(sha256)s, rag_tenant(), %(kind)s, %(text)s, %(note)s)
+ON CONFLICT (document_id, sha256) DO UPDATE SET text = excluded.text, note = excluded.note

@@ -1,0 +1,76 @@
+"""`python -m rag sync`: a collection made equal to its sources, a folder or a GitHub account from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag.errors import InvalidInput
+from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.ingestion.sync import SyncReport
+    from rag.services import Services
+    from rag.types import Collection, Identity
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("sync", help="make a collection equal to its sources, a folder or a GitHub account")
+    parser.add_argument("--collection", default=None, help="its name; the first one when not given")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
+    where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
+    parser.add_argument("--tenant", default="")
+    parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
+    parser.set_defaults(run=sync)
+
+
+def sync(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Compare, then process what changed. A second sync of what has not changed does nothing."""
+    from rag.ingestion.work import WorkedOnElsewhere
+    from rag.public import _collection, _program
+    from rag.services import services
+
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
+    try:
+        collection, identity = _collection(tenant, arguments.collection), _program(tenant)
+        try:
+            report = _compared(parts, identity, collection, arguments)
+        except WorkedOnElsewhere:
+            raise InvalidInput("This collection is being synced by another process. Try again later.") from None
+        for document_id in report.documents:
+            # A running application may have it already; it is told once what became of it.
+            with contextlib.suppress(WorkedOnElsewhere):
+                parts.processor.run(tenant, document_id)
+            document = parts.documents.get(tenant, document_id)
+            note = f": {document.message}" if document.message else ""
+            print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
+    finally:
+        parts.close()
+    counts = ("added", "updated", "unchanged", "removed", "failed")
+    print(f"{collection.name}: " + ", ".join(f"{getattr(report, name)} {name}" for name in counts))
+    for problem in report.problems:
+        print(f"  {problem}")
+    return 1 if report.failed else 0
+
+
+def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
+    """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
+    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.file_sources import FolderSource, GitHubSource
+    from rag.ingestion.sync import sync_collection
+
+    if arguments.folder is not None:
+        path = arguments.folder.expanduser().resolve()
+        source = FolderSource(path, ExtractionLimits.of(parts.settings))
+        with contextlib.suppress(InvalidInput):  # the application may follow it by itself only where it is allowed to
+            parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
+        return sync_collection(
+            parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
+        )
+    if arguments.github:
+        parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
+    return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)

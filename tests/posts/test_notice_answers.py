@@ -1,0 +1,207 @@
+"""Source 000's own example from end to end: question, candidates, one per post, reranker, age, priority, context."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from standin import ProviderStandin
+
+from rag.answering.answer import DoneEvent, TextEvent
+from rag.profiles import NOTICES, Profile, with_overrides
+from rag.retrieval.options import Options
+from rag.retrieval.posts import attachment_part, day_of, korean_date, without_attachments, written_on
+from rag.services import Services
+from rag.types import Collection, Identity, Outcome, Question, SearchFilters
+
+if TYPE_CHECKING:
+    from conftest import Board, Follow
+
+QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
+TODAY = datetime.now(UTC)
+
+
+def days_ago(days: int) -> str:
+    return (TODAY - timedelta(days=days)).isoformat()
+
+
+@pytest.fixture
+def filled(board: Board, notices: Collection, parts: Services, administrator: Identity, follow: Follow) -> Collection:
+    """A board with posts of every kind of age and mark about one subject."""
+    about = "<p>12월 정착지원금 신청 방법이 어떻게 되나요? {}</p>"
+    board.put("old", "작년 정착지원금", about.format("작년"), category_id="c1", created_at=days_ago(700))
+    board.put("new", "이번 정착지원금", about.format("이번"), category_id="c1", created_at=days_ago(3))
+    board.put(
+        "important",
+        "필독 정착지원금",
+        about.format("필독"),
+        category_id="c2",
+        created_at=days_ago(50),
+        is_important=True,
+    )
+    board.put(
+        "pinned", "고정 정착지원금", about.format("고정"), category_id="c4", created_at=days_ago(800), is_pinned=True
+    )
+    board.put(
+        "dated", "옮긴 글", "<p>작성일: 2024-12-15</p>" + about.format("옮긴"), category_id="c9", created_at=days_ago(1)
+    )
+    board.put("other", "주차 안내", "<p>지하 2층에 주차합니다.</p>", category_id="c3", created_at=days_ago(2))
+    board.put(
+        "long", "긴 글", "<p>정착지원금 신청 방법이 어떻게 되나요. </p>" * 150, category_id="c1", created_at=days_ago(9)
+    )
+    board.attach("new", "image.txt", "신청 일정".encode())
+    board.attach("new", "양식.hwp", size=1000)
+    parts.syncs.sync_now(administrator, notices)
+    follow.process(notices)
+    return notices
+
+
+def ask(parts: Services, collection: Collection, administrator: Identity, **options: Any) -> Any:
+    question = Question(text=QUESTION, identity=administrator, collection=collection)
+    return parts.retriever.retrieve(
+        question, profile=with_overrides(NOTICES, collection.overrides), options=Options(**options)
+    )
+
+
+def ids(found: Any) -> list[str]:
+    return [citation.title for citation in found.response.citations]
+
+
+def test_the_question_of_the_source_is_answered_as_it_says(
+    parts: Services, filled: Collection, administrator: Identity, provider_standin: ProviderStandin
+) -> None:
+    found = ask(parts, filled, administrator)
+    # Steps 2 and 3: thirty candidates, one of each post.
+    assert len({result.document_id for result in found.found}) < len(found.found) <= 30
+    (reranking,) = [body for endpoint, body in provider_standin.requests if endpoint == "rerank"]
+    assert reranking["model"] == "rerank-v3.5"
+    assert "이번 정착지원금\n\n" in "".join(reranking["documents"])
+    assert len(reranking["documents"]) == len({result.document_id for result in found.found})
+    # Steps 5 and 6: the pinned one, the important one, then by age.
+    order = ids(found)
+    assert order[:2] == ["고정 정착지원금", "필독 정착지원금"]
+    assert order[2] == "이번 정착지원금"
+    assert len(order) <= 5
+
+
+def test_the_context_is_in_the_sources_form(parts: Services, filled: Collection, administrator: Identity) -> None:
+    text = ask(parts, filled, administrator).response.context_text
+    day = korean_date(day_of(round((TODAY - timedelta(days=3)).timestamp() * 1000)))
+    assert (
+        f"---\n제목: 이번 정착지원금\n카테고리: MD 공지\n날짜: {day}\n\n내용:\n12월 정착지원금 신청 방법이 어떻게 되나요? 이번\n---"
+        in text
+    )
+    assert "\n(필독)\n\n내용:" in text
+    assert "\n(고정)\n\n내용:" in text
+    assert "카테고리: 일반\n날짜: 2024. 12. 15.\n" in text
+    assert text.endswith("This is the stand-in's answer.\n- 문서: 양식.hwp")
+    assert "--- 첨부파일 정보 ---\n[이번 정착지원금]\n- 문서: image.txt\n  설명: " in text
+    assert text.count("첨부파일 정보") == 1
+
+
+def test_a_category_alone_is_searched_or_all(parts: Services, filled: Collection, administrator: Identity) -> None:
+    only = ask(parts, filled, administrator, filters=SearchFilters(categories=("notice-bmmd",)))
+    assert ids(only) == ["필독 정착지원금"]
+    fallback = ask(parts, filled, administrator, filters=SearchFilters(categories=("general",)))
+    assert ids(fallback) == ["옮긴 글"]
+
+
+def test_only_important_posts_where_the_collection_wants_them(
+    parts: Services, filled: Collection, administrator: Identity
+) -> None:
+    changed = parts.documents.override_collection(administrator, filled.id, {"important_only": True})
+    assert ids(ask(parts, changed, administrator)) == ["필독 정착지원금"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("postId", "important"),
+        ("categoryId", "c2"),
+        ("categoryName", "BM/MD 공지"),
+        ("categorySlug", "notice-bmmd"),
+        ("title", "필독 정착지원금"),
+        ("isImportant", True),
+        ("totalChunks", 1),
+    ],
+)
+def test_each_field_narrows_a_search(
+    name: str, value: Any, parts: Services, filled: Collection, administrator: Identity
+) -> None:
+    found = ask(parts, filled, administrator, filters=SearchFilters(metadata={name: value}))
+    assert "필독 정착지원금" in ids(found)
+    none = ask(parts, filled, administrator, filters=SearchFilters(metadata={name: "nothing of the kind"}))
+    assert ids(none) == []
+
+
+def test_dates_are_those_the_posts_give_themselves(
+    parts: Services, filled: Collection, administrator: Identity
+) -> None:
+    day = date(2024, 12, 15)
+    assert ids(ask(parts, filled, administrator, filters=SearchFilters(date_from=day, date_to=day))) == ["옮긴 글"]
+
+
+def test_the_answer_is_made_by_the_sources_model_and_figures(
+    parts: Services, filled: Collection, administrator: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("‘이번 정착지원금’ 공지에 따라 신청합니다 [1].")
+    events = list(
+        parts.answerer.answer(
+            Question(text=QUESTION, identity=administrator, collection=filled), profile=NOTICES, cancel=Event()
+        )
+    )
+    done = events[-1]
+    assert isinstance(done, DoneEvent)
+    assert done.outcome is Outcome.ANSWERED
+    assert "".join(e.text for e in events if isinstance(e, TextEvent)).startswith("‘이번 정착지원금’")
+    _, body = [(name, body) for name, body in provider_standin.requests if name == "chat"][-1]
+    assert (body["model"], body["temperature"]) == ("gemini-flash-latest", 0.3)
+    assert body.get("max_completion_tokens", body.get("max_tokens")) == 2048
+    system, user = body["messages"][0]["content"], body["messages"][-1]["content"]
+    assert "답은 한국어로 씁니다" in system
+    assert "제목: 이번 정착지원금" in user
+    assert user.endswith(QUESTION)
+    card = done.citations[0]
+    assert (card.title, card.category, card.is_pinned, card.is_important) == ("고정 정착지원금", "영업 DB", True, False)
+    assert card.written_on
+
+
+def test_a_question_in_english_is_answered_in_korean_unless_asked_otherwise(
+    parts: Services, filled: Collection, administrator: Identity, provider_standin: ProviderStandin
+) -> None:
+    question = Question(
+        text="How do I apply? 정착지원금 신청 방법이 어떻게 되나요", identity=administrator, collection=filled
+    )
+    list(parts.answerer.answer(question, profile=NOTICES, cancel=Event()))
+    system = [body for name, body in provider_standin.requests if name == "chat"][-1]["messages"][0]["content"]
+    assert "답은 한국어로 씁니다" in system
+    assert "다른 언어로 답해 달라고" in system
+
+
+def test_attachments_take_no_more_room_than_there_is() -> None:
+    metadata = {"attachmentsJson": '[{"fileName": "a.png", "kind": "image", "description": "그림"}, {"fileName": "b"}]'}
+    posts = [("공지", metadata), ("다른 공지", {})]
+    assert attachment_part(NOTICES.attachment_format, iter(posts), lambda text: True) == (
+        "--- 첨부파일 정보 ---\n[공지]\n- 이미지: a.png\n  설명: 그림\n- 문서: b"
+    )
+    assert attachment_part(NOTICES.attachment_format, iter(posts), lambda text: False) == ""
+    assert attachment_part(NOTICES.attachment_format, iter([("공지", {"attachmentsJson": "no JSON"})]), bool) == ""
+
+
+def test_a_passage_that_is_all_attachments_is_shown_by_its_excerpt() -> None:
+    text = "--- 첨부파일 정보 ---\n- 이미지: a.png"
+    assert without_attachments(text, {"excerpt": "본문"}) == "본문"
+    assert without_attachments(f"본문\n\n{text}", {}) == "본문"
+
+
+def test_a_time_that_is_not_set_is_no_day() -> None:
+    assert written_on({"backdatedAt": 0, "createdAt": 1734188400000}) == date(2024, 12, 15)
+    assert written_on({"backdatedAt": "nonsense", "createdAt": 0}) is None
+    assert korean_date(None) == ""
+
+
+def test_the_profile_is_the_sources() -> None:
+    profile: Profile = NOTICES
+    assert profile.categories == ("notice-md", "notice-bmmd", "hr-exam", "sales-db-notice", "general")

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from rag.profiles import HR, LEGAL, PORTFOLIO
+from rag.retrieval.citing import context_from
+from rag.retrieval.evidence import Coverage
+from rag.retrieval.formats import Passage, filled, format_context
+from rag.retrieval.relevance import Judged
+from rag.types import SearchResult
+
+DOCUMENT = UUID(int=7)
+
+
+def result(content: str, *, title: str = "Guide", **metadata: Any) -> SearchResult:
+    return SearchResult(
+        chunk_id=uuid4(),
+        document_id=DOCUMENT,
+        collection_id=uuid4(),
+        title=title,
+        file_name="guide.pdf",
+        content=content,
+        first_page=3,
+        last_page=4,
+        section="Leave › Days",
+        chunk_index=0,
+        metadata=metadata,
+    )
+
+
+def passage(content: str, **metadata: Any) -> Passage:
+    return Passage(number=1, result=result(content, **metadata), text=content)
+
+
+def judged(content: str) -> Judged:
+    return Judged(
+        result=result(content),
+        coverage=Coverage(share=0.0, found=(), words=0),
+        is_evidence=True,
+        words=(),
+        language="en",
+    )
+
+
+def test_a_label_leaves_out_what_is_not_known_and_falls_back_to_the_title() -> None:
+    template = LEGAL.context_format
+    assert filled(template, passage("본문", topic="양형기준", crime_type="절도")) == "【양형기준 - 절도】\n본문\n\n"
+    assert filled(template, passage("본문", topic="판례", crime_type=None)) == "【판례】\n본문\n\n"
+    assert filled(template, passage("본문", title="양형기준표")) == "【양형기준표】\n본문\n\n"
+
+
+def test_braces_and_labels_in_a_text_stay_as_they_are() -> None:
+    assert filled("{title}: {content}", passage("{title} 【 - 】 {x}")) == "Guide: {title} 【 - 】 {x}"
+
+
+def test_a_field_is_read_in_either_spelling_and_the_passages_own_comes_first() -> None:
+    one = replace(
+        passage("x", repo_name="own"), document_metadata={"repoName": "other", "yearOf": 2025, "tags": ["a", "b"]}
+    )
+    assert filled("{repo_name} {year_of} {tags} {unknown}|", one) == "own 2025 a, b |"
+
+
+def test_without_a_form_of_its_own_a_passage_stands_under_its_place() -> None:
+    assert format_context(HR, [passage("Text.")]) == "[1] Guide, pp. 3–4, Leave › Days\nText."
+
+
+def test_passages_are_joined_by_the_profiles_joiner_and_cut_at_its_characters() -> None:
+    text, kept = context_from([judged("a" * 3000), judged("b" * 3000), judged("c" * 3000)], profile=PORTFOLIO)
+    assert len(text) == 8000
+    assert [item.result.content[0] for item in kept] == ["a", "b", "c"]
+    assert text.count("\n\n---\n\n") == 2
+    assert len(kept[-1].result.content) < 3000  # what is cited is what was read
+
+
+def test_a_passage_of_which_nothing_fits_is_not_cited() -> None:
+    _, kept = context_from([judged("a" * 990), judged("b" * 100)], profile=replace(PORTFOLIO, context_characters=1030))
+    assert [item.result.content[0] for item in kept] == ["a"]
+
+
+def test_the_best_passage_is_shortened_where_it_alone_is_too_long() -> None:
+    _, kept = context_from([judged("word " * 2000), judged("more")], profile=replace(HR, context_tokens=200))
+    assert len(kept) == 1
+    assert 0 < len(kept[0].result.content) < 10_000
