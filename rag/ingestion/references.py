@@ -154,7 +154,7 @@ class ReferenceDocuments:
             password=None,
             chunking_method="paged",
             generate_metadata=True,
-            added_by=identity.account_id,
+            added_by=identity,
             queue=None,
             is_version=False,
             pdf_type=pdf_type or with_overrides(profile_by_name(collection.profile), collection.overrides).pdf_type,
