@@ -61,9 +61,8 @@ class PaidCalls:
         wait: Wait,
     ) -> tuple[PaidCall, Value]:
         """Make one call, known by its owner, its operation and its texts. Raises what `function` raises."""
-        digest = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
         with self._database.transaction(tenant_id) as connection:
-            parameters = {"owner_id": owner_id, "operation": operation, "digest": digest}
+            parameters = {"owner_id": owner_id, "operation": operation, "digest": digest_of(texts)}
             for call_id, sent in connection.execute(queries["begin_paid_call"], parameters):
                 call = PaidCall(call_id, owner_id, sent)
 
@@ -79,3 +78,8 @@ class PaidCalls:
             # Refused, so not billed. A kill leaves no time for this.
             self._database.execute(tenant_id, "finish_paid_call", id=call.id)
             raise
+
+
+def digest_of(texts: Sequence[str]) -> str:
+    """What a call is known by, besides its owner and its operation."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
