@@ -101,7 +101,10 @@ def compare(
         print(f"ingestion {number}, {storm.kills} kills:")
         same = report(database, stormy, standin) == expected
         repeated = sum(library.get(TENANT, document_id).repeated_calls for document_id in storm.ids)
-        print(f"    {repeated} calls sent again, {storm.set_aside} times set aside; {'all equal' if same else 'DIFFERENT'}", flush=True)
+        print(
+            f"    {repeated} calls sent again, {storm.set_aside} times set aside; {'equal' if same else 'DIFFERENT'}",
+            flush=True,
+        )
         wrong += not same
     sandbox.close()
     print(f"{kills} kills in {time.monotonic() - started:.0f} s; documents not done at a kill, by step: {dict(steps)}")

@@ -27,7 +27,7 @@ TENANT = "demo"
 MODEL = "openai/text-embedding-3-small@256"
 #: What a dead process left is looked for sooner than in the product, so that the kills are not spent on waiting.
 WORKER = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from rag.database import Database
 from rag.files import FileStore
@@ -42,7 +42,9 @@ database.open()
 processor = Processor(database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
 Queue(database, processor, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2).start_worker()
 print("ready", flush=True)
-time.sleep(600)
+parent = os.getppid()
+while os.getppid() == parent:
+    time.sleep(0.2)
 """
 Files = Mapping[str, tuple[bytes, ChunkingMethod]]
 """Content and way of cutting, by file name."""

@@ -22,6 +22,8 @@ from rag.providers.calls import sending
 from rag.types import Operation
 
 Value = TypeVar("Value")
+#: Calls that are ready to be sent as soon as there is room. After a kill they count as repeated, though none was sent.
+PREPARED = 2
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class PaidCalls:
         self._gate = gate
 
     @property
-    def in_flight(self) -> int:
-        return self._gate.maximum
+    def threads(self) -> int:
+        """As many as may be in flight, and some that wait at the gate with their call prepared."""
+        return self._gate.maximum + PREPARED
 
     def make(
         self,

@@ -62,7 +62,7 @@ class DurableEmbedder:
                 document.tenant_id, document.id, "embedding", self._signature(batch), embed, wait=self._bench.wait
             )
 
-        threads = 1 if pause else self._calls.in_flight
+        threads = 1 if pause else self._calls.threads
         made = in_parallel(call, missing, threads=threads, on_tick=self._bench.stop_if_asked)
         for (first, batch), (paid, embeddings) in made:
             done += 1
