@@ -12,6 +12,7 @@ from rag.errors import RagError
 from rag.files import FileStore
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.counted import counted_before
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.messages import no_text_message, reading_message
@@ -66,7 +67,7 @@ class Reader:
         empty = [page.number for page in pages if not page.text.strip()]
         has_text = len(empty) < len(pages)
         estimate = (
-            estimate_document(work, title or document.title, pages, extracted.sections, self._providers)
+            estimate_document(self._bench, work, title or document.title, pages, extracted.sections, self._providers)
             if has_text
             else None
         )
@@ -99,7 +100,12 @@ class Reader:
 
 
 def estimate_document(
-    work: Work, title: str, pages: tuple[Page, ...], sections: tuple[Section, ...], providers: Providers
+    bench: Bench,
+    work: Work,
+    title: str,
+    pages: tuple[Page, ...],
+    sections: tuple[Section, ...],
+    providers: Providers,
 ) -> dict[str, Any]:
     """What processing pages that were read would cost, as it is stored."""
     # Where a semantic cut will fall is known only after paying for it; a smart one gives about as many chunks.
@@ -109,6 +115,7 @@ def estimate_document(
         pages, sections, method=method, file_name=work.document.file_name, **sizes_for(work.profile, method)
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
+    embedder = providers.embedder_for(work.collection.embedding_model)
     return amounts_to_json(
         estimate_costs(
             title,
@@ -116,10 +123,11 @@ def estimate_document(
             len(pages),
             chunks,
             method=work.document.chunking_method,
-            embedder=providers.embedder_for(work.collection.embedding_model),
+            embedder=embedder,
             tagger=tagger,
             prices=work.prices,
             chunk_tags=work.profile.chunk_tags,
+            counted=counted_before(bench.database, work, embedder, tagger),
         )
     )
 
