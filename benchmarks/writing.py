@@ -6,8 +6,8 @@ All write to the same table with the same keys and indexes, into the built-in se
 take turns within each round, and what a method wrote is deleted before the next one writes. `raw binary COPY` packs the
 wire format by hand in one transaction, as superuser: Postgres allows no COPY into a table for a role under row-level
 security, which the application's role is. The others write as that role. With `--peers`, a Python that has
-langchain-postgres, its `add_embeddings` writes the same afterwards into a database of its own in the same server: without our keys, indexes
-and row-level security.
+langchain-postgres, its `add_embeddings` writes the same afterwards into a database of its own in the same server:
+without our keys, indexes and row-level security.
 """
 
 from __future__ import annotations
