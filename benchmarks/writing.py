@@ -1,19 +1,23 @@
 """Chunks with their vectors into Postgres, rows per second: our batch writer against raw binary COPY, the limit.
 
-    python -m benchmarks.writing [--rows 20000] [--dimensions 1536] [--rounds 3]
+    python -m benchmarks.writing [--rows 20000] [--dimensions 1536] [--rounds 3] [--peers VENV/bin/python]
 
 All write to the same table with the same keys and indexes, into the built-in server with its ordinary settings; they
 take turns within each round, and what a method wrote is deleted before the next one writes. `raw binary COPY` packs the
 wire format by hand in one transaction, as superuser: Postgres allows no COPY into a table for a role under row-level
-security, which the application's role is. The others write as that role.
+security, which the application's role is. The others write as that role. With `--peers`, a Python that has
+langchain-postgres, its `add_embeddings` writes the same afterwards into a database of its own in the same server:
+without our keys, indexes and row-level security.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import statistics
 import struct
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +30,7 @@ from pgvector import HalfVector
 from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.embedded import start_server
 from rag.ingestion.chunk_rows import add_chunks
 from rag.ingestion.library import find_documents
@@ -73,8 +77,10 @@ def make_chunks(rows: int, dimensions: int) -> tuple[list[Chunk], FloatMatrix]:
 
 
 def ours_in_batches(database: Database, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix) -> None:
+    """As the product does it: each answered batch is committed, without waiting for the disk."""
     for first in range(0, len(chunks), BATCH):
         with database.transaction(TENANT) as connection:
+            connection.execute(queries["commit_without_waiting"])
             part = slice(first, first + BATCH)
             add_chunks(connection, document, chunks[part], vectors[part], MODEL, tokens=TOKENS[:BATCH])
 
@@ -143,7 +149,7 @@ def through_temporary_table(
 
 
 WRITERS: dict[str, Writer] = {
-    f"ours, transactions of {BATCH}": ours_in_batches,
+    f"ours, transactions of {BATCH}, as the product": ours_in_batches,
     "ours, one transaction": ours_at_once,
     "COPY to a temporary table, INSERT": through_temporary_table,
 }
@@ -162,11 +168,34 @@ def add_document(database: Database) -> Document:
     return find_documents(database, TENANT, document_id=row[0])[0]
 
 
+def langchain_seconds(
+    arguments: argparse.Namespace, superuser: str, chunks: Sequence[Chunk], vectors: FloatMatrix
+) -> list[float]:
+    """Seconds of each round of langchain-postgres, in a database of its own."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE peers")
+    own = make_conninfo(superuser, dbname="peers")
+    with psycopg.connect(own, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(file, texts=np.array([chunk.content for chunk in chunks]), vectors=vectors)
+        file.flush()
+        done = subprocess.run(
+            [str(arguments.peers), str(Path(__file__).with_name("writing_peers.py")), file.name, str(arguments.rounds)],
+            env={**os.environ, "PEERS_CONNINFO": own},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return [float(line) for line in done.stdout.split()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peers", type=Path, help="Python of an environment with langchain-postgres")
     arguments = parser.parse_args()
     chunks, vectors = make_chunks(arguments.rows, arguments.dimensions)
     with tempfile.TemporaryDirectory(prefix="writing-") as folder:
@@ -191,6 +220,7 @@ def main() -> None:
                     with psycopg.connect(superuser, autocommit=True) as connection:
                         connection.execute("VACUUM document_chunks")
             database.close()
+            peer_seconds = langchain_seconds(arguments, server.superuser, chunks, vectors) if arguments.peers else []
         finally:
             server.stop()
 
@@ -198,12 +228,17 @@ def main() -> None:
         f"{arguments.rows} rows, {arguments.dimensions} dimensions, about 1000 characters each; "
         f"{arguments.rounds} rounds\n"
     )
-    print(f"{'':36}{'rows/s':>9}{'spread':>18}{'vs COPY':>10}")
+    print(f"{'':44}{'rows/s':>9}{'spread':>18}{'vs COPY':>10}")
     limit = statistics.median(seconds[LIMIT])
     for name, times in seconds.items():
         median = statistics.median(times)
         spread = f"{arguments.rows / max(times):.0f} … {arguments.rows / min(times):.0f}"
-        print(f"{name:36}{arguments.rows / median:>9.0f}{spread:>18}{limit / median:>10.2f}")
+        print(f"{name:44}{arguments.rows / median:>9.0f}{spread:>18}{limit / median:>10.2f}")
+    if peer_seconds:
+        median = statistics.median(peer_seconds)
+        print(f"{'langchain-postgres add_embeddings':44}{arguments.rows / median:>9.0f}{'':18}{limit / median:>10.2f}")
+        ours = statistics.median(seconds[f"ours, transactions of {BATCH}, as the product"])
+        print(f"\nours against langchain-postgres: {median / ours:.1f} times")
 
 
 if __name__ == "__main__":

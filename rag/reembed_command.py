@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from rag.errors import SettingsError
 from rag.ingestion.reembedding import Reembedding, Reembeddings
@@ -17,6 +18,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--model", default="", help="provider/model@dimensions; the profile's own when not given")
     parser.add_argument("--tenant", default="")
     parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
+    parser.add_argument("--undo", action="store_true", help="go back to the model before; free until the clean-up")
     parser.add_argument("--clean-up", action="store_true", help="remove the old vectors; then it cannot be undone")
     parser.set_defaults(run=reembed)
 
@@ -37,6 +39,8 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
             return 0
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         wanted = arguments.model or parts.providers.default_embedder_id(profile)
+        if arguments.undo:
+            wanted = _model_before(moves.find(tenant, collection_id=collection.id), collection.embedding_model)
         open_moves = [m for m in moves.find(tenant, collection_id=collection.id) if m.is_open]
         if open_moves and open_moves[0].to_model != wanted:
             raise SettingsError(
@@ -57,6 +61,14 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
         return 1
     print("Done. Questions are answered with the new vectors; the old ones are kept until --clean-up.")
     return 0
+
+
+def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
+    """The model that the collection had before its last switch. Raises `SettingsError` when its vectors are gone."""
+    for move in moves:
+        if move.can_be_undone and move.to_model == model_now:
+            return move.from_model
+    raise SettingsError("There is nothing to undo: no vectors of an earlier model are kept. Name one with --model.")
 
 
 def cost_words(move: Reembedding) -> str:

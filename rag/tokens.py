@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 # Words that every few English words bring along. Tokenizers know English words best: a token holds more of it.
-ENGLISH_WORD = re.compile(r"\b(?:the|of|and|to|is|for|with)\b", re.IGNORECASE)
+ENGLISH_WORDS = frozenset({"the", "of", "and", "to", "is", "for", "with"})
 PATTERNS: Mapping[str, re.Pattern[str]] = {
     "accented": re.compile(r"[\u00c0-\u024f]"),
     "arabic": re.compile(r"[\u0600-\u06ff]"),
@@ -43,6 +43,9 @@ CL100K = {
 CL100K_ENGLISH = CL100K | {
     "words": 0.811, "letters": 0.064, "accented": 1.620, "digits": 1.573, "punctuation": 0.427, "lines": 0.624,
 }  # fmt: skip
+#: Patterns that find nothing where no letter is beyond ASCII, as in most English text.
+BEYOND_ASCII = frozenset({"accented", "arabic", "hangul", "han", "kana", "other"})
+LETTER_BEYOND_ASCII = re.compile(r"[^\W\d_\x00-\x7f]")
 UNBROKEN_TOKENS_PER_CHARACTER = 0.7
 #: Models that count as the older tokenizer, cl100k_base, does; all others as o200k_base.
 CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
@@ -57,13 +60,17 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
     if not text:
         return 0
     words = LATIN_WORD.findall(text)
-    is_english = bool(words) and len(ENGLISH_WORD.findall(text)) * 20 >= len(words)
+    is_english = bool(words) and sum(map(ENGLISH_WORDS.__contains__, text.lower().split())) * 20 >= len(words)
     if CL100K_MODEL.match(model):
         weights = CL100K_ENGLISH if is_english else CL100K
     else:
         weights = O200K_ENGLISH if is_english else O200K
-    tokens = len(words) * weights["words"] + sum(map(len, words)) * weights["letters"]
+    tokens = len(words) * weights["words"] + len("".join(words)) * weights["letters"]
+    has_other_letters = LETTER_BEYOND_ASCII.search(text) is not None
+    has_long_words = any(len(word) >= 40 for word in text.split())
     for name, pattern in PATTERNS.items():
+        if (name in BEYOND_ASCII and not has_other_letters) or (name == "unbroken" and not has_long_words):
+            continue
         found = pattern.findall(text)
         if name == "unbroken":
             tokens += sum(map(len, found)) * UNBROKEN_TOKENS_PER_CHARACTER

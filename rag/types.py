@@ -198,11 +198,18 @@ class Chunk:
 
 @dataclass(frozen=True, kw_only=True)
 class CostEstimate:
-    """What processing would cost, before anything is spent. Costs are None where no price is known."""
+    """What processing would cost, before anything is spent. Costs are None where no price is known.
+
+    `embedding_tokens` and `tagging_tokens` are as estimated from the texts alone; costs are corrected by what providers
+    have counted for earlier documents.
+    """
 
     pages: int
     characters: int
+    #: To be embedded, as the provider is expected to count them.
     tokens: int
+    embedding_tokens: int
+    tagging_tokens: int
     chunks: int
     parsing: Decimal | None
     chunking: Decimal | None

@@ -40,18 +40,25 @@ def tag_chunk(model: ChatModel, content: str, fields: Sequence[str]) -> tuple[di
 
     Raises other `ProviderError`s.
     """
-    messages = [
-        ChatMessage(role="system", content=SYSTEM),
-        ChatMessage(role="user", content=f"<passage>\n{content}\n</passage>"),
-    ]
     try:
         completion = model.complete(
-            messages, temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=tag_schema(fields)
+            messages_for_chunk(content),
+            temperature=0.0,
+            maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
+            json_schema=tag_schema(fields),
         )
     except ProviderAnswerInvalid as exc:
         usage = exc.details.get("usage")
         return {}, usage if isinstance(usage, Usage) else None
     return tags_from_answer(completion.text, fields), completion.usage
+
+
+def messages_for_chunk(content: str) -> list[ChatMessage]:
+    """What the model is asked about a chunk."""
+    return [
+        ChatMessage(role="system", content=SYSTEM),
+        ChatMessage(role="user", content=f"<passage>\n{content}\n</passage>"),
+    ]
 
 
 def tags_from_answer(answer: str, fields: Sequence[str]) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from rag.database import queries
 from rag.embeddings import generate_embeddings_batch
 from rag.ingestion import chunk_rows
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
-from rag.ingestion.parallel import in_parallel
+from rag.ingestion.parallel import groups_in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, hold, progress
 from rag.prices import charge, estimate_tokens
 from rag.providers import Embedder
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
 from rag.types import Chunk, Embeddings, Step
+
+Answered = tuple[Sequence[Chunk], PaidCall | None, Embeddings]
 
 
 class EmbeddingStep:
@@ -47,15 +49,16 @@ class EmbeddingStep:
                 self._bench.wait(pause)
             return self._embed(work, batch, embedder)
 
-        made = in_parallel(
+        made = groups_in_parallel(
             embed,
             list(enumerate(batch for batch in missing if batch)),
-            threads=self._calls.in_flight if embedder.is_paid and not pause else 1,
+            threads=self._calls.threads if embedder.is_paid and not pause else 1,
             on_tick=self._bench.stop_if_asked,
         )
-        for (_, batch), (call, embeddings) in made:
-            done += len(batch)
-            self._store(work, batch, embeddings, embedder, call, progress(work, Step.EMBED, done, len(chunks), started))
+        for group in made:
+            answered = [(batch, call, embeddings) for (_, batch), (call, embeddings) in group]
+            done += sum(len(batch) for batch, _, _ in answered)
+            self._store(work, answered, embedder, progress(work, Step.EMBED, done, len(chunks), started))
             started = time.monotonic()
 
     def run_on_stored(self, work: Work, chunks: Sequence[Chunk], embedder: Embedder) -> None:
@@ -71,7 +74,7 @@ class EmbeddingStep:
             started = time.monotonic()
             call, embeddings = self._embed(work, batch, embedder)
             noted = progress(work, Step.EMBED, number + 1, len(batches), started)
-            self._store(work, batch, embeddings, embedder, call, noted, are_stored=True)
+            self._store(work, [(batch, call, embeddings)], embedder, noted, are_stored=True)
 
     def _embed(self, work: Work, batch: Sequence[Chunk], embedder: Embedder) -> tuple[PaidCall | None, Embeddings]:
         texts = [contextual_text(work.document.title, chunk.section, chunk.content) for chunk in batch]
@@ -90,28 +93,34 @@ class EmbeddingStep:
     def _store(
         self,
         work: Work,
-        batch: Sequence[Chunk],
-        embeddings: Embeddings,
+        answered: Sequence[Answered],
         embedder: Embedder,
-        call: PaidCall | None,
         noted: dict[str, object],
         *,
         are_stored: bool = False,
     ) -> None:
+        """Chunks, vectors, bills and the end of their calls in one transaction.
+
+        The commit does not wait for the disk: only the server's own crash can undo it, with all that is in it, and then
+        the calls are on their way again under their keys. Chunks that are stored already get their vectors only.
+        """
         document = work.document
-        tokens = [estimate_tokens(chunk.content) for chunk in batch]
-        charges = [charge("embedding", usage, work.prices) for usage in embeddings.usages if embedder.is_paid]
+        tokens = [[estimate_tokens(chunk.content) for chunk in batch] for batch, _, _ in answered]
         with self._bench.database.transaction(document.tenant_id) as connection:
+            connection.execute(queries["commit_without_waiting"])
             is_there = connection.execute(queries["hold_document"], work.key).fetchone() is not None
-            for item in charges:  # was paid for, whatever became of the document
-                self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
-            if call is not None:
-                call.finish(connection)
-            if is_there:
-                if are_stored:
+            for (batch, call, embeddings), counts in zip(answered, tokens, strict=True):
+                for usage in embeddings.usages if embedder.is_paid else ():
+                    # It was paid for, whatever became of the document.
+                    item = charge("embedding", usage, work.prices)
+                    self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
+                if call is not None:
+                    call.finish(connection)
+                if is_there and are_stored:
                     chunk_rows.set_vectors(connection, document, batch, embeddings.vectors, embedder.id)
-                else:
-                    chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id, tokens=tokens)
+                elif is_there:
+                    chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id, tokens=counts)
+            if is_there:
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone

@@ -29,6 +29,8 @@ from rag.providers.call_gate import retry_after
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
 TASK = "process_document"
+#: Documents that one process works on at once: while one waits for its provider, another is read.
+DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or its quota used up; then the document has failed.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
 #: How often jobs are looked for without a notification, as behind a pooler that passes none on.
@@ -57,7 +59,7 @@ class Queue:
         database: Database,
         processor: Processor,
         *,
-        concurrency: int = 2,
+        concurrency: int = DOCUMENTS_AT_ONCE,
         retry_seconds: tuple[float, ...] = RETRY_SECONDS,
         rescue_seconds: float = RESCUE_SECONDS,
         abandoned_seconds: float = ABANDONED_SECONDS,

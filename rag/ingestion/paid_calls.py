@@ -22,6 +22,8 @@ from rag.providers.calls import sending
 from rag.types import Operation
 
 Value = TypeVar("Value")
+#: Calls that are ready to be sent as soon as there is room. After a kill they count as repeated, though none was sent.
+PREPARED = 2
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class PaidCalls:
         self._gate = gate
 
     @property
-    def in_flight(self) -> int:
-        return self._gate.maximum
+    def threads(self) -> int:
+        """As many as may be in flight, and some that wait at the gate with their call prepared."""
+        return self._gate.maximum + PREPARED
 
     def make(
         self,
@@ -61,9 +64,8 @@ class PaidCalls:
         wait: Wait,
     ) -> tuple[PaidCall, Value]:
         """Make one call, known by its owner, its operation and its texts. Raises what `function` raises."""
-        digest = hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
         with self._database.transaction(tenant_id) as connection:
-            parameters = {"owner_id": owner_id, "operation": operation, "digest": digest}
+            parameters = {"owner_id": owner_id, "operation": operation, "digest": digest_of(texts)}
             for call_id, sent in connection.execute(queries["begin_paid_call"], parameters):
                 call = PaidCall(call_id, owner_id, sent)
 
@@ -79,3 +81,8 @@ class PaidCalls:
             # Refused, so not billed. A kill leaves no time for this.
             self._database.execute(tenant_id, "finish_paid_call", id=call.id)
             raise
+
+
+def digest_of(texts: Sequence[str]) -> str:
+    """What a call is known by, besides its owner and its operation."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()

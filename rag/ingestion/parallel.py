@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
+Result: TypeAlias = tuple[Item, Value | None, BaseException | None]
 #: How often the consumer is asked whether it still wants to wait.
 TICK_SECONDS = 0.1
 
@@ -21,14 +22,50 @@ def in_parallel(
     After a failure nothing new is started; what is under way is waited for and yielded, for it may have been paid, and
     then the first error is raised. `on_tick` may raise to stop waiting.
     """
+    for ready in groups_in_parallel(function, items, threads=threads, on_tick=on_tick):
+        yield from ready
+
+
+def groups_in_parallel(
+    function: Callable[[Item], Value], items: Sequence[Item], *, threads: int, on_tick: Callable[[], None]
+) -> Iterator[list[tuple[Item, Value]]]:
+    """As `in_parallel`, but yield together what has come since the last time: to be stored in one transaction."""
     if threads <= 1 or len(items) <= 1:
         for item in items:
             on_tick()
-            yield item, function(item)
+            yield [(item, function(item))]
         return
-    waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
-    results: queue.SimpleQueue[tuple[Item, Value | None, BaseException | None]] = queue.SimpleQueue()
+    results: queue.SimpleQueue[Result[Item, Value]] = queue.SimpleQueue()
     failed = threading.Event()
+    workers = start_workers(function, items, results, failed, min(threads, len(items)))
+    error: BaseException | None = None
+    done = 0
+    try:
+        while done < len(items):
+            found = waited_for(results)
+            if not found:
+                on_tick()
+                if failed.is_set() and not any(worker.is_alive() for worker in workers) and results.empty():
+                    break
+            done += len(found)
+            error = error or next((exc for _, _, exc in found if exc is not None), None)
+            if ready := [(item, value) for item, value, exc in found if exc is None]:
+                yield ready  # type: ignore[misc]  # a value of None is a result too
+    finally:
+        failed.set()
+    if error is not None:
+        raise error
+
+
+def start_workers(
+    function: Callable[[Item], Value],
+    items: Sequence[Item],
+    results: queue.SimpleQueue[Result[Item, Value]],
+    failed: threading.Event,
+    threads: int,
+) -> list[threading.Thread]:
+    """Threads that take the items in their order until none is left or one has failed."""
+    waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
 
@@ -44,26 +81,18 @@ def in_parallel(
                 failed.set()
                 results.put((item, None, exc))
 
-    workers = [threading.Thread(target=work, name="paid call", daemon=True) for _ in range(min(threads, len(items)))]
+    workers = [threading.Thread(target=work, name="paid call", daemon=True) for _ in range(threads)]
     for worker in workers:
         worker.start()
-    error: BaseException | None = None
-    done = 0
+    return workers
+
+
+def waited_for(results: queue.SimpleQueue[Result[Item, Value]]) -> list[Result[Item, Value]]:
+    """What is there, or comes within a tick; empty when nothing does."""
+    found: list[Result[Item, Value]] = []
     try:
-        while done < len(items):
-            try:
-                item, value, exc = results.get(timeout=TICK_SECONDS)
-            except queue.Empty:
-                on_tick()
-                if failed.is_set() and not any(worker.is_alive() for worker in workers) and results.empty():
-                    break
-                continue
-            done += 1
-            if exc is not None:
-                error = error or exc
-            else:
-                yield item, value  # type: ignore[misc]  # a value of None is a result too
-    finally:
-        failed.set()
-    if error is not None:
-        raise error
+        found.append(results.get(timeout=TICK_SECONDS))
+        while True:
+            found.append(results.get_nowait())
+    except queue.Empty:
+        return found

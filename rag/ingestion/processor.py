@@ -24,7 +24,7 @@ from rag.ingestion.intake import add_document
 from rag.ingestion.messages import reading_message
 from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.paid_embedder import LedgerEmbedder
+from rag.ingestion.paid_embedder import DurableEmbedder
 from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.publishing import publish
 from rag.ingestion.reading import Reader
@@ -87,7 +87,7 @@ class Processor:
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
         self._bench = Bench(database)
-        calls = PaidCalls(database, CallGate())
+        calls = self._calls = PaidCalls(database, CallGate())
         self.recognition = text_recognition(settings, self.sandbox)
         posts = PostReader(self._bench, providers, ledger, calls, self.sandbox)
         self._reader = Reader(self._bench, files, providers, self.sandbox, self.recognition.engine, posts)
@@ -286,21 +286,20 @@ class Processor:
             return chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
         self._bench.note_progress(work, Step.CHUNK, 0, 1)
         method = work.document.chunking_method
-        paid = LedgerEmbedder(
-            embedder, self._ledger, work.document, work.prices, batch_size=work.profile.embedding_batch_size,
-            before_batch=self._bench.stop_if_asked,
-        )  # fmt: skip
+        is_paid = method == "semantic" and embedder.is_paid
         chunks = chunk_document(
             pages,
             sections,
             method=method,
-            embedder=paid,
+            embedder=DurableEmbedder(embedder, self._bench, self._ledger, self._calls, work) if is_paid else embedder,
             file_name=work.document.file_name,
             **sizes_for(work.profile, method),
         )
-        if method == "semantic" and embedder.is_paid:
+        if is_paid:
             spans_json = Jsonb([(chunk.start, chunk.end) for chunk in chunks])
-            self._database.execute(work.document.tenant_id, "note_chunk_spans", **work.key, spans=spans_json)
+            with self._database.transaction(work.document.tenant_id) as connection:
+                connection.execute(queries["note_chunk_spans"], {**work.key, "spans": spans_json})
+                connection.execute(queries["forget_sentence_vectors"], work.key)
         return chunks
 
     def _note_start(self, tenant_id: str, document_id: UUID) -> None:

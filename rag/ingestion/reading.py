@@ -14,6 +14,7 @@ from rag.errors import RagError
 from rag.files import FileStore
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.counted import counted_before
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders import MIME_TYPES
@@ -101,6 +102,7 @@ class Reader:
         if is_ready:
             expected = pages_as_expected(pages, awaiting)
             estimate = estimate_document(
+                self._bench,
                 work,
                 title or document.title,
                 expected,
@@ -166,6 +168,7 @@ def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[P
 
 
 def estimate_document(
+    bench: Bench,
     work: Work,
     title: str,
     pages: tuple[Page, ...],
@@ -182,6 +185,7 @@ def estimate_document(
         pages, sections, method=method, file_name=work.document.file_name, **sizes_for(work.profile, method)
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
+    embedder = providers.embedder_for(work.collection.embedding_model)
     return amounts_to_json(
         estimate_costs(
             title,
@@ -189,11 +193,12 @@ def estimate_document(
             len(pages),
             chunks,
             method=work.document.chunking_method,
-            embedder=providers.embedder_for(work.collection.embedding_model),
+            embedder=embedder,
             tagger=tagger,
             prices=work.prices,
             chunk_tags=work.profile.chunk_tags,
             recognition=recognition,
+            counted=counted_before(bench.database, work, embedder, tagger),
         )
     )
 

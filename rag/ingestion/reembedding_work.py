@@ -86,7 +86,7 @@ class ReembeddingWork:
                 move.tenant_id, move.id, "embedding", [embedder.id, *texts], call, wait=self._bench.wait
             )
 
-        threads = self._calls.in_flight if embedder.is_paid and not pause else 1
+        threads = self._calls.threads if embedder.is_paid and not pause else 1
         batches = list(enumerate(batches_of(missing, profile.embedding_batch_size)))
         made = in_parallel(embed, batches, threads=threads, on_tick=self._bench.stop_if_asked)
         for (_, batch), (call, embeddings) in made:

@@ -81,7 +81,7 @@ class TagStep:
         def tag(chunk: Chunk) -> Tagged:
             return self._call(work, [str(chunk[0]), chunk[1]], lambda: tag_chunk(model, chunk[1], fields))
 
-        made = in_parallel(tag, untagged, threads=self._calls.in_flight, on_tick=self._bench.stop_if_asked)
+        made = in_parallel(tag, untagged, threads=self._calls.threads, on_tick=self._bench.stop_if_asked)
         for done, (chunk, (call, tags, usage, problem)) in enumerate(made, 1):
             failed += not tags
             reason = problem or reason

@@ -83,13 +83,8 @@ def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any
 
     Raises `ProviderError`s. An answer that is not what was asked for gives {}: it was paid all the same.
     """
-    name = json.dumps(title, ensure_ascii=False)
-    shown = f"<document title={name}>\n{text[:TAGGED_CHARACTERS]}\n</document>"
     completion = model.complete(
-        [
-            ChatMessage(role="system", content=SYSTEM),
-            ChatMessage(role="user", content=shown),
-        ],
+        messages_for(title, text),
         temperature=0.0,
         maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
         json_schema=SCHEMA,
@@ -98,6 +93,13 @@ def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any
         return metadata_from_answer(completion.text), completion.usage
     except ProviderAnswerInvalid:
         return {}, completion.usage
+
+
+def messages_for(title: str, text: str) -> list[ChatMessage]:
+    """What the model is asked about a document: as much of its beginning as it is shown."""
+    name = json.dumps(title, ensure_ascii=False)
+    shown = f"<document title={name}>\n{text[:TAGGED_CHARACTERS]}\n</document>"
+    return [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)]
 
 
 def metadata_from_answer(answer: str) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class Versions:
         sections = sections_from_json(found[0]) if found else ()
         rows = self._database.fetch_all(work.document.tenant_id, "find_pages", DocumentPage, **key)
         pages = tuple(Page(number=row.number, text=row.text, label=row.label) for row in rows)
-        return estimate_document(work, work.document.title, pages, tuple(sections), self._providers)
+        return estimate_document(self._bench, work, work.document.title, pages, tuple(sections), self._providers)
 
     def _work(self, identity: Identity, document_id: UUID) -> Work:
         if not identity.may(Role.ADMIN):

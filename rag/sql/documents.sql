@@ -165,6 +165,10 @@ ORDER BY chunk_index
 UPDATE document_chunks SET metadata = metadata || %(tags)s
 WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
 
+-- commit_without_waiting --
+-- This transaction is durable a moment after its commit, whole and in its order; for what can be made again
+SELECT set_config('synchronous_commit', 'off', true)
+
 -- begin_paid_call --
 -- Before a call that costs money; the same row, counted once more, when it was on its way before
 INSERT INTO paid_calls AS p (tenant_id, owner_id, operation, digest)

@@ -58,6 +58,14 @@ def billed(database: Database, operation: str) -> tuple[int, int]:
         return row[0], row[1]
 
 
+def kept_sentences(database: Database) -> int:
+    """Answered calls for sentences whose cut is not stored yet."""
+    with database.transaction("demo") as connection:
+        row = connection.execute("SELECT count(*) FROM sentence_vectors").fetchone()
+        assert row is not None
+        return int(row[0])
+
+
 def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
     paid: Processor,
     paid_collection: Collection,
@@ -176,6 +184,33 @@ def test_cutting_by_topic_is_paid_and_cut_once(
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
     assert billed(database, "embedding")[1] == provider_standin.tokens["embeddings"]
+
+
+def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
+    paid: Processor,
+    paid_collection: Collection,
+    provider_standin: ProviderStandin,
+    database: Database,
+    library: DocumentLibrary,
+    admin: Identity,
+) -> None:
+    small_batches(database, paid_collection)
+    document = library.upload(admin, paid_collection, "rules.pdf", hostile.long_document(3), chunking_method="semantic")
+    paid.run("demo", document.id)
+    library.confirm(admin, document.id)
+    provider_standin.fail_next(400, times=1, endpoint="embeddings")
+    paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.FAILED
+    kept = kept_sentences(database)
+    assert kept == billed(database, "embedding")[0] > 0
+    library.retry(admin, document.id)
+    paid.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
+    # Every text that was sent twice was refused the first time.
+    sent = [tuple(body["input"]) for name, body in provider_standin.requests if name == "embeddings"]
+    assert len(sent) == len(set(sent)) + 1
+    assert billed(database, "embedding") == (len(set(sent)), provider_standin.tokens["embeddings"])
+    assert kept_sentences(database) == 0
 
 
 def test_a_scan_given_to_process_document_is_refused(processor: Processor, collection: Collection) -> None:

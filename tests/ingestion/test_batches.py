@@ -1,0 +1,116 @@
+"""How a document's texts reach the provider: how many in a request, how far apart, and again after being refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import hostile
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.files import FileStore
+from rag.ingestion.jobs import Queue
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor
+from rag.ingestion.sandbox import Sandbox
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import ChunkingMethod, DocumentStatus, Identity
+
+MODEL = "openai/text-embedding-3-small@256"
+
+
+@pytest.fixture
+def paid(
+    database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> Processor:
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
+    return Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+
+
+def sizes(provider_standin: ProviderStandin) -> list[int]:
+    return sorted(
+        (len(body["input"]) for name, body in provider_standin.requests if name == "embeddings"), reverse=True
+    )
+
+
+@pytest.mark.parametrize(("profile", "largest", "pause_seconds"), [("hr", 100, 0.0), ("portfolio", 50, 0.1)])
+def test_texts_are_sent_in_full_batches_with_the_profiles_pause_between_them(
+    profile: str,
+    largest: int,
+    pause_seconds: float,
+    paid: Processor,
+    library: DocumentLibrary,
+    provider_standin: ProviderStandin,
+) -> None:
+    answered: list[float] = []
+
+    def note(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        answered.append(time.monotonic())
+        return data
+
+    provider_standin.alter_embeddings = note
+    collection = library.ensure_collection("demo", "Batches", profile, MODEL, "en")
+    method: ChunkingMethod = "smart"
+    result = paid.process_document(
+        file=hostile.long_document(56), file_name="a.pdf", tenant_id="demo", collection=collection,
+        chunking_method=method, generate_metadata=False,
+    )  # fmt: skip
+    full, rest = divmod(result.chunk_count, largest)
+    assert full >= 1
+    assert sizes(provider_standin) == [largest] * full + [rest] * bool(rest)
+    apart = [later - earlier for earlier, later in pairwise(answered)]
+    assert all(seconds >= pause_seconds for seconds in apart)
+
+
+def test_a_cut_by_topic_keeps_to_the_batches_too(
+    paid: Processor, library: DocumentLibrary, provider_standin: ProviderStandin
+) -> None:
+    collection = library.ensure_collection("demo", "Batches", "hr", MODEL, "en")
+    paid.process_document(
+        file=hostile.long_document(20), file_name="a.pdf", tenant_id="demo", collection=collection,
+        chunking_method="semantic", generate_metadata=False,
+    )  # fmt: skip
+    assert max(sizes(provider_standin)) == 100
+
+
+def test_a_long_wait_that_the_provider_asks_for_is_waited_in_the_queue_and_said(
+    database: Database,
+    paid: Processor,
+    library: DocumentLibrary,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+) -> None:
+    queue = Queue(database, paid, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
+    collection = library.ensure_collection("demo", "Batches", "hr", MODEL, "en")
+    provider_standin.fail_next(429, times=1, headers={"retry-after": "90"}, endpoint="embeddings")
+    queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        deadline = time.monotonic() + 30
+        while library.queue_state("demo").later == 0 and time.monotonic() < deadline:
+            library.confirm(admin, document.id)
+            time.sleep(0.03)
+        state = library.queue_state("demo")
+        assert state.next_try_at is not None
+        assert timedelta(seconds=60) < state.next_try_at - datetime.now(UTC) < timedelta(seconds=95)
+        waiting = library.get("demo", document.id)
+        assert waiting.status is DocumentStatus.PROCESSING
+        assert "in 90 seconds" in waiting.message
+        assert provider_standin.calls["embeddings"] == 1
+        # Another document does not wait for this one.
+        other = library.upload(admin, collection, "b.pdf", hostile.leave_policy("Something else."))
+        while library.get("demo", other.id).status is not DocumentStatus.COMPLETED and time.monotonic() < deadline:
+            library.confirm(admin, other.id)
+            time.sleep(0.03)
+        assert library.get("demo", other.id).status is DocumentStatus.COMPLETED
+    finally:
+        queue.stop_worker()

@@ -1,0 +1,82 @@
+"""Estimates beside bills, on files of one page and more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+
+import hostile
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.files import FileStore
+from rag.ingestion.counted import Counted
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor
+from rag.ingestion.sandbox import Sandbox
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import Document
+
+MODEL = "openai/text-embedding-3-small@256"
+TAGS = {
+    "summary": "It says when offices are open and how leave is asked for. It covers who decides and by when.",
+    "topics": ["opening hours", "leave", "requests"],
+    "questions": ["When do offices close?", "Who approves leave?", "How early is leave asked for?"],
+}
+
+
+@pytest.fixture
+def paid(
+    database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> Processor:
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    provider_standin.reply(json.dumps(TAGS))
+    return Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+
+
+def processed(paid: Processor, library: DocumentLibrary, name: str, content: bytes, profile: str = "hr") -> Document:
+    collection = library.ensure_collection("demo", profile, profile, MODEL, "en")
+    result = paid.process_document(file=content, file_name=name, tenant_id="demo", collection=collection)
+    return library.get("demo", result.document_id)
+
+
+def error(document: Document) -> float:
+    assert document.estimate is not None
+    estimated, actual = (Decimal(values["total"]) for values in (document.estimate, document.costs))
+    return float(estimated / actual - 1)
+
+
+@pytest.mark.parametrize("profile", ["hr", "legal"])
+def test_after_one_document_estimates_are_within_a_tenth_of_the_bill(
+    profile: str, paid: Processor, library: DocumentLibrary
+) -> None:
+    processed(paid, library, "first.pdf", hostile.long_document(3), profile)
+    for name, content in {
+        "one page.pdf": hostile.long_document(1),
+        "two pages.pdf": hostile.long_document(2),
+        "eight pages.pdf": hostile.long_document(8),
+    }.items():
+        assert abs(error(processed(paid, library, name, content, profile))) <= 0.1, name
+
+
+def test_a_correction_is_learned_from_the_same_models_only(paid: Processor, library: DocumentLibrary) -> None:
+    first = processed(paid, library, "first.pdf", hostile.long_document(3))
+    other = library.ensure_collection("demo", "Other", "hr", "openai/text-embedding-3-large@256", "en")
+    result = paid.process_document(
+        file=hostile.long_document(2), file_name="a.pdf", tenant_id="demo", collection=other, generate_metadata=False
+    )
+    estimate = library.get("demo", result.document_id).estimate
+    assert estimate is not None
+    assert estimate["tokens"] == estimate["embedding_tokens"]
+    assert first.estimate is not None
+    assert first.estimate["tokens"] == first.estimate["embedding_tokens"]
+
+
+def test_a_document_embedded_many_times_over_does_not_run_away_with_the_next_estimate() -> None:
+    assert Counted(embedding_ratio=Decimal(40)).embedding(1000) == 2500
+    assert Counted(tagging_ratio=Decimal("0.01")).tagging(1000) == 400
+    assert Counted().embedding(1000) == 1000
