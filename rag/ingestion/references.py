@@ -120,7 +120,7 @@ class ReferenceDocuments:
             file_name=display_name(file_name) if file_name else _title(title),
             chunking_method="paged",
             metadata=Jsonb({"is_named": True, **details}),
-            added_by=identity,
+            added_by=identity.account_id,
         )
         return self.get(identity, document_id)
 
