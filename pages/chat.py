@@ -13,8 +13,11 @@ import streamlit as st
 
 from rag.answering.live import LiveAnswer
 from rag.errors import NotFound, RagError
+from rag.profiles import NOTICES
+from rag.retrieval.options import Options
+from rag.retrieval.posts import category_of
 from rag.services import require, services
-from rag.types import Citation, Collection, Conversation, DocumentStatus, Message, Role
+from rag.types import Citation, Collection, Conversation, DocumentStatus, Message, Role, SearchFilters
 from rag.ui.formats import count
 from rag.ui.messages import draw_message, follow
 from rag.ui.page_view import open_page_view, turn_to
@@ -62,6 +65,7 @@ def ask(text: str) -> None:
             chosen_collection(),
             text,
             document_ids=documents,
+            options=Options(filters=chosen_filters()),
         )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -134,9 +138,25 @@ def chosen_documents() -> tuple[UUID, ...]:
     return tuple(document_id for document_id in wanted if document_id in here)
 
 
+def chosen_filters() -> SearchFilters | None:
+    """The categories of a notice board to ask in, None for all; those of another collection do not count."""
+    known = categories_of(chosen_collection())
+    wanted = tuple(slug for slug in state.get("chat_categories") or () if slug in known)
+    return SearchFilters(categories=wanted) if wanted else None
+
+
+def categories_of(collection: Collection) -> dict[str, str]:
+    """Names of the categories of a notice board's posts by their slugs; none where it is no board."""
+    if collection.profile != NOTICES.name:
+        return {}
+    found = running.documents.list(identity.tenant_id, collection_id=collection.id)
+    return {str(d.metadata["categorySlug"]): category_of(d.metadata) for d in found if d.metadata.get("categorySlug")}
+
+
 def forget_documents() -> None:
     """Another collection has other documents."""
     state.chat_documents = []
+    state.chat_categories = []
 
 
 # Drawing.
@@ -185,7 +205,10 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
 def draw_document_filter() -> None:
     """Ask in some documents only. The list is read only while the popover is open."""
     chosen = state.get("chat_documents") or []
-    label = f"Only in {count(len(chosen), 'document')}" if chosen else "All documents"
+    is_board = chosen_collection().profile == NOTICES.name
+    label = f"Only in {count(len(chosen), 'document')}" if chosen else "All posts" if is_board else "All documents"
+    if categories := chosen_filters():
+        label = f"Only in {count(len(categories.categories), 'category', 'categories')}"
     chooser = st.popover(
         label, type="tertiary", icon=":material/filter_list:", key="chat_filter", on_change="rerun", wrap=False
     )
@@ -193,6 +216,16 @@ def draw_document_filter() -> None:
         with chooser:
             found = running.documents.list(identity.tenant_id, collection_id=chosen_collection().id)
             titles = {d.id: d.title for d in found if d.status is DocumentStatus.COMPLETED}
+            if names := categories_of(chosen_collection()):
+                st.pills(
+                    "Categories",
+                    sorted(names, key=names.__getitem__),
+                    selection_mode="multi",
+                    format_func=lambda slug: plain(names.get(slug, slug)),
+                    key="chat_categories",
+                    help="None chosen: all of them.",
+                    persist_state="page",
+                )
             st.multiselect(
                 "Ask only in",
                 list(titles),

@@ -1,4 +1,4 @@
-"""The command line: serve, worker, ingest, reembed, ask, search, calibrate, doctor."""
+"""The command line: serve, worker, ingest, reembed, sync, ask, search, calibrate, doctor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import cast, get_args
 
-from rag import reembed_command
+from rag import reembed_command, sync_command
 from rag.api.request_ids import name_request
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
@@ -50,6 +50,7 @@ def main() -> int:
     )
     ingest_parser.set_defaults(run=ingest)
     reembed_command.add_parser(commands)
+    sync_command.add_parser(commands)
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
         command = commands.add_parser(name, help=text)
         command.add_argument("question")

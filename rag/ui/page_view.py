@@ -14,7 +14,8 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.types import Document
+from rag.types import Document, DocumentPage
+from rag.ui.posts import draw_post, is_post
 from rag.ui.text import marked, plain
 
 #: Wide enough to read an A4 page, narrow enough to keep the answer in sight on a laptop.
@@ -23,6 +24,8 @@ DRAWER_PIXELS = 860
 
 class Documents(Protocol):
     def get(self, tenant_id: str, document_id: UUID) -> Document: ...
+
+    def pages(self, tenant_id: str, document_id: UUID) -> list[DocumentPage]: ...
 
 
 def page_image_url(document_id: UUID, page: int, chunk_id: UUID | None = None) -> str:
@@ -59,6 +62,11 @@ def open_page_view(
             document = documents.get(tenant_id, document_id)
         except NotFound:
             st.info("This document has been deleted.", icon=":material/info:")
+            return
+        if is_post(document):
+            st.markdown(f"**{plain(document.title)}**")
+            text = "\n".join(page.text for page in documents.pages(tenant_id, document_id))
+            draw_post(document, text, passage=passage, terms=terms)
             return
         last = max(document.page_count, 1)
         shown = min(max(int(st.session_state.get("page_view_page") or page), 1), last)

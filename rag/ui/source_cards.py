@@ -9,6 +9,7 @@ import streamlit as st
 
 from rag.types import Citation
 from rag.ui.formats import pages
+from rag.ui.posts import marks_line
 from rag.ui.text import excerpt, marked, plain
 
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.
@@ -39,8 +40,15 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     # Where `[n]` leads; a heading with an anchor would leave room for a link icon in every card.
     st.html(f'<span id="{anchor}-{citation.number}" tabindex="-1"></span>')
     st.markdown(f":blue-badge[{citation.number}] **{plain(title)}**")
-    place = " · ".join(p for p in (pages(citation.first_page, citation.last_page), plain(citation.section)) if p)
-    if place:
+    if citation.category:
+        line = marks_line(
+            category=citation.category,
+            day=citation.written_on,
+            is_pinned=citation.is_pinned,
+            is_important=citation.is_important,
+        )
+        st.markdown(f":small[{line}]")
+    elif place := " · ".join(p for p in (pages(citation.first_page, citation.last_page), plain(citation.section)) if p):
         st.markdown(f":small[{place}]")
     characters = WIDE_EXCERPT_CHARACTERS if is_wide else None
     shown = excerpt(citation.passage, citation.matched_terms, *([characters] if characters else []))
@@ -50,11 +58,13 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     st.space("stretch")
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Open page",
+            "Open post" if citation.category else "Open page",
             key=f"{anchor}_open_{citation.number}",
             icon=":material/find_in_page:",
             type="tertiary",
-            help=f"Shows page {citation.first_page} with this passage highlighted.",
+            help="Shows the post with this passage."
+            if citation.category
+            else f"Shows page {citation.first_page} with this passage highlighted.",
             on_click=on_open,
             args=(citation,),
         )
