@@ -221,7 +221,7 @@ def draw_document_filter() -> None:
                     "Categories",
                     sorted(names, key=names.__getitem__),
                     selection_mode="multi",
-                    format_func=lambda slug: plain(names.get(slug, slug)),
+                    format_func=lambda slug: plain(names.get(str(slug), str(slug))),
                     key="chat_categories",
                     help="None chosen: all of them.",
                     persist_state="page",
