@@ -263,6 +263,7 @@ def test_a_board_of_172_posts_costs_what_the_source_says(
     parts.queue.start_worker()
     assert parts.queue.wait_until_idle(240)
     parts.queue.stop_worker()
+    parts.processor.resume()
     assert {d.status for d in parts.documents.list("demo")} == {DocumentStatus.COMPLETED}
     assert provider_standin.calls["chat"] == 170
     (run,) = parts.syncs.runs("demo", notices.id)
