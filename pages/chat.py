@@ -13,11 +13,12 @@ import streamlit as st
 
 from rag.answering.live import LiveAnswer
 from rag.errors import NotFound, RagError
-from rag.profiles import NOTICES
+from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.retrieval.options import Options
 from rag.retrieval.posts import category_of
 from rag.services import require, services
 from rag.types import Citation, Collection, Conversation, DocumentStatus, Message, Role, SearchFilters
+from rag.ui.document_kinds import field_label
 from rag.ui.formats import count
 from rag.ui.messages import draw_message, follow
 from rag.ui.page_view import open_page_view, turn_to
@@ -65,7 +66,7 @@ def ask(text: str) -> None:
             chosen_collection(),
             text,
             document_ids=documents,
-            options=Options(filters=chosen_filters()),
+            options=chosen_options(),
         )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -92,6 +93,11 @@ def rate(message_id: UUID) -> None:
         running.feedback.rate(identity, message_id, rating, comment)
         if comment:
             st.toast("Thank you. Your comment is saved.", icon=":material/check:")
+
+
+def searched_as(message: Message) -> str:
+    """What was searched for in place of the question before an answer, read only when somebody wants to see it."""
+    return running.chat_logs.searched_as(identity, message.chat_log_id) if message.chat_log_id else ""
 
 
 def show_source(citation: Citation) -> None:
@@ -138,11 +144,22 @@ def chosen_documents() -> tuple[UUID, ...]:
     return tuple(document_id for document_id in wanted if document_id in here)
 
 
-def chosen_filters() -> SearchFilters | None:
-    """The categories of a notice board to ask in, None for all; those of another collection do not count."""
-    known = categories_of(chosen_collection())
-    wanted = tuple(slug for slug in state.get("chat_categories") or () if slug in known)
-    return SearchFilters(categories=wanted) if wanted else None
+def chosen_options() -> Options:
+    """What the search is narrowed by, as far as the collection that is asked has it."""
+    collection = chosen_collection()
+    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+    wanted = {field: state.get(f"chat_narrow_{collection.id}_{field}") for field in profile.metadata_filters}
+    filters = SearchFilters(
+        metadata={field: value for field, value in wanted.items() if value}, categories=chosen_categories()
+    )
+    return Options() if filters.is_empty else Options(filters=filters)
+
+
+def chosen_categories() -> tuple[str, ...]:
+    """The categories of a notice board to ask in, none for all; those of another collection do not count."""
+    wanted = state.get("chat_categories") or ()
+    known = categories_of(chosen_collection()) if wanted else {}
+    return tuple(slug for slug in wanted if slug in known)
 
 
 def categories_of(collection: Collection) -> dict[str, str]:
@@ -172,7 +189,7 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
         if identity.may(Role.ADMIN):
             st.page_link("documents.py", label="Add documents", icon=":material/upload_file:")
         return
-    st.caption("Answers come only from your company's documents, with the page they come from.")
+    st.caption("Answers come only from the documents here, with the page they come from.")
     if len(collections) > 1:
         names = {c.id: c.name for c in collections}
         st.selectbox(
@@ -205,10 +222,14 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
 def draw_document_filter() -> None:
     """Ask in some documents only. The list is read only while the popover is open."""
     chosen = state.get("chat_documents") or []
-    is_board = chosen_collection().profile == NOTICES.name
-    label = f"Only in {count(len(chosen), 'document')}" if chosen else "All posts" if is_board else "All documents"
-    if categories := chosen_filters():
-        label = f"Only in {count(len(categories.categories), 'category', 'categories')}"
+    filters = chosen_options().filters
+    narrowed = [str(value) for value in filters.metadata.values()] if filters else []
+    if filters and filters.categories:
+        names = categories_of(chosen_collection())
+        narrowed += [names[slug] for slug in filters.categories]
+    everything = "All posts" if chosen_collection().profile == NOTICES.name else "All documents"
+    label = f"Only in {count(len(chosen), 'document')}" if chosen else everything
+    label = plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
     chooser = st.popover(
         label, type="tertiary", icon=":material/filter_list:", key="chat_filter", on_change="rerun", wrap=False
     )
@@ -232,6 +253,22 @@ def draw_document_filter() -> None:
                 format_func=lambda i: titles.get(i, "Deleted document"),
                 key="chat_documents",
                 placeholder="All documents",
+                persist_state="page",
+            )
+            draw_narrowing(chosen_collection())
+
+
+def draw_narrowing(collection: Collection) -> None:
+    """A choice for each field of the metadata that the collection may be narrowed by and has values of."""
+    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+    for field in profile.metadata_filters:
+        if values := running.documents.metadata_values(identity.tenant_id, collection.id, field):
+            st.selectbox(
+                field_label(field),
+                values,
+                index=None,
+                placeholder="Any",
+                key=f"chat_narrow_{collection.id}_{field}",
                 persist_state="page",
             )
 
@@ -289,7 +326,7 @@ if state.chat_source is not None and not has_dialog:
 
 with log:
     for message in messages[:-1]:
-        draw_message(message, is_last=False, on_open=show_source, on_rate=rate)
+        draw_message(message, is_last=False, on_open=show_source, on_rate=rate, searched_as=searched_as)
     # The latest answer has one place, while it is written and after: it does not jump when it is done.
     answer = st.container(key="chat_now").empty()
 
@@ -305,7 +342,7 @@ if live is not None:
 
 if messages:
     with answer.container():
-        draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate)
+        draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate, searched_as=searched_as)
 
 if messages and (finished := running.answers.find(identity, messages[-1].id)) and finished.follow_ups:
     next_questions.container().pills(

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag.errors import PasswordNeeded, RagError
+from rag.ingestion.extracted import ExtractionLimits
 from rag.services import require, services
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Role, Step
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Role, Step
 from rag.ui.document_cards import (
     Refused,
     UploadOptions,
@@ -27,18 +27,17 @@ from rag.ui.document_cards import (
     draw_remarks,
 )
 from rag.ui.document_details import draw_document, known_cost
-from rag.ui.document_names import METHODS, STATUSES
+from rag.ui.document_kinds import draw_reference_steps, draw_repository
+from rag.ui.document_library import draw_empty_library, draw_filters
+from rag.ui.document_names import STATUSES
 from rag.ui.document_steps import draw_bulk, draw_queue_state, draw_reembedding, draw_steps
 from rag.ui.document_table import draw_cost_table, draw_table
 from rag.ui.document_trouble import draw_trouble
+from rag.ui.document_upload import draw_upload
 from rag.ui.formats import count, money
+from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
 
-METHOD_HELP = {
-    "smart": "Cuts at paragraphs and sentences, about 1,000 characters a piece. Right for most documents.",
-    "fixed": "Cuts every 1,000 characters wherever that falls. For tables and logs without sentences.",
-    "semantic": "Cuts where the topic changes. Best for long mixed texts; reads the text once more to find the places.",
-}
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
 SINGLE_CARDS = 3
@@ -83,6 +82,13 @@ def discard_one(document: Document) -> None:
 def run_step(document: Document, step: Step, only_missing: bool, method: ChunkingMethod | None) -> None:
     def run() -> None:
         library.versions.run_again(identity, document.id, step, only_missing=only_missing, chunking_method=method)
+
+    attempt(run)
+
+
+def read_again(document: Document, pdf_type: PdfType) -> None:
+    def run() -> None:
+        library.versions.read_again(identity, document.id, pdf_type=pdf_type)
 
     attempt(run)
 
@@ -133,7 +139,7 @@ def open_document(document_id: str | None) -> None:
         del st.query_params["document"]
 
 
-def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None) -> None:
+def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None = None) -> None:
     """Hand one file to the library; a file that cannot be used is remembered with its sentence."""
     state.documents_refused = [refused for refused in state.documents_refused if refused.key != key]
     try:
@@ -145,6 +151,8 @@ def take(name: str, content: bytes, options: UploadOptions, key: str, password: 
             password=password,
             chunking_method=options.chunking_method,
             generate_metadata=options.generate_metadata,
+            pdf_type=options.pdf_type,
+            metadata=options.metadata,
         )
     except PasswordNeeded as error:
         state.documents_refused.append(Refused(key, name, len(content), error.message, content, options))
@@ -184,64 +192,6 @@ def draw_figures(documents: Sequence[Document]) -> None:
             if unpriced
             else "Of the documents below.",
         )
-
-
-def draw_upload(collections: Sequence[Collection]) -> None:
-    with st.container(border=True):
-        st.subheader("Add documents", anchor=False)
-        if not collections:
-            st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
-            return
-        collection = collections[0]
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            if len(collections) > 1:
-                collection = st.selectbox(
-                    "Collection", collections, format_func=lambda c: c.name, key="documents_collection", width=240
-                )
-            method = cast(
-                ChunkingMethod,
-                st.segmented_control(
-                    "Chunking",
-                    list(METHODS),
-                    default="smart",
-                    required=True,
-                    format_func=METHODS.__getitem__,
-                    key="documents_method",
-                )
-                or "smart",
-            )
-            wants_metadata = st.toggle(
-                "Generate metadata",
-                value=True,
-                key="documents_metadata",
-                help="Summary, topics and sample questions per document, written by the language model. "
-                "Its cost is part of the estimate.",
-            )
-        st.caption(METHOD_HELP[method])
-        files = st.file_uploader(
-            "Choose or drop as many PDFs as you like",
-            type="pdf",
-            accept_multiple_files=True,
-            max_upload_size=services().settings.maximum_upload_mb,
-            key=f"documents_upload_{state.documents_upload_number}",
-            help="Each is checked and read at once. Nothing is spent before you confirm its estimate.",
-        )
-        if files:
-            store(files, UploadOptions(collection, method, wants_metadata))
-
-
-def store(files: Sequence[UploadedFile], options: UploadOptions) -> None:
-    """Hand over every file, then give the uploader a new key: that frees the memory its files took."""
-    bar = st.progress(0.0)
-    for position, file in enumerate(files):
-        # A run can be cut short by the next click and begin again: no file is handed over twice.
-        if file.file_id in state.documents_handled:
-            continue
-        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1} of {len(files)})")
-        state.documents_handled.add(file.file_id)
-        take(file.name, file.getvalue(), options, file.file_id, None)
-    state.documents_upload_number += 1
-    st.rerun()
 
 
 def draw_queue() -> None:
@@ -313,7 +263,8 @@ def draw_troubled(troubled: Sequence[Document]) -> None:
     if troubled:
         st.subheader("Needs attention", anchor=False)
     for document in troubled:
-        if draw_trouble(document, on_retry=attempt, retry=(library.retry, identity, document.id)):
+        retry = (library.retry, identity, document.id)
+        if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
             ask_to_delete(document)
 
 
@@ -344,70 +295,11 @@ def ask_to_delete(document: Document) -> None:
 def draw_library(documents: Sequence[Document], collections: Sequence[Collection]) -> None:
     st.subheader("Library", anchor=False)
     if not documents:
-        with st.container(border=True, horizontal_alignment="center"):
-            st.space("small")
-            st.markdown(":material/library_books: **No documents yet**", width="content")
-            st.caption("Add PDFs above. They are answered from as soon as they are ready.", width="content")
-            st.space("small")
+        draw_empty_library()
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
-    present = [status for status in DocumentStatus if any(d.status is status for d in documents)]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        text = st.text_input(
-            "Search by name",
-            type="search",
-            live=True,
-            placeholder="Search by title or file name",
-            key="documents_text",
-            label_visibility="collapsed",
-            width=320,
-        )
-        only = None
-        if names:
-            only = st.selectbox(
-                "Collection",
-                list(names),
-                index=None,
-                placeholder="All collections",
-                format_func=lambda i: names.get(i, "Deleted collection"),
-                key="documents_only",
-                label_visibility="collapsed",
-                width=240,
-            )
-        wanted = st.pills(
-            "Status",
-            present,
-            selection_mode="multi",
-            format_func=lambda status: f"{STATUSES[status][0]} {sum(d.status is status for d in documents)}",
-            key="documents_wanted",
-            label_visibility="collapsed",
-        )
-        language = st.selectbox(
-            "Language",
-            ["", *sorted({d.language for d in documents if d.language})],
-            format_func=lambda code: code or "All languages",
-            key="documents_language",
-            label_visibility="collapsed",
-            width=140,
-        )
-        method = st.selectbox(
-            "Chunking",
-            ["", *sorted({str(d.chunking_method) for d in documents})],
-            format_func=lambda name: METHODS.get(name, name) or "All chunking",
-            key="documents_filter_method",
-            label_visibility="collapsed",
-            width=140,
-        )
-    words = (text or "").casefold().strip()
-    shown = [
-        d
-        for d in documents
-        if (not wanted or d.status in wanted)
-        and language in ("", d.language)
-        and method in ("", d.chunking_method)
-        and (only is None or d.collection_id == only)
-        and (words in d.title.casefold() or words in d.file_name.casefold())
-    ]
+    wanted = draw_filters(documents, names)
+    shown = [document for document in documents if wanted.fits(document)]
     if not shown:
         st.caption("No document matches.")
         return
@@ -435,18 +327,31 @@ def draw_opened(document: Document) -> None:
             st.subheader(f"{plain(document.title)} :{color}-badge[{words}]", anchor=False, width="content")
             with st.container(horizontal=True, width="content"):
                 if document.status is DocumentStatus.COMPLETED:
-                    draw_steps(document, on_run=run_step)
-                st.link_button(
-                    "Open PDF",
-                    f"/api/documents/{document.id}/file",
-                    icon=":material/open_in_new:",
-                    key="documents_open_file",
-                )
+                    draw_steps(document, engine=library.recognition_engine, on_run=run_step, on_read=read_again)
+                draw_original_link(document, key="documents_open_file")
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
                     ask_to_delete(document)
         draw_remarks(document)
+        draw_repository(document)
+        draw_reference(document)
         versions = library.versions.of(identity.tenant_id, document)
         draw_document(document, library, versions, on_restore=restore, on_open=open_document)
+
+
+def draw_reference(document: Document) -> None:
+    """The steps of a document of a collection of legal references."""
+    references = services().references
+    try:
+        reference = references.get(identity.tenant_id, document.id)
+    except RagError:
+        return
+    draw_reference_steps(
+        document,
+        reference,
+        on_chunk=lambda d, text: attempt(lambda: references.chunk(identity, d.id, page_texts={1: text})),
+        on_tag=lambda d: attempt(references.tag, identity, d.id),
+        on_embed=lambda d: attempt(references.embed, identity, d.id),
+    )
 
 
 def draw_models(collections: Sequence[Collection]) -> None:
@@ -471,7 +376,8 @@ documents = library.list(identity.tenant_id)
 st.title("Documents", anchor=False)
 draw_figures(documents)
 collections = library.collections(identity.tenant_id)
-draw_upload(collections)
+limits = ExtractionLimits.of(services().settings)
+draw_upload(collections, limits, on_take=take, on_refuse=state.documents_refused.append)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
 state.documents_drawn_whole = True

@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rag.answering.opinions import build_full_prompt
     from rag.embeddings import generate_embedding, generate_embeddings_batch
     from rag.health import check_rag_health
     from rag.ingestion.chunking import chunk_document, chunk_text
@@ -43,6 +44,8 @@ __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
     # Query translation
     "translate_query_if_needed",
     "detect_language_heuristic",
+    # Opinions
+    "build_full_prompt",
 ]
 
 _HOME = {
@@ -59,6 +62,7 @@ _HOME = {
     "is_reranking_enabled": "rag.retrieval.reranker",
     "translate_query_if_needed": "rag.retrieval.query_translator",
     "detect_language_heuristic": "rag.retrieval.query_analysis",
+    "build_full_prompt": "rag.public",
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line: serve, worker, ingest, reembed, sync, ask, search, calibrate, doctor."""
+"""The command line: serve, worker, ingest, sync, reembed, ask, search, calibrate, doctor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag import reembed_command, sync_command
 from rag.api.request_ids import name_request
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings, load_settings
-from rag.types import ChunkingMethod
+from rag.types import ChunkingMethod, PdfType
 
 log = logging.getLogger("rag.start")
 
@@ -47,6 +47,12 @@ def main() -> int:
         choices=get_args(ChunkingMethod),
         default=None,
         help="how to cut; the collection's own way if not said",
+    )
+    ingest_parser.add_argument(
+        "--pdf-type",
+        choices=get_args(PdfType),
+        default=None,
+        help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
     )
     ingest_parser.set_defaults(run=ingest)
     reembed_command.add_parser(commands)
@@ -189,6 +195,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
                     tenant_id=tenant,
                     chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
                     collection=arguments.collection,
+                    pdf_type=arguments.pdf_type or profile.pdf_type,
                 )
             except DocumentAlreadyStored as exc:
                 line = exc.message

@@ -14,6 +14,7 @@ RagError
 │   ├── WeakPassword
 │   └── RequestInvalid       what an API call sends, and below it why it could not even be read
 │       ├── BodyUnreadable
+│       ├── PartMissing
 │       ├── BodyTooLarge
 │       ├── MediaTypeUnsupported
 │       └── MethodNotAllowed
@@ -27,6 +28,7 @@ RagError
 ├── DocumentError            a file cannot be processed
 │   ├── NotAPdf
 │   ├── FileKindUnknown
+│   ├── FileNotAsNamed
 │   ├── FileDamaged
 │   ├── FileEmpty
 │   ├── FileTooLarge
@@ -38,6 +40,7 @@ RagError
 │   ├── NoTextInPdf
 │   ├── ReadingTookTooLong
 │   ├── WorkKeepsDying
+│   ├── StepNotPossible
 │   └── DocumentAlreadyStored
 └── ProviderError            a model or reranker did not do its part
     ├── ProviderKeyRejected
@@ -139,6 +142,12 @@ class BodyUnreadable(RequestInvalid):
     status = 400
 
 
+class PartMissing(RequestInvalid):
+    """A part that this request needs is missing."""
+
+    status = 400
+
+
 class BodyTooLarge(RequestInvalid):
     """The body of this request is larger than the limit."""
 
@@ -205,6 +214,10 @@ class FileKindUnknown(DocumentError):
     """Files of this kind cannot be read. Upload a PDF, a Word document (.docx), HTML, Markdown or plain text."""
 
 
+class FileNotAsNamed(DocumentError):
+    """This file is not what its name says. Give it the right ending and upload it again."""
+
+
 class FileDamaged(DocumentError):
     """This file is damaged and cannot be read. Save it again in the program it comes from and upload that."""
 
@@ -249,6 +262,12 @@ class ReadingTookTooLong(DocumentError):
 
 class WorkKeepsDying(DocumentError):
     """Working on this file ended the application several times, so it was set aside. Export it again and upload it."""
+
+
+class StepNotPossible(DocumentError):
+    """This step cannot be done with the document as it stands."""
+
+    status = 409
 
 
 class DocumentAlreadyStored(DocumentError):

@@ -42,8 +42,9 @@ class Profile:
     generic_chunk_size: int = 0
 
     # What is read besides a document's text.
-    #: "scanned" recognises text in every PDF, "digital" takes the text that is in it.
-    pdf_type: Literal["scanned", "digital"] = "digital"
+    #: "scanned" recognises text on every page of a PDF, "digital" takes the text that is in it, "auto" recognises it on
+    #: the pages that show something and have none.
+    pdf_type: Literal["auto", "scanned", "digital"] = "auto"
     excerpt_characters: int = 0
     attachment_model: str = ""
     image_description_characters: int = 0

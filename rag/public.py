@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
+from rag.answering.opinions import build_full_prompt
 from rag.errors import InvalidInput
 from rag.profiles import profile_by_name, with_overrides
 from rag.retrieval.options import Options
@@ -15,10 +16,13 @@ from rag.types import (
     ContextResponse,
     Document,
     Identity,
+    PdfType,
     ProcessingResult,
     Question,
     Role,
 )
+
+__all__ = ["build_full_prompt", "delete_document", "list_documents", "process_document", "retrieve_context"]
 
 #: The account behind calls made by programs on this machine.
 PROGRAM = UUID(int=0)
@@ -61,8 +65,11 @@ def process_document(
     chunking_method: ChunkingMethod = "smart",
     generate_metadata: bool = True,
     collection: str | None = None,
+    pdf_type: PdfType = "auto",
 ) -> ProcessingResult:
-    """Take a PDF through the whole pipeline and return when it is searchable.
+    """Take a file (PDF, Word, HTML, Markdown, text) through the whole pipeline and return when it is searchable.
+
+    `pdf_type`: text is recognised on every page ("scanned"), on none ("digital") or where there is none ("auto").
 
     Raises `DocumentError` subclasses with the sentence for its reader, `ProviderError` when a provider fails.
     """
@@ -75,6 +82,7 @@ def process_document(
         collection=_collection(tenant_id, collection),
         chunking_method=chunking_method,
         generate_metadata=generate_metadata,
+        pdf_type=pdf_type,
     )
 
 

@@ -16,7 +16,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from rag.access.guard import AuthGuard
-from rag.api import boards, documentation, documents, library, questions, service, sign_in
+from rag.api import (
+    boards,
+    documentation,
+    documents,
+    library,
+    opinion,
+    questions,
+    reference_documents,
+    service,
+    sign_in,
+)
 from rag.api.cors import Cors
 from rag.api.endpoint import PUBLIC, ApiRoute
 from rag.api.problems import problem, unexpected
@@ -83,6 +93,8 @@ API_ROUTES: list[BaseRoute] = [
     *boards.ROUTES,
     *library.ROUTES,
     *documents.ROUTES,
+    *reference_documents.ROUTES,
+    *opinion.ROUTES,
     *service.ROUTES,
 ]
 ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]

@@ -25,6 +25,7 @@ from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
+from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources import make_syncs
 from rag.ingestion.syncs import Syncs
 from rag.migrations import migrate
@@ -56,6 +57,7 @@ class Services:
     queue: Queue
     syncs: Syncs
     documents: DocumentLibrary
+    references: ReferenceDocuments
     answerer: Answerer
     answers: LiveAnswers
     conversations: Conversations
@@ -104,6 +106,7 @@ def assemble(settings: Settings, database: Database, embedded: EmbeddedServer | 
         queue=queue,
         syncs=syncs,
         documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
+        references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,
         answers=answers,
         conversations=conversations,

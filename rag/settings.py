@@ -55,8 +55,12 @@ class Settings:
     # Text recognition for scanned pages; without it Tesseract is used where it is installed.
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
+    tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
+    github_api_url: str = "https://api.github.com"
+    # Folders on this machine that collections may be kept equal to, separated as in PATH.
+    sync_folders: str = ""
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.
     posts_database_url: str = field(default="", repr=False)
@@ -99,6 +103,8 @@ ENVIRONMENT_NAMES = {
     "tenant": "RAG_TENANT",
     "public_url": "RAG_PUBLIC_URL",
     "cross_encoder": "RAG_CROSS_ENCODER",
+    "sync_folders": "RAG_SYNC_FOLDERS",
+    "tesseract": "RAG_TESSERACT",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",

@@ -1,30 +1,36 @@
-"""`python -m rag sync`: a collection made equal to its source from the command line, with what it found and cost."""
+"""`python -m rag sync`: a collection made equal to its sources: posts of a table, a folder, a GitHub account."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-import time
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from rag.errors import InvalidInput
 from rag.settings import Settings
-from rag.types import Document, DocumentStatus
 
-POLL_SECONDS = 0.3
-AT_WORK = (DocumentStatus.READING, DocumentStatus.PROCESSING)
+if TYPE_CHECKING:
+    from rag.ingestion.sync import SyncReport
+    from rag.services import Services
+    from rag.types import Collection, Identity
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("sync", help="make a collection equal to its source: posts, a folder, an account")
-    parser.add_argument("--collection", required=True)
+    parser = commands.add_parser("sync", help="make a collection equal to its sources: posts, a folder, an account")
+    parser.add_argument("--collection", default=None, help="its name; the first one when not given")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
+    where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
+    where.add_argument("--table", default="", help="the posts of this table")
     parser.add_argument("--tenant", default="")
-    parser.add_argument("--table", default="", help="read posts from this table from now on")
-    parser.add_argument("--allow-empty", action="store_true", help="remove everything if the source lists nothing")
+    parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
     parser.set_defaults(run=sync)
 
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Compare, then wait until what changed is searchable. What is not done at Ctrl-C goes on at the next start."""
-    from rag.ingestion.posts.table import PostsTable
+    """Compare, then process what changed. A second sync of what has not changed does nothing."""
+    from rag.ingestion.work import WorkedOnElsewhere
     from rag.public import _collection, _program
     from rag.services import services
 
@@ -32,34 +38,46 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     tenant = arguments.tenant or settings.tenant
     try:
         collection, identity = _collection(tenant, arguments.collection), _program(tenant)
-        if arguments.table:
-            parts.syncs.set_source(identity, collection, PostsTable.kind, {"table": arguments.table})
-        report = parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
-        print(
-            f"{collection.name}: {report.added} added, {report.updated} changed, {report.unchanged} unchanged, "
-            f"{report.removed} removed, {report.failed} could not be read"
-        )
-        for problem in report.problems:
-            print(f"  {problem}", file=sys.stderr)
-        parts.queue.start_worker()
-        while waiting := _at_work(parts.documents.list(tenant, collection_id=collection.id)):
-            if sys.stdout.isatty():
-                print(f"\r{len(waiting)} left to read and embed ", end="", flush=True)
-            time.sleep(POLL_SECONDS)
-        failed = [
-            document
-            for document in parts.documents.list(tenant, collection_id=collection.id)
-            if document.status is DocumentStatus.FAILED
-        ]
+        try:
+            report = _compared(parts, identity, collection, arguments)
+        except WorkedOnElsewhere:
+            raise InvalidInput("This collection is being synced by another process. Try again later.") from None
+        for document_id in report.documents:
+            # A running application may have it already; it is told once what became of it.
+            with contextlib.suppress(WorkedOnElsewhere):
+                parts.processor.run(tenant, document_id)
+            document = parts.documents.get(tenant, document_id)
+            note = f": {document.message}" if document.message else ""
+            print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
         runs = parts.syncs.runs(tenant, collection.id, limit=1)
     finally:
         parts.close()
-    for document in failed:
-        print(f"  {document.title}: {document.message}", file=sys.stderr)
+    counts = ("added", "updated", "unchanged", "removed", "failed")
+    print(f"{collection.name}: " + ", ".join(f"{getattr(report, name)} {name}" for name in counts))
     if runs and (runs[0].cost is not None or not runs[0].is_priced):
         print(f"Cost: ${runs[0].cost:.4f}" if runs[0].is_priced else "Cost: partly unpriced")
-    return 1 if failed or report.failed else 0
+    for problem in report.problems:
+        print(f"  {problem}")
+    return 1 if report.failed else 0
 
 
-def _at_work(documents: list[Document]) -> list[Document]:
-    return [document for document in documents if document.status in AT_WORK]
+def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
+    """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
+    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.file_sources import FolderSource, GitHubSource
+    from rag.ingestion.posts.table import PostsTable
+    from rag.ingestion.sync import sync_collection
+
+    if arguments.folder is not None:
+        path = arguments.folder.expanduser().resolve()
+        source = FolderSource(path, ExtractionLimits.of(parts.settings))
+        with contextlib.suppress(InvalidInput):  # the application may follow it by itself only where it is allowed to
+            parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
+        return sync_collection(
+            parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
+        )
+    if arguments.table:
+        parts.syncs.set_source(identity, collection, PostsTable.kind, {"table": arguments.table})
+    if arguments.github:
+        parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
+    return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)

@@ -25,6 +25,8 @@ ChunkingMethod = Literal[
     "auto",
 ]  # fmt: skip
 """How a document is cut; `auto` goes by what kind of document it is."""
+PdfType = Literal["auto", "scanned", "digital"]
+"""Which pages of a PDF text recognition is for: those that show something and have no text, all, or none."""
 Operation = Literal["embedding", "reranking", "translation", "chat", "tagging", "ocr"]
 """What a paid call was made for; the ledger and the analytics group by it."""
 
@@ -118,6 +120,8 @@ class Embeddings:
 class DocumentStatus(StrEnum):
     """Where a document stands. Only `completed` documents are searched."""
 
+    #: Only its particulars are known; its text, chunks, tags and vectors come step by step.
+    REGISTERED = "registered"
     #: Pages are being read; nothing has been spent.
     READING = "reading"
     #: Pages are read and the cost estimated; waits for an admin's yes.
@@ -136,6 +140,7 @@ class Step(StrEnum):
     """The durable steps of a document, in their order."""
 
     EXTRACT = "extract"
+    RECOGNISE = "recognise"
     CHUNK = "chunk"
     EMBED = "embed"
     TAG = "tag"
@@ -264,6 +269,9 @@ class Document:
     repeated_calls: int = 0
     #: A source keeps it, such as a table of posts; it is processed without being confirmed.
     is_synced: bool = False
+    pdf_type: PdfType = "auto"
+    #: Pages whose text is still to be recognised.
+    ocr_pages: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +282,7 @@ class DocumentPage:
     number: int
     text: str
     characters: int
-    method: str
+    method: Literal["text", "ocr", "none"]
     language: str
     label: str
     warnings: list[str]

@@ -135,6 +135,20 @@ def image_only() -> bytes:
     return buffer.getvalue()
 
 
+def scanned_page() -> bytes:
+    """A page of print as a picture, which text recognition can read."""
+    import pypdfium2
+
+    printed = pypdfium2.PdfDocument(pdf_of([[*LEAVE, "Call your manager before nine."]]))
+    picture = printed[0].render(scale=3).to_pil().convert("L")
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.drawImage(ImageReader(picture), 0, 0, *A4)
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
 def partly_scanned() -> bytes:
     """Text on the first and last page, a picture between them."""
     writer = PdfWriter()

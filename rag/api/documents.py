@@ -1,4 +1,4 @@
-"""Files and pictures of their pages over HTTP, for those of the tenant that has them."""
+"""Originals and pictures of the pages of PDFs over HTTP, for those who are signed in to the tenant that has them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from starlette.responses import Response
 from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
 from rag.api.parts import running
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.encodings import decode
 
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
 SCALE = 2.0
@@ -23,6 +25,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
+
+#: For what is not a PDF: should a browser show it after all, it may load nothing and run nothing. PDFs do without: the
+#: viewers of browsers do not work in a sandbox, and have one of their own.
+CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
+PDF = MIME_TYPES["pdf"]
+PLAIN_TEXT = "text/plain; charset=utf-8"
 
 
 class Picture(ApiModel):
@@ -43,17 +51,25 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
         errors=(304,),
     )
     def document_file(call: Call[None]) -> Response:
-        """The file as it can be opened, shown in the browser; of a PDF, `#page=3` opens that page."""
+        """The original. A PDF is shown, at `#page=3`; text is shown as text.
+
+        All else is handed over to be saved, as it all is with `?download=1`: nothing that was uploaded acts as a page.
+        """
         document = library().get(call.tenant_id, call.uuid("document_id"))
+        disposition, media_type = served_as(document.mime_type)
+        if call.request.query_params.get("download"):
+            disposition = "attachment"
         headers = {
-            **HEADERS,
-            "ETag": f'"{document.sha256}"',
-            "Content-Disposition": content_disposition(document.file_name),
+            **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),
+            "ETag": f'"{document.sha256}{disposition[0]}"',
+            "Content-Disposition": content_disposition(document.file_name, disposition),
         }
         if call.request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
         content = library().original(call.tenant_id, document.id)
-        return Response(content, media_type="application/pdf", headers=headers)
+        if disposition == "inline" and media_type == PLAIN_TEXT:
+            content = decode(content)[0].encode("utf-8", "replace")  # browsers know fewer encodings than files have
+        return Response(content, media_type=media_type, headers=headers)
 
     @endpoint(
         "/api/documents/{document_id}/pages/{page:int}.png",
@@ -82,10 +98,19 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
     return [document_file, page_image]
 
 
-def content_disposition(file_name: str) -> str:
-    """Shown inline under its own name, in any script (RFC 6266, RFC 5987)."""
+def served_as(mime_type: str) -> tuple[str, str]:
+    """How an original is served: (inline or attachment, media type). HTML and what else could act is never shown."""
+    if mime_type == PDF:
+        return "inline", PDF
+    if mime_type in (MIME_TYPES["text"], MIME_TYPES["markdown"]):
+        return "inline", PLAIN_TEXT
+    return "attachment", mime_type if mime_type == MIME_TYPES["docx"] else "application/octet-stream"
+
+
+def content_disposition(file_name: str, disposition: str = "inline") -> str:
+    """Shown or saved under its own name, in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
-    return f"inline; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
+    return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
 
 
 ROUTES = routes(lambda: running().documents)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pgvector import HalfVector
 from psycopg import Connection
@@ -24,21 +25,23 @@ ROWS_PER_STATEMENT = 500
 
 def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
     """Write the pages, each with its language, within the caller's transaction."""
-    rows = [
-        {
-            "document_id": document.id,
-            "number": page.number,
-            "text": storable(page.text),
-            "characters": len(page.text),
-            "method": page.method,
-            "language": language,
-            "label": page.label,
-            "warnings": list(page.warnings),
-        }
-        for page, language in pages
-    ]
+    rows = [page_row(document, page, language) for page, language in pages]
     with connection.cursor() as cursor:
         cursor.executemany(queries["add_page"], rows)
+
+
+def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
+    """A page as its table holds it."""
+    return {
+        "document_id": document.id,
+        "number": page.number,
+        "text": storable(page.text),
+        "characters": len(page.text),
+        "method": page.method,
+        "language": language,
+        "label": page.label,
+        "warnings": list(page.warnings),
+    }
 
 
 def add_chunks(
@@ -74,6 +77,41 @@ def add_chunks(
             "tokens": [Int4(count) for count in counts[first:last]],
         }
         connection.execute(queries["add_chunks"], columns)
+
+
+def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence[Chunk]) -> None:
+    """Write chunks without vectors, within the caller's transaction."""
+    rows = [
+        {
+            "document_id": document.id,
+            "collection_id": document.collection_id,
+            "content": storable(chunk.content),
+            "chunk_index": chunk.index,
+            "metadata": json.dumps(dict(chunk.metadata)),
+            "first_page": chunk.first_page,
+            "last_page": chunk.last_page,
+            "start": chunk.start,
+            "end": chunk.end,
+            "section": storable(chunk.section),
+            "tokens": estimate_tokens(chunk.content),
+        }
+        for chunk in chunks
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(queries["add_bare_chunk"], rows)
+
+
+def set_vectors(
+    connection: Connection, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, embedding_model: str
+) -> None:
+    """Give stored chunks their vectors, shape (chunks, dimensions), within the caller's transaction."""
+    columns = {
+        "document_id": document.id,
+        "embedding_model": embedding_model,
+        "embeddings": [HalfVector(vector) for vector in vectors],
+        "indexes": [Int4(chunk.index) for chunk in chunks],
+    }
+    connection.execute(queries["set_vectors"], columns)
 
 
 def keep_embedded(

@@ -13,12 +13,13 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound
-from rag.profiles import differences, profile_by_name, with_overrides
+from rag.profiles import Profile, differences, profile_by_name, with_overrides
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
 from rag.types import Collection, CollectionContents
 
 LONGEST_NAME = 80
+LONGEST_METADATA = 120
 #: The languages of the HR document, with Polish and Turkish; what documents and questions are analysed in.
 LANGUAGES: Mapping[str, str] = {
     "en": "English",
@@ -135,6 +136,21 @@ def collection_name(name: str) -> str:
     if len(shown) > LONGEST_NAME:
         raise InvalidInput(f"The name of a collection has at most {LONGEST_NAME} characters.")
     return shown
+
+
+def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
+    """What is said of a document so that searches can be narrowed by it, without what is empty.
+
+    Raises `InvalidInput` for fields that the profile has no filter for.
+    """
+    kept = {}
+    for name, value in given.items():
+        if name not in profile.metadata_filters:
+            known = ", ".join(profile.metadata_filters) or "none"
+            raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {known}.")
+        if shown := " ".join(value.split())[:LONGEST_METADATA]:
+            kept[name] = shown
+    return kept
 
 
 def _language(language: str) -> str:

@@ -58,6 +58,21 @@ class EmbeddingStep:
             self._store(work, batch, embeddings, embedder, call, progress(work, Step.EMBED, done, len(chunks), started))
             started = time.monotonic()
 
+    def run_on_stored(self, work: Work, chunks: Sequence[Chunk], embedder: Embedder) -> None:
+        """Give stored chunks that have none their vectors, in batches; what else is known of them stays.
+
+        Raises as `run`.
+        """
+        size = work.profile.embedding_batch_size
+        batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
+        for number, batch in enumerate(batches):
+            if number and work.profile.embedding_delay_ms:
+                self._bench.wait(work.profile.embedding_delay_ms / 1000)
+            started = time.monotonic()
+            call, embeddings = self._embed(work, batch, embedder)
+            noted = progress(work, Step.EMBED, number + 1, len(batches), started)
+            self._store(work, batch, embeddings, embedder, call, noted, are_stored=True)
+
     def _embed(self, work: Work, batch: Sequence[Chunk], embedder: Embedder) -> tuple[PaidCall | None, Embeddings]:
         texts = [contextual_text(work.document.title, chunk.section, chunk.content) for chunk in batch]
 
@@ -80,6 +95,8 @@ class EmbeddingStep:
         embedder: Embedder,
         call: PaidCall | None,
         noted: dict[str, object],
+        *,
+        are_stored: bool = False,
     ) -> None:
         document = work.document
         tokens = [estimate_tokens(chunk.content) for chunk in batch]
@@ -91,7 +108,10 @@ class EmbeddingStep:
             if call is not None:
                 call.finish(connection)
             if is_there:
-                chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id, tokens=tokens)
+                if are_stored:
+                    chunk_rows.set_vectors(connection, document, batch, embeddings.vectors, embedder.id)
+                else:
+                    chunk_rows.add_chunks(connection, document, batch, embeddings.vectors, embedder.id, tokens=tokens)
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone

@@ -31,6 +31,7 @@ def estimate_costs(
     tagger: ChatModel | None,
     prices: Mapping[str, Any],
     chunk_tags: Sequence[str] = (),
+    recognition: Usage | None = None,
 ) -> CostEstimate:
     """The cost of each step. Tokens are estimated; the ledger will hold what the provider counted.
 
@@ -56,16 +57,20 @@ def estimate_costs(
             output_tokens=min(TAG_OUTPUT_TOKENS, MAXIMUM_OUTPUT_TOKENS) + written,
         )
         metadata = charge("tagging", usage, prices).cost
+    zero = Decimal(0)
+    parsing = charge("ocr", recognition, prices).cost if recognition is not None else zero
     return CostEstimate(
         pages=pages,
         characters=len(text),
         tokens=tokens,
         chunks=len(chunks),
-        parsing=Decimal(0),
+        parsing=parsing,
         chunking=Decimal(0),
         embedding=embedding,
         metadata=metadata,
-        total=None if embedding is None or metadata is None else embedding + metadata,
+        total=None
+        if None in (parsing, embedding, metadata)
+        else sum(filter(None, (parsing, embedding, metadata)), zero),
     )
 
 

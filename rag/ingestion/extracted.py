@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rag.settings import Settings
 from rag.types import Page, Section
+
+FileKind = Literal["pdf", "docx", "html", "markdown", "text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,7 @@ class CheckedPdf:
     """A file that can be opened. `decrypted` is the same PDF without its protection, if it had one."""
 
     page_count: int
+    kind: FileKind = "pdf"
     decrypted: bytes | None = None
 
 

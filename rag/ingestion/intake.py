@@ -14,9 +14,10 @@ from psycopg import Connection
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored
 from rag.files import FileStore
+from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Step
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
 
 #: Longest name kept, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
@@ -67,8 +68,13 @@ def add_document(
     generate_metadata: bool,
     added_by: UUID | None,
     queue: JobQueue | None,
+    is_version: bool = True,
+    pdf_type: PdfType = "auto",
 ) -> UUID:
-    """Check a file, store it, and make its document; queued for reading when there is a queue."""
+    """Check a file, store it, and make its document; queued for reading when there is a queue.
+
+    With `is_version` it is the next version of a document with the same file name, if there is one.
+    """
     tenant_id = collection.tenant_id
     sha256 = hashlib.sha256(content).hexdigest()
     name = display_name(file_name)
@@ -87,10 +93,13 @@ def add_document(
             "file_path": file_path,
             "file_size": len(content),
             "sha256": sha256,
+            "mime_type": MIME_TYPES[checked.kind],
             "page_count": checked.page_count,
+            "pdf_type": pdf_type,
             "chunking_method": chunking_method,
             "generate_metadata": generate_metadata,
             "added_by": added_by,
+            "is_version": is_version,
         }
         connection.execute(queries["lock_name"], parameters)
         added = connection.execute(queries["add_document"], parameters).fetchone()

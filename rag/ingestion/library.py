@@ -9,10 +9,11 @@ from collections.abc import Collection as Several
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
@@ -20,11 +21,13 @@ from rag.files import FileStore
 from rag.ingestion import collections as collecting
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document, find_documents
+from rag.ingestion.ocr import Engine, recognition_engine
 from rag.ingestion.page_images import PageImages
+from rag.ingestion.reading import is_pdf
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.versions import Versions
-from rag.profiles import profile_by_name
+from rag.profiles import profile_by_name, with_overrides
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
@@ -37,6 +40,7 @@ from rag.types import (
     DocumentPage,
     DocumentStatus,
     Identity,
+    PdfType,
     Role,
 )
 
@@ -95,12 +99,16 @@ class DocumentLibrary:
         content: bytes,
         *,
         password: str | None = None,
-        chunking_method: ChunkingMethod = "smart",
+        chunking_method: ChunkingMethod | None = None,
         generate_metadata: bool = True,
+        pdf_type: PdfType | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Document:
-        """Store a PDF and queue its reading. The password unlocks it here and is kept nowhere.
+        """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
 
-        Other bytes under a name that is known become its next version; the bytes of an earlier version restore it.
+        Without a way to cut, or a kind of PDF, those of the collection hold. Other bytes under a name that is known
+        become its next version; the bytes of an earlier version restore it. `metadata` says what searches may be
+        narrowed by, in the fields that the collection has for that; `InvalidInput` for others.
 
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
@@ -108,6 +116,8 @@ class DocumentLibrary:
         _require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        narrowing = collecting.narrowing_metadata(profile, metadata or {})
         try:
             document_id = add_document(
                 self._database,
@@ -117,8 +127,9 @@ class DocumentLibrary:
                 file_name,
                 content,
                 password=password,
-                chunking_method=chunking_method,
+                chunking_method=chunking_method or cast(ChunkingMethod, profile.chunking_method),
                 generate_metadata=generate_metadata,
+                pdf_type=pdf_type or profile.pdf_type,
                 added_by=identity.account_id,
                 queue=self._queue,
             )
@@ -127,6 +138,9 @@ class DocumentLibrary:
                 raise
             document_id = exc.details["document_id"]
             self.versions.restore(identity, document_id)
+        if narrowing:
+            parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
+            self._database.execute(identity.tenant_id, "note_metadata", **parameters)
         return self.get(identity.tenant_id, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
@@ -188,6 +202,11 @@ class DocumentLibrary:
 
     # Looking
 
+    @property
+    def recognition_engine(self) -> Engine | None:
+        """What text is recognised with in scans; None when there is nothing."""
+        return recognition_engine(self._settings)
+
     def list(self, tenant_id: str, *, collection_id: UUID | None = None) -> Documents:
         """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
         return find_documents(self._database, tenant_id, collection_id=collection_id, with_superseded=False)
@@ -210,7 +229,7 @@ class DocumentLibrary:
         )
 
     def original(self, tenant_id: str, document_id: UUID) -> bytes:
-        """The PDF as it can be opened: a protected one was unlocked when it was uploaded. Raises `NotFound`."""
+        """The file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
         return self._files.get(tenant_id, self.get(tenant_id, document_id).file_path)
 
     def page_image(
@@ -221,6 +240,8 @@ class DocumentLibrary:
         Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
         """
         document = self.get(tenant_id, document_id)
+        if not is_pdf(document):
+            raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
         if not 1 <= page <= max(document.page_count, 1):
             raise NotFound(f"This document has no page {page}.")
         return self._images.draw(
@@ -258,6 +279,12 @@ class DocumentLibrary:
         """What waits and what is worked on for this tenant, by any process."""
         state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
+
+    def metadata_values(self, tenant_id: str, collection_id: UUID, field: str) -> Questions:
+        """The values that a field of the metadata has in a collection, of its documents and of their passages."""
+        with self._database.transaction(tenant_id) as connection:
+            parameters = {"collection_id": collection_id, "field": field}
+            return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]
 
     # Collections
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag.errors import NoTextInPdf
+from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.types import Page
 
 
-def reading_message(pages: Sequence[Page]) -> str:
-    """What an admin should know about how the pages were read; empty when all went well."""
+def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = ()) -> str:
+    """What an admin should know about how the pages were read; empty when all went well.
+
+    `awaiting` are pages whose text will be recognised once the document is confirmed.
+    """
     sentences = []
-    empty = [page.number for page in pages if not page.text.strip() and not page.warnings]
+    if awaiting:
+        sentences.append(f"{page_list(awaiting)} will be read by text recognition; what that gives is estimated.")
+    empty = [p.number for p in pages if not p.text.strip() and not p.warnings and p.number not in awaiting]
     if empty:
         verb = "has" if len(empty) == 1 else "have"
         sentences.append(f"{page_list(empty)} {verb} no text and cannot be searched; scanned pages need OCR.")
@@ -27,9 +33,17 @@ def reading_message(pages: Sequence[Page]) -> str:
 
 def no_text_message(pages: Sequence[Page]) -> str:
     """Why there is nothing to search: pages that are pictures, or text that cannot be used."""
-    if any(page.warnings for page in pages):
+    if all_blank(pages):
+        return "Every page of this file is blank."
+    scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
+    if any(page.warnings for page in pages if page.number in set(scanned)):
         return reading_message(pages)
-    return f"{NoTextInPdf()} ({page_list([page.number for page in pages])})"
+    return f"{NoTextInPdf()} ({page_list(scanned)})"
+
+
+def all_blank(pages: Sequence[Page]) -> bool:
+    """Whether there is nothing on any page, so that text recognition would find nothing either."""
+    return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 
 def page_list(numbers: Sequence[int]) -> str:

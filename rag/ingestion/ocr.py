@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from rag.ingestion.loaders.page_text import normalise_characters
+from rag.errors import SettingsError
+from rag.ingestion.chunking.pieces import page_starts
+from rag.ingestion.loaders.page_text import BLANK_PAGE, normalise_characters
 from rag.ingestion.sandbox import Sandbox
-from rag.providers.upstage import PAGES_PER_REQUEST, UpstageParser
+from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
 from rag.settings import Settings
-from rag.types import Page, Usage
+from rag.types import Page, PdfType, Section, Usage
 
-PdfType = Literal["auto", "scanned", "digital"]
 Engine = Literal["upstage", "tesseract"]
 #: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
 TESSERACT_SCALE = 4.0
@@ -29,6 +30,7 @@ TESSERACT_LANGUAGES = {
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
 }  # fmt: skip
 RECOGNISED = "Read by text recognition ({engine})."
+NO_ENGINE = "Text recognition is not available: set UPSTAGE_API_KEY, or install Tesseract, and try again."
 NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
 
@@ -41,10 +43,31 @@ class RecognisedPages:
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Numbers of the pages text recognition is for: those without text; of a `scanned` PDF all, of a digital none."""
+    """Numbers of the pages text recognition is for: those without text; of a `scanned` PDF all, of a digital none.
+
+    A page that shows nothing needs none: it would be paid for and stay empty.
+    """
     if pdf_type == "digital":
         return []
-    return [page.number for page in pages if pdf_type == "scanned" or not page.text.strip()]
+    return [
+        page.number
+        for page in pages
+        if BLANK_PAGE not in page.warnings and (pdf_type == "scanned" or not page.text.strip())
+    ]
+
+
+def recognition_engine(settings: Settings) -> Engine | None:
+    """What this installation recognises text with; None leaves scans in the state `needs_ocr`."""
+    return "upstage" if settings.upstage_api_key else "tesseract" if tesseract_program(settings) else None
+
+
+def tesseract_program(settings: Settings) -> str | None:
+    return None if settings.tesseract == "none" else shutil.which(settings.tesseract)
+
+
+def expected_usage(engine: Engine | None, pages: int) -> Usage | None:
+    """What recognising so many pages will be billed as; None when it costs nothing."""
+    return Usage(provider="upstage", model=MODEL, pages=pages) if engine == "upstage" and pages else None
 
 
 class TextRecognition:
@@ -60,26 +83,28 @@ class TextRecognition:
         """Which engine there is; None leaves the document in the state `needs_ocr`."""
         return "upstage" if self._upstage else "tesseract" if self._tesseract else None
 
-    def recognise(
-        self, content: bytes, pages: Sequence[Page], numbers: Sequence[int], *, language: str = ""
-    ) -> Iterator[RecognisedPages]:
-        """The given pages of a PDF, in batches: each can be stored, and its usage charged, before the next is paid.
+    def batches(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Page numbers in groups that are recognised, and paid, by one call each."""
+        size = PAGES_PER_REQUEST if self._upstage else 1
+        return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
-        Nothing is yielded without an engine. Raises `ProviderError`s and `DocumentError`s.
+    def recognise(self, content: bytes, pages: Sequence[Page], *, language: str = "") -> RecognisedPages:
+        """Recognise one batch of a PDF's pages.
+
+        Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
         """
-        by_number = {page.number: page for page in pages}
-        wanted = [number for number in numbers if number in by_number]
+        numbers = [page.number for page in pages]
         engine = self.engine
         if engine is None:
-            return
-        size = PAGES_PER_REQUEST if self._upstage else 1
-        for first in range(0, len(wanted), size):
-            batch = wanted[first : first + size]
-            texts, usage = (
-                self._by_upstage(content, batch) if self._upstage else self._by_tesseract(content, batch, language)
-            )
-            read = tuple(_recognised(by_number[number], texts.get(number, ""), engine) for number in batch)
-            yield RecognisedPages(read, usage)
+            raise SettingsError(NO_ENGINE)
+        texts, usage = (
+            self._by_upstage(content, numbers) if self._upstage else self._by_tesseract(content, numbers, language)
+        )
+        return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
+
+    def close(self) -> None:
+        if self._upstage:
+            self._upstage.close()
 
     def _by_upstage(self, content: bytes, numbers: Sequence[int]) -> tuple[dict[int, str], Usage | None]:
         assert self._upstage is not None  # noqa: S101
@@ -103,13 +128,27 @@ def text_recognition(settings: Settings, sandbox: Sandbox) -> TextRecognition:
     upstage = None
     if settings.upstage_api_key:
         upstage = UpstageParser(api_key=settings.upstage_api_key, base_url=settings.upstage_base_url)
-    return TextRecognition(sandbox, upstage=upstage, tesseract=shutil.which("tesseract"))
+    return TextRecognition(sandbox, upstage=upstage, tesseract=tesseract_program(settings))
 
 
-def with_recognised(pages: Sequence[Page], recognised: Sequence[Page]) -> tuple[Page, ...]:
+def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:
     """All pages, those recognised in the place of what they were."""
-    by_number = {page.number: page for page in recognised}
+    by_number = {page.number: page for page in read}
     return tuple(by_number.get(page.number, page) for page in pages)
+
+
+def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
+    """The sections where they are once some of the pages have another text; those on such a page at its heading."""
+    old, new = page_starts(before), page_starts(after)
+    places = {page.number: index for index, page in enumerate(before)}
+    moved = []
+    for section in sections:
+        index = places[section.page]
+        start = section.start - old[index]
+        if before[index].text != after[index].text:
+            start = max(after[index].text.find(section.title), 0)
+        moved.append(replace(section, start=new[index] + start))
+    return tuple(sorted(moved, key=lambda section: section.start))
 
 
 def run_tesseract(
@@ -140,7 +179,7 @@ def tesseract_languages(program: str, language: str) -> str:
     return "+".join(name for name in wanted if name in installed) or "eng"
 
 
-def _recognised(page: Page, text: str, engine: Engine) -> Page:
+def recognised(page: Page, text: str, engine: Engine) -> Page:
     text = normalise_characters(text).strip("\n ")
     sentence = (RECOGNISED if text else NOTHING_FOUND).format(engine=engine.capitalize())
     return replace(page, text=text, method="ocr" if text else "none", warnings=(*page.warnings, sentence))

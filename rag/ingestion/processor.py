@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, NoTextInPdf, RagError, WorkKeepsDying
+from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError, WorkKeepsDying
 from rag.files import FileStore
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
@@ -22,11 +22,13 @@ from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.file_removals import FileRemovals
 from rag.ingestion.intake import add_document
 from rag.ingestion.messages import reading_message
+from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.paid_embedder import LedgerEmbedder
 from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.publishing import publish
 from rag.ingestion.reading import Reader
+from rag.ingestion.recognise_step import RecogniseStep
 from rag.ingestion.reembedding_work import ReembeddingWork
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.tag_step import TagStep
@@ -52,6 +54,7 @@ from rag.types import (
     DocumentStatus,
     Identity,
     Page,
+    PdfType,
     ProcessingResult,
     Section,
     Step,
@@ -85,8 +88,10 @@ class Processor:
         self.sandbox = sandbox or sandbox_for(settings)
         self._bench = Bench(database)
         calls = PaidCalls(database, CallGate())
+        self.recognition = text_recognition(settings, self.sandbox)
         posts = PostReader(self._bench, providers, ledger, calls, self.sandbox)
-        self._reader = Reader(self._bench, files, providers, self.sandbox, posts)
+        self._reader = Reader(self._bench, files, providers, self.sandbox, self.recognition.engine, posts)
+        self._recognising = RecogniseStep(self._bench, files, self.recognition, ledger, calls)
         self._embedding = EmbeddingStep(self._bench, ledger, calls)
         self._tagging = TagStep(self._bench, providers, ledger, calls)
         self._removals = FileRemovals(database, files)
@@ -128,8 +133,9 @@ class Processor:
         chunking_method: ChunkingMethod = "smart",
         generate_metadata: bool = True,
         password: str | None = None,
+        pdf_type: PdfType = "auto",
     ) -> ProcessingResult:
-        """Take a PDF through the whole pipeline, without asking, and return when it is searchable.
+        """Take a file through the whole pipeline, without asking, and return when it is searchable.
 
         Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed.
         """
@@ -143,9 +149,14 @@ class Processor:
             password=password,
             chunking_method=chunking_method,
             generate_metadata=generate_metadata,
+            pdf_type=pdf_type,
             added_by=identity.account_id if identity else None,
             queue=None,
         )
+        return self.process_stored(tenant_id, document_id)
+
+    def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
+        """Take a stored document through what is left of the pipeline, without asking; raises as `process_document`."""
         with self._bench.claimed(tenant_id, document_id):
             try:
                 self._read(tenant_id, document_id)
@@ -156,7 +167,9 @@ class Processor:
                 raise
         document = self._bench.work(tenant_id, document_id).document
         if document.status == DocumentStatus.NEEDS_OCR:
-            raise NoTextInPdf
+            raise NoTextInPdf(document.message)
+        if document.status == DocumentStatus.FAILED:
+            raise DocumentError(document.message)
         return ProcessingResult(
             document_id=document_id,
             chunk_count=document.chunk_count,
@@ -195,6 +208,7 @@ class Processor:
         """End the processes that read files."""
         self.interrupt()
         self.sandbox.close()
+        self.recognition.close()
 
     # Processing
 
@@ -217,7 +231,8 @@ class Processor:
         work = self._bench.work(tenant_id, document_id)
         if work.document.status != DocumentStatus.PROCESSING:
             return
-        pages, sections, spans = self._pages_of(work)
+        read, sections, spans = self._pages_of(work)
+        pages, sections = self._recognising.run(work, read, sections)
         embedder = self._providers.embedder_for(work.collection.embedding_model)
         chunks = self._chunk(work, pages, sections, spans, embedder)
         self._note_facts(work, chunks)
@@ -295,4 +310,4 @@ class Processor:
 
 
 def page_from_row(row: DocumentPage) -> Page:
-    return Page(number=row.number, text=row.text, label=row.label, warnings=tuple(row.warnings))
+    return Page(number=row.number, text=row.text, method=row.method, label=row.label, warnings=tuple(row.warnings))

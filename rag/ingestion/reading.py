@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -14,7 +16,9 @@ from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
-from rag.ingestion.messages import no_text_message, reading_message
+from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.messages import all_blank, no_text_message, reading_message
+from rag.ingestion.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
 from rag.ingestion.posts.post import POST_TYPE
 from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.sandbox import Sandbox
@@ -22,25 +26,41 @@ from rag.ingestion.titles import title_from_metadata
 from rag.ingestion.work import Bench, Work, hold, ms_since
 from rag.providers.registry import Providers
 from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
-from rag.types import ChunkingMethod, DocumentStatus, Page, Section, Step
+from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
 #: Characters below which a text is too short to tell its language by statistics.
 SHORT_TEXT = 400
+#: A scanned page of print has some 1,800 characters: 30 lines of 60. Reckoned, not measured.
+CHARACTERS_OF_A_SCAN = 1800
+SENTENCE_OF_A_SCAN = "The office is open on all working days, and everyone is welcome to ask for an appointment. "
+#: Other pages of the document tell its usual length from so many on.
+FEWEST_PAGES_TO_JUDGE = 3
+WITHOUT_ENGINE = (
+    "Text recognition was asked for and is not available here, so the text that is in the file was taken. "
+    "UPSTAGE_API_KEY or an installed Tesseract adds it."
+)
 
 
 class Reader:
     """Reads files in the sandbox and stores what was read in one transaction."""
 
     def __init__(
-        self, bench: Bench, files: FileStore, providers: Providers, sandbox: Sandbox, posts: PostReader
+        self,
+        bench: Bench,
+        files: FileStore,
+        providers: Providers,
+        sandbox: Sandbox,
+        engine: Engine | None,
+        posts: PostReader,
     ) -> None:
         self._bench = bench
         self._posts = posts
         self._files = files
         self._providers = providers
         self._sandbox = sandbox
+        self._engine = engine
 
     def read(self, work: Work) -> None:
         """Read a document's file. Raises what the sandbox says is wrong with it."""
@@ -56,10 +76,13 @@ class Reader:
                 self._bench.note_progress(work, Step.EXTRACT, done, total)
 
         try:
-            if work.document.mime_type == POST_TYPE:
+            document = work.document
+            if document.mime_type == POST_TYPE:
                 extracted = self._posts.load(work, content, on_page=tell)
             else:
-                extracted = self._sandbox.load(content, file_name=work.document.file_name, on_page=tell)
+                extracted = self._sandbox.load(
+                    content, file_name=document.file_name, mime_type=document.mime_type, on_page=tell
+                )
         except RagError:
             self._bench.stop_if_asked()  # the sandbox was ended with the application, not by the file
             raise
@@ -68,26 +91,36 @@ class Reader:
     def _store(self, work: Work, extracted: ExtractedPdf, started: float) -> None:
         """Pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, work.document
-        text = join_pages(pages)
-        language = _language_of(text, extracted.language or work.collection.language)
-        title = title_from_metadata(extracted.title)
+        language = language_of(join_pages(pages), extracted.language or work.collection.language)
+        is_named = bool(document.metadata.get("is_named"))
+        title = "" if is_named else title_from_metadata(extracted.title)
         empty = [page.number for page in pages if not page.text.strip()]
-        has_text = len(empty) < len(pages)
-        estimate = (
-            estimate_document(work, title or document.title, pages, extracted.sections, self._providers)
-            if has_text
-            else None
-        )
+        awaiting, message = self._to_recognise(document, pages)
+        is_ready = bool(awaiting) or len(empty) < len(pages)
+        estimate = None
+        if is_ready:
+            expected = pages_as_expected(pages, awaiting)
+            estimate = estimate_document(
+                work,
+                title or document.title,
+                expected,
+                moved_sections(extracted.sections, pages, expected),
+                self._providers,
+                recognition=expected_usage(self._engine, len(awaiting)),
+            )
+            message = " ".join(filter(None, (reading_message(pages, awaiting=awaiting), message)))
+        unready = DocumentStatus.FAILED if all_blank(pages) or not is_pdf(document) else DocumentStatus.NEEDS_OCR
         with self._bench.database.transaction(document.tenant_id) as connection:
             hold(connection, work)
             connection.execute(queries["remove_pages"], work.key)
-            chunk_rows.add_pages(connection, document, [_with_language(page, language) for page in pages])
+            chunk_rows.add_pages(connection, document, [with_language(page, language) for page in pages])
             connection.execute(
                 queries["finish_reading"],
                 {
                     **work.key,
-                    "status": DocumentStatus.ESTIMATED if has_text else DocumentStatus.NEEDS_OCR,
-                    "message": reading_message(pages) if has_text else no_text_message(pages),
+                    "status": DocumentStatus.ESTIMATED if is_ready else unready,
+                    "message": message if is_ready else no_text_message(pages),
+                    "ocr_pages": awaiting,
                     "title": title or None,
                     "page_count": len(pages),
                     "empty_pages": empty,
@@ -105,9 +138,41 @@ class Reader:
                 },
             )
 
+    def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
+        """Pages whose text is to be recognised, and a sentence where that was asked for and cannot be done."""
+        if not is_pdf(document):
+            return [], ""
+        wanted = pages_to_recognise(pages, document.pdf_type)
+        if self._engine is not None or document.pdf_type != "scanned":
+            return wanted if self._engine is not None else [], ""
+        return [], WITHOUT_ENGINE
+
+
+def is_pdf(document: Document) -> bool:
+    return document.mime_type == MIME_TYPES["pdf"]
+
+
+def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
+    """The pages with a text of the usual length where theirs is still to be recognised, for the estimate.
+
+    The usual length is that of the document's other pages, else of a printed page.
+    """
+    if not awaiting:
+        return tuple(pages)
+    lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
+    length = sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
+    text = (SENTENCE_OF_A_SCAN * (length // len(SENTENCE_OF_A_SCAN) + 1))[:length]
+    return tuple(replace(page, text=page.text or text) if page.number in awaiting else page for page in pages)
+
 
 def estimate_document(
-    work: Work, title: str, pages: tuple[Page, ...], sections: tuple[Section, ...], providers: Providers
+    work: Work,
+    title: str,
+    pages: tuple[Page, ...],
+    sections: tuple[Section, ...],
+    providers: Providers,
+    *,
+    recognition: Usage | None = None,
 ) -> dict[str, Any]:
     """What processing pages that were read would cost, as it is stored."""
     # Where a semantic cut will fall is known only after paying for it; a smart one gives about as many chunks.
@@ -128,11 +193,12 @@ def estimate_document(
             tagger=tagger,
             prices=work.prices,
             chunk_tags=work.profile.chunk_tags,
+            recognition=recognition,
         )
     )
 
 
-def _language_of(text: str, claimed: str) -> str:
+def language_of(text: str, claimed: str) -> str:
     """The language of the beginning and the middle: a title page alone may be in another.
 
     A few words are no ground for a statistical guess; there what the file or the collection says holds.
@@ -144,5 +210,5 @@ def _language_of(text: str, claimed: str) -> str:
     return detect_language(sample) or claimed
 
 
-def _with_language(page: Page, language: str) -> tuple[Page, str]:
+def with_language(page: Page, language: str) -> tuple[Page, str]:
     return page, detect_language_heuristic(page.text[:800]) or language if page.text.strip() else ""

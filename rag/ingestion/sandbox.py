@@ -114,7 +114,8 @@ class Sandbox:
         """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content)
-        return CheckedPdf(page_count=int(reply.values["page_count"]), decrypted=reply.blob or None)
+        values = reply.values
+        return CheckedPdf(page_count=int(values["page_count"]), kind=values["file_kind"], decrypted=reply.blob or None)
 
     def load(
         self,

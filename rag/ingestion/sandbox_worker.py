@@ -54,7 +54,7 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     values = task.values
     if task.kind == "check":
         checked = check(task.blob, values["file_name"], values["mime_type"], password=values["password"], limits=limits)
-        return {"page_count": checked.page_count}, checked.decrypted or b""
+        return {"page_count": checked.page_count, "file_kind": checked.kind}, checked.decrypted or b""
     if task.kind == "extract":
         last_told = 0.0
 

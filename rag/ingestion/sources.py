@@ -7,7 +7,10 @@ from typing import Any
 
 from rag.database import Database
 from rag.files import FileStore
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
 from rag.ingestion.intake import JobQueue
+from rag.ingestion.loaders.github import GitHub
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.posts.files import AttachmentFiles
 from rag.ingestion.posts.mapping import mapping_from
@@ -19,6 +22,12 @@ from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
 from rag.types import Collection
+
+
+def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -> GitHubSource:
+    """The repositories of an account, read with the installation's token."""
+    github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
+    return GitHubSource(github, owner, with_forks=with_forks)
 
 
 def make_syncs(database: Database, files: FileStore, bench: Bench, queue: JobQueue, settings: Settings) -> Syncs:
@@ -40,7 +49,18 @@ def make_syncs(database: Database, files: FileStore, bench: Bench, queue: JobQue
     def samples(collection: Collection, kept: Mapping[str, Any]) -> Source:
         return SampleBoard()
 
-    makers: dict[str, SourceMaker] = {PostsTable.kind: posts, SampleBoard.kind: samples}
+    def folder(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))
+
+    def github(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return github_source(settings, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)
+
+    makers: dict[str, SourceMaker] = {
+        PostsTable.kind: posts,
+        SampleBoard.kind: samples,
+        FolderSource.kind: folder,
+        GitHubSource.kind: github,
+    }
     return Syncs(
         database,
         files,

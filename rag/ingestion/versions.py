@@ -17,7 +17,7 @@ from rag.ingestion.publishing import restore
 from rag.ingestion.reading import estimate_document
 from rag.ingestion.work import Bench, Work
 from rag.providers.registry import Providers
-from rag.types import ChunkingMethod, Document, DocumentPage, DocumentStatus, Identity, Page, Role, Step
+from rag.types import ChunkingMethod, Document, DocumentPage, DocumentStatus, Identity, Page, PdfType, Role, Step
 
 #: The steps that can be run again by hand.
 BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
@@ -81,9 +81,7 @@ class Versions:
         if only_missing and chunking_method in (None, document.chunking_method):
             # Publishing needs every chunk to have its vector.
             raise InvalidInput("Nothing is missing: every chunk of this document has its vector.")
-        at_work = {DocumentStatus.READING, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING}
-        if any(version.status in at_work for version in self.of(identity.tenant_id, document)):
-            raise InvalidInput("Another version of this document is being made. Confirm or discard that one first.")
+        self._require_idle(identity, document)
         with self._database.transaction(identity.tenant_id) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
             parameters = {
@@ -97,6 +95,31 @@ class Versions:
             estimate = Jsonb(self._estimate(connection, new))
             connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
         return self._work(identity, new_id).document
+
+    def read_again(self, identity: Identity, document_id: UUID, *, pdf_type: PdfType = "auto") -> Document:
+        """Read the file of a document again, with text recognition where it is needed; the document made for it.
+
+        One that answers goes on answering: the new version is estimated and waits for a yes. One that failed, or waits
+        for recognition, is read itself. Raises `InvalidInput` while it is worked on.
+        """
+        work = self._work(identity, document_id)
+        document = work.document
+        parameters: dict[str, Any] = {"document_id": document_id, "pdf_type": pdf_type}
+        with self._database.transaction(identity.tenant_id) as connection:
+            connection.execute(queries["lock_versions"], {"original_id": document.original_id})
+            if document.status is DocumentStatus.COMPLETED:
+                self._require_idle(identity, document)
+                for (new_id,) in connection.execute(queries["add_version_to_read"], parameters).fetchall():
+                    document_id = new_id
+            elif not connection.execute(queries["read_anew"], parameters).rowcount:
+                raise InvalidInput("This document is being worked on. Wait until that is done.")
+            self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
+        return self._work(identity, document_id).document
+
+    def _require_idle(self, identity: Identity, document: Document) -> None:
+        at_work = {DocumentStatus.READING, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING}
+        if any(version.status in at_work for version in self.of(identity.tenant_id, document)):
+            raise InvalidInput("Another version of this document is being made. Confirm or discard that one first.")
 
     def _tag_again(self, identity: Identity, work: Work, *, only_missing: bool) -> Document:
         document = work.document

@@ -17,6 +17,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
+from rag.providers.calls import current_sending
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"
@@ -54,7 +55,8 @@ class UpstageParser:
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
         try:
             files = {"document": ("document.pdf", content, "application/pdf")}
-            answer = self._client.post(self._url, headers=self._headers, data=form, files=files)
+            headers = self._headers | current_sending().headers(0)
+            answer = self._client.post(self._url, headers=headers, data=form, files=files)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
             raise ProviderUnavailable from exc
         if answer.status_code != 200:
@@ -94,12 +96,12 @@ def _rows(html: str) -> str:
 def _error_of(answer: httpx.Response) -> ProviderError:
     if answer.status_code in (401, 403):
         return ProviderKeyRejected("Upstage rejected UPSTAGE_API_KEY. An administrator has to check it.")
+    try:
+        asked = {"retry_after_seconds": max(0.0, float(answer.headers.get("retry-after", "")))}
+    except ValueError:
+        asked = {}
     if answer.status_code in (402, 429):
-        try:
-            seconds = max(0.0, float(answer.headers.get("retry-after", "")))
-        except ValueError:
-            return ProviderQuotaExhausted()
-        return ProviderQuotaExhausted(None, retry_after_seconds=seconds)
+        return ProviderQuotaExhausted(None, **asked)
     if answer.status_code == 408 or answer.status_code >= 500:
-        return ProviderUnavailable()
+        return ProviderUnavailable(None, **asked)
     return ProviderError(f"Upstage did not accept this document (HTTP {answer.status_code}).")

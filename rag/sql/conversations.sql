@@ -194,3 +194,8 @@ SELECT greatest((SELECT count(*) FROM cut), (SELECT count(*) FROM closed))
 SELECT text FROM document_pages
 WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last_page)s
 ORDER BY number
+
+-- own_query_details --
+-- How a person's own question was read before the search
+SELECT rag_details -> 'query' FROM chat_logs
+WHERE tenant_id = rag_tenant() AND id = %(chat_log_id)s AND account_id = %(account_id)s

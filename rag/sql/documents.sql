@@ -8,7 +8,7 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
-       d.sync_key IS NOT NULL AS is_synced
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages
 FROM documents d
 LEFT JOIN accounts a ON a.id = d.added_by
 WHERE d.tenant_id = rag_tenant()
@@ -25,16 +25,19 @@ SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text
 
 -- add_document --
 -- A new document, or the next version of the one of that name; no row when its content is already in the collection
-INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, sha256, status, step,
-                       steps_total, page_count, chunking_method, generate_metadata, added_by, original_id, version)
-SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(sha256)s,
-       'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
+                       step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
+                       original_id, version)
+SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
+       %(sha256)s, 'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
+       %(pdf_type)s,
        (SELECT id FROM accounts WHERE id = %(added_by)s), known.original_id, coalesce(known.version, 0) + 1
 FROM (SELECT) AS one
 LEFT JOIN LATERAL (
     SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
     FROM documents d
     WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.file_name = %(file_name)s
+      AND %(is_version)s
     ORDER BY d.status = 'completed' DESC, d.created_at DESC
     LIMIT 1
 ) AS known ON true
@@ -48,14 +51,33 @@ RETURNING id
 -- The same file to be processed in another way: pages are copied, nothing is read again
 INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
                        step, page_count, empty_pages, character_count, language, chunking_method, generate_metadata,
-                       metadata, added_by, original_id, version)
+                       pdf_type, metadata, added_by, original_id, version)
 SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'estimated',
        'chunk', page_count, empty_pages, character_count, language, %(chunking_method)s, generate_metadata,
-       metadata - 'chunk_spans', added_by, original_id,
+       pdf_type, metadata - 'chunk_spans', added_by, original_id,
        (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
 FROM documents d
 WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
 RETURNING id
+
+-- add_version_to_read --
+-- The same file to be read in another way
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
+                       step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
+                       original_id, version)
+SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'reading',
+       'extract', page_count, page_count, chunking_method, generate_metadata, %(pdf_type)s, added_by, original_id,
+       (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
+RETURNING id
+
+-- read_anew --
+-- A document that does not answer is read again; what was read before is written over
+UPDATE documents
+SET status = 'reading', step = 'extract', pdf_type = %(pdf_type)s, ocr_pages = '{}', steps_done = 0, message = '',
+    starts = 0, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr', 'estimated')
 
 -- copy_pages --
 -- The pages of one version for another of the same file
@@ -218,13 +240,16 @@ DELETE FROM file_removals WHERE tenant_id = rag_tenant() AND file_path = %(file_
 -- confirm_document --
 -- The admin's yes to the estimate
 UPDATE documents
-SET status = 'processing', step = 'chunk', steps_done = 0, steps_total = 0, message = '', updated_at = now()
+SET status = 'processing', step = CASE WHEN ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
+    steps_done = 0, steps_total = 0, message = '', updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
 
 -- retry_document --
 -- Go on where it stopped: reading again when it had not been read, else processing from the step that failed
 UPDATE documents
 SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
+    -- A scan that was said to be digital is to be recognised now.
+    pdf_type = CASE WHEN status = 'needs_ocr' AND pdf_type = 'digital' THEN 'auto' ELSE pdf_type END,
     steps_done = 0, message = '', starts = 0, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr')
 
@@ -303,7 +328,22 @@ UPDATE documents
 SET status = %(status)s, steps_done = %(page_count)s, steps_total = %(page_count)s, message = %(message)s,
     title = coalesce(%(title)s, title), page_count = %(page_count)s, empty_pages = %(empty_pages)s,
     character_count = %(character_count)s, language = %(language)s, estimate = %(estimate)s,
+    ocr_pages = %(ocr_pages)s,
     metadata = metadata || %(metadata)s, processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- change_page --
+-- What text recognition read on a page; many are sent in one pipeline
+UPDATE document_pages
+SET text = %(text)s, characters = %(characters)s, method = %(method)s, language = %(language)s, warnings = %(warnings)s
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND number = %(number)s
+
+-- note_recognised --
+-- Pages whose text is recognised, and what that changes of the document
+UPDATE documents
+SET ocr_pages = %(ocr_pages)s, empty_pages = %(empty_pages)s, character_count = %(character_count)s,
+    language = coalesce(%(language)s, language),
+    metadata = metadata || jsonb_build_object('sections', %(sections)s::jsonb), updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- note_chunk_spans --

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import streamlit as st
 
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Step
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
 from rag.ui.document_details import cost_line, known_cost, page_ranges
 from rag.ui.formats import count, duration, file_size, money
 from rag.ui.text import plain
 
 STEP_NAMES = {
     Step.EXTRACT: "Read",
+    Step.RECOGNISE: "Recognise text",
     Step.CHUNK: "Chunk",
     Step.EMBED: "Embed",
     Step.TAG: "Metadata",
@@ -27,6 +29,9 @@ class UploadOptions(NamedTuple):
     collection: Collection
     chunking_method: ChunkingMethod
     generate_metadata: bool
+    pdf_type: PdfType = "auto"
+    #: What searches may be narrowed by.
+    metadata: Mapping[str, str] = MappingProxyType({})
 
 
 class Refused(NamedTuple):
@@ -108,7 +113,14 @@ def draw_estimate(
 
 def draw_progress(document: Document) -> None:
     """How far the step under way has come, and which steps are done."""
-    steps = [Step.CHUNK, Step.EMBED, *([Step.TAG] if document.generate_metadata else []), Step.PUBLISH]
+    has_recognition = document.step is Step.RECOGNISE or document.ocr_pages
+    steps = [
+        *([Step.RECOGNISE] if has_recognition else []),
+        Step.CHUNK,
+        Step.EMBED,
+        *([Step.TAG] if document.generate_metadata else []),
+        Step.PUBLISH,
+    ]
     with st.container(key=f"documents_progress_{document.id}", gap="xsmall"):
         part = document.steps_done / document.steps_total if document.steps_total else 0.0
         st.progress(min(part, 1.0), text=f"**{plain(document.title)}** · {plain(step_words(document))}")
@@ -140,7 +152,7 @@ def draw_remarks(document: Document) -> None:
     """What to know about a document: its message, else the pages without text."""
     if document.message:
         st.caption(plain(document.message))
-    elif document.empty_pages:
+    elif document.empty_pages and document.status is not DocumentStatus.FAILED:
         word = "page" if len(document.empty_pages) == 1 else "pages"
         st.caption(f":orange[:material/image:] No text on {word} {plain(page_ranges(document.empty_pages))}")
 
@@ -152,6 +164,7 @@ def step_words(document: Document) -> str:
         return "Waiting for its turn"
     return {
         Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
+        Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
         Step.CHUNK: "Cutting into chunks",
         Step.EMBED: f"Embedding chunk {min(done + 1, total):,} of {total:,}",
         Step.TAG: "Writing metadata",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag.types import DocumentStatus
+from rag.ingestion.loaders.kinds import MIME_TYPES
+from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
 #: Status as (words, colour of its badge).
 STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
+    DocumentStatus.REGISTERED: ("Registered", "gray"),
     DocumentStatus.READING: ("Reading", "blue"),
     DocumentStatus.ESTIMATED: ("To confirm", "orange"),
     DocumentStatus.PROCESSING: ("Processing", "blue"),
@@ -16,4 +18,42 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.FAILED: ("Failed", "red"),
     DocumentStatus.SUPERSEDED: ("Earlier version", "gray"),
 }
-METHODS = {"smart": "Smart", "fixed": "Fixed size", "semantic": "By topic"}
+METHODS: Mapping[ChunkingMethod, str] = {
+    "smart": "Smart",
+    "auto": "By kind of document",
+    "semantic": "By topic",
+    "sentences": "Sentences",
+    "recursive": "Separators",
+    "paged": "Page by page",
+    "fixed": "Fixed size",
+    "professional": "Résumé",
+    "narrative": "Story",
+    "markdown": "Markdown sections",
+    "generic": "Paragraphs",
+}
+METHOD_HELP: Mapping[ChunkingMethod, str] = {
+    "smart": "Cuts at sections, paragraphs and sentences. Right for most documents.",
+    "auto": "Cuts a résumé, a LinkedIn profile, a journey, a README and any other text each in the way that fits it.",
+    "semantic": "Cuts where the topic changes. For long mixed texts; reads the text once more to find the places.",
+    "sentences": "Cuts where a sentence or line ends, in longer pieces. For notices and announcements.",
+    "recursive": "Cuts at the coarsest separator there is: paragraph, line, sentence, word. Works for any text.",
+    "paged": "No passage goes over a page, so that each citation names exactly one. For guidelines and case law.",
+    "fixed": "Cuts at a fixed length wherever that falls. For tables and logs without sentences.",
+    "professional": "One position, one passage, with company, position, place and dates. For résumés and profiles.",
+    "narrative": "Whole paragraphs in order, the last sentences said again in the next. For stories and reports.",
+    "markdown": "One section, one passage, with its heading. For READMEs and Markdown.",
+    "generic": "As many whole paragraphs as fit, nothing said twice.",
+}
+PDF_TYPES: Mapping[PdfType, str] = {"auto": "Auto", "scanned": "Scanned", "digital": "Digital"}
+PDF_TYPE_HELP = (
+    "For PDFs. Auto recognises text on the pages that are pictures, Scanned on every page, Digital on none. "
+    "What text recognition costs is part of the estimate."
+)
+KINDS: Mapping[str, str] = {
+    MIME_TYPES["pdf"]: "PDF",
+    MIME_TYPES["docx"]: "Word",
+    MIME_TYPES["html"]: "HTML",
+    MIME_TYPES["markdown"]: "Markdown",
+    MIME_TYPES["text"]: "Text",
+}
+ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}

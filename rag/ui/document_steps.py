@@ -9,9 +9,10 @@ from typing import Protocol
 import streamlit as st
 
 from rag.ingestion.reembedding import Reembedding
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Step
-from rag.ui.document_names import METHODS
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
+from rag.ui.document_names import METHODS, PDF_TYPE_HELP, PDF_TYPES
 from rag.ui.formats import count, money
+from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
@@ -28,19 +29,23 @@ class QueueState(Protocol):
     def next_try_at(self) -> datetime | None: ...
 
 
-def draw_steps(document: Document, *, on_run: RunStep) -> None:
-    """The menu of a document that is ready: chunk, embed or tag again."""
+def draw_steps(
+    document: Document, *, engine: str | None, on_run: RunStep, on_read: Callable[[Document, PdfType], None]
+) -> None:
+    """The menu of a document that is ready: read, chunk, embed or tag again."""
     with st.popover("Run again", icon=":material/replay:", key=f"documents_steps_{document.id}"):
         st.caption("The document goes on answering. What costs money is estimated first and waits for your yes.")
+        _draw_reading(document, engine, on_read)
         method = st.selectbox(
             "Chunk again",
             list(METHODS),
-            index=list(METHODS).index(document.chunking_method) if document.chunking_method in METHODS else 0,
+            index=list(METHODS).index(document.chunking_method),
             format_func=METHODS.__getitem__,
             key=f"documents_again_method_{document.id}",
         )
         buttons = (
             ("Chunk and embed", Step.CHUNK, False, method, "A new version with other chunks and new vectors."),
+            ("Embed what is missing", Step.EMBED, True, None, "Makes vectors only where there are none."),
             ("Embed all again", Step.EMBED, False, None, "A new version with the same chunks and new vectors."),
             ("Tag what is missing", Step.TAG, True, None, "Writes tags only where there are none."),
             ("Tag all again", Step.TAG, False, None, "Writes all tags anew."),
@@ -54,6 +59,28 @@ def draw_steps(document: Document, *, on_run: RunStep) -> None:
                 on_click=on_run,
                 args=(document, step, only_missing, chosen),
             )
+
+
+def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Document, PdfType], None]) -> None:
+    """Reading again: for PDFs with or without text recognition."""
+    chosen: PdfType = "auto"
+    if has_pictures(document):
+        chosen = st.selectbox(
+            "Read again as",
+            list(PDF_TYPES),
+            format_func=PDF_TYPES.__getitem__,
+            index=list(PDF_TYPES).index(document.pdf_type),
+            key=f"documents_again_pdf_type_{document.id}",
+            help=PDF_TYPE_HELP if engine else f"{PDF_TYPE_HELP} It is not set up here.",
+        )
+    st.button(
+        "Read the file again",
+        key=f"documents_again_read_{document.id}",
+        help="A new version of the same file, read, cut and embedded anew.",
+        width="stretch",
+        on_click=on_read,
+        args=(document, chosen),
+    )
 
 
 def draw_queue_state(state: QueueState) -> None:

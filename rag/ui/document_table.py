@@ -10,7 +10,8 @@ import streamlit as st
 
 from rag.types import Document
 from rag.ui.document_details import COST_STEPS, known_cost
-from rag.ui.document_names import METHODS, STATUSES
+from rag.ui.document_kinds import column_settings, columns_of_kinds
+from rag.ui.document_names import KINDS, METHODS, STATUSES
 from rag.ui.formats import duration, file_size, money
 
 
@@ -31,12 +32,14 @@ def draw_table(
             "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
             **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
             "Status": [[STATUSES[d.status][0]] for d in shown],
+            "Kind": [KINDS.get(d.mime_type, "–") for d in shown],
             "Pages": [d.page_count for d in shown],
             "Chunks": [d.chunk_count for d in shown],
             "Size": [file_size(d.file_size) for d in shown],
             "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
             "Added by": [d.added_by_name or "–" for d in shown],
             "Added": [d.created_at for d in shown],
+            **columns_of_kinds(shown),
             "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
             "Language": [d.language for d in shown],
         }
@@ -62,10 +65,12 @@ def draw_table(
                 color=[color for _, color in STATUSES.values()],
                 width=110,
             ),
+            "Kind": st.column_config.TextColumn(width=80),
             "Pages": st.column_config.NumberColumn(format="localized", width=70),
             "Chunks": st.column_config.NumberColumn(format="localized", width=75),
             "Chunking": st.column_config.TextColumn(width=90),
             "Language": st.column_config.TextColumn(width=80),
+            **column_settings(),
             "Size": st.column_config.TextColumn(alignment="right", width=80),
             "Cost": st.column_config.TextColumn(alignment="right", width=85),
             "Added by": st.column_config.TextColumn(width=120),

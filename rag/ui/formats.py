@@ -6,7 +6,10 @@ from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rag.ingestion.loaders.kinds import ENDINGS
+
 UNPRICED = "unpriced"
+WITHOUT_PAGES = tuple(ending for ending, kind in ENDINGS.items() if kind != "pdf")
 
 
 def money(dollars: Decimal | float | None) -> str:
@@ -95,3 +98,8 @@ def pages(first: int, last: int) -> str:
     if first < 1:
         return ""
     return f"p. {first}" if last <= first else f"pp. {first}–{last}"
+
+
+def has_pages(file_name: str) -> bool:
+    """Whether a file of this name has pages that a reader could turn to; others are one long text."""
+    return not file_name.lower().endswith(WITHOUT_PAGES)

@@ -28,13 +28,16 @@ STEP_LABELS = {
 
 OpenSource = Callable[[Citation], None]
 Rate = Callable[[UUID], None]
+SearchedAs = Callable[[Message], str]
 
 
-def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rate: Rate) -> None:
+def draw_message(
+    message: Message, *, is_last: bool, on_open: OpenSource, on_rate: Rate, searched_as: SearchedAs | None = None
+) -> None:
     """Draw a stored message. The last answer has its sources open, older ones have them on demand.
 
     `on_open` is called with the citation whose page is wanted, `on_rate` with the id of an answer whose widgets
-    `chat_rating_…` or `chat_comment_…` changed.
+    `chat_rating_…` or `chat_comment_…` changed. `searched_as` says what was searched for, when it is asked.
     """
     if message.role == "user":
         with st.chat_message("user", avatar=":material/person:"):
@@ -50,7 +53,7 @@ def draw_message(message: Message, *, is_last: bool, on_open: OpenSource, on_rat
     if message.removed_sources:
         st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
     if message.outcome is not None:
-        _draw_footer(message, len(citations), on_rate)
+        _draw_footer(message, len(citations), on_rate, searched_as)
 
 
 def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
@@ -128,7 +131,7 @@ def _draw_sources(
             draw_source_cards(citations, anchor=anchor, on_open=on_open)
 
 
-def _draw_footer(message: Message, citation_count: int, on_rate: Rate) -> None:
+def _draw_footer(message: Message, citation_count: int, on_rate: Rate, searched_as: SearchedAs | None) -> None:
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if citation_count and not _is_nearest_only(message):
         parts.append(count(citation_count, "source"))
@@ -150,3 +153,16 @@ def _draw_footer(message: Message, citation_count: int, on_rate: Rate) -> None:
                 )
                 st.form_submit_button("Send comment", on_click=on_rate, args=(message.id,))
         st.markdown(f":small[:gray[{' · '.join(parts)}]]", width="content")
+        if searched_as is not None and message.chat_log_id is not None:
+            _draw_searched_as(message, searched_as)
+
+
+def _draw_searched_as(message: Message, searched_as: SearchedAs) -> None:
+    """How the question was understood, on demand."""
+    view = st.popover(
+        "Searched for", type="tertiary", icon=":material/search:", key=f"chat_searched_{message.id}", on_change="rerun"
+    )
+    if view.open:
+        with view:
+            text = searched_as(message)
+            st.markdown(plain(text) if text else "The question as it was asked.")

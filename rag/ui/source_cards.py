@@ -8,7 +8,7 @@ from typing import Literal
 import streamlit as st
 
 from rag.types import Citation
-from rag.ui.formats import pages
+from rag.ui.formats import has_pages, pages
 from rag.ui.posts import marks_line
 from rag.ui.text import excerpt, marked, plain
 
@@ -40,6 +40,7 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     # Where `[n]` leads; a heading with an anchor would leave room for a link icon in every card.
     st.html(f'<span id="{anchor}-{citation.number}" tabindex="-1"></span>')
     st.markdown(f":blue-badge[{citation.number}] **{plain(title)}**")
+    is_paged = has_pages(citation.file_name)
     if citation.category:
         line = marks_line(
             category=citation.category,
@@ -48,7 +49,9 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
             is_important=citation.is_important,
         )
         st.markdown(f":small[{line}]")
-    elif place := " · ".join(p for p in (pages(citation.first_page, citation.last_page), plain(citation.section)) if p):
+    numbers = pages(citation.first_page, citation.last_page) if is_paged and not citation.category else ""
+    place = " · ".join(p for p in (numbers, plain(citation.section)) if p)
+    if place:
         st.markdown(f":small[{place}]")
     characters = WIDE_EXCERPT_CHARACTERS if is_wide else None
     shown = excerpt(citation.passage, citation.matched_terms, *([characters] if characters else []))
@@ -58,13 +61,13 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     st.space("stretch")
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Open post" if citation.category else "Open page",
+            "Open post" if citation.category else "Open page" if is_paged else "Open passage",
             key=f"{anchor}_open_{citation.number}",
             icon=":material/find_in_page:",
             type="tertiary",
-            help="Shows the post with this passage."
-            if citation.category
-            else f"Shows page {citation.first_page} with this passage highlighted.",
+            help=f"Shows page {citation.first_page} with this passage highlighted."
+            if is_paged
+            else "Shows the text around it with this passage marked.",
             on_click=on_open,
             args=(citation,),
         )

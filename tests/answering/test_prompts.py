@@ -41,11 +41,10 @@ def test_rules_in_korean_name_the_language_in_korean() -> None:
 
 
 def test_the_persona_speaks_with_its_facts_and_nobody_speaks_where_there_is_none() -> None:
-    rules = system_prompt(
-        "portfolio", language="en", persona_name="Ada", persona_facts="Writes {language} and {facts}."
-    )
+    facts = "Writes {language} and {facts}."
+    rules = system_prompt("portfolio", language="en", persona_name="Ada", persona_facts=facts)
     assert rules.startswith("You are Ada,")
-    assert "Writes {language} and {facts}." in rules  # settings are text, not places to fill in
+    assert facts in rules  # settings are text, not places to fill in
     assert "(none)" in system_prompt("portfolio", language="en", persona_name="Ada")
     nobody = system_prompt("portfolio", language="en", persona_facts="Works remotely.")
     assert "third person" in nobody

@@ -16,12 +16,13 @@ from rag.errors import (
     ProviderKeyRejected,
     ProviderQuotaExhausted,
     ProviderUnavailable,
+    SettingsError,
 )
-from rag.ingestion.ocr import TextRecognition, pages_to_recognise, run_tesseract, with_recognised
+from rag.ingestion.ocr import TextRecognition, moved_sections, pages_to_recognise, run_tesseract, with_recognised
 from rag.ingestion.sandbox import Sandbox
 from rag.prices import charge
 from rag.providers.upstage import UpstageParser
-from rag.types import Page
+from rag.types import Page, Section
 
 
 @pytest.fixture
@@ -39,7 +40,8 @@ def test_only_the_pages_without_text_of_a_mixed_pdf_are_recognised_and_paid(
     content = hostile.partly_scanned()
     pages = sandbox.load(content, file_name="a.pdf").pages
     recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
-    (batch,) = recognition.recognise(content, pages, pages_to_recognise(pages))
+    wanted = pages_to_recognise(pages)
+    batch = recognition.recognise(content, [page for page in pages if page.number in wanted])
     whole = with_recognised(pages, batch.pages)
     assert [page.method for page in whole] == ["text", "ocr", "text"]
     assert whole[1].text == "Recognised text 1 of 1."
@@ -57,15 +59,31 @@ def test_the_kind_of_pdf_decides_which_pages_are_recognised() -> None:
     assert pages_to_recognise(pages, "digital") == []
 
 
+def test_a_page_that_shows_nothing_is_not_paid_for(sandbox: Sandbox) -> None:
+    pages = sandbox.load(hostile.blank_pages(2), file_name="a.pdf").pages
+    assert [page.warnings for page in pages] == [("This page is blank.",)] * 2
+    assert pages_to_recognise(pages, "scanned") == []
+    scanned = sandbox.load(hostile.image_only(), file_name="a.pdf").pages
+    assert pages_to_recognise(scanned) == [1]
+
+
+def test_sections_stay_with_their_text_when_a_page_before_them_gets_some() -> None:
+    before = [Page(number=1, text=""), Page(number=2, text="Leave\n25 days")]
+    after = [Page(number=1, text="Recognised"), before[1]]
+    sections = (Section(title="Leave", level=1, page=2, start=1),)
+    (moved,) = moved_sections(sections, before, after)
+    assert "\n".join(page.text for page in after)[moved.start :].startswith("Leave")
+
+
 def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
     upstage: UpstageParser, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     pages = [Page(number=number, text="", method="none") for number in range(1, 61)]
-    batches = list(
-        TextRecognition(sandbox, upstage=upstage, tesseract=None).recognise(
-            hostile.blank_pages(60), pages, range(1, 61)
-        )
-    )
+    recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
+    batches = [
+        recognition.recognise(hostile.blank_pages(60), [pages[number - 1] for number in numbers])
+        for numbers in recognition.batches([page.number for page in pages])
+    ]
     assert [len(batch.pages) for batch in batches] == [50, 10]
     assert batches[1].pages[0].number == 51
     assert batches[1].pages[0].text == "Recognised text 1 of 10."
@@ -75,7 +93,8 @@ def test_a_long_scan_is_sent_in_batches_that_keep_their_page_numbers(
 def test_without_key_and_program_nothing_is_recognised(sandbox: Sandbox) -> None:
     recognition = TextRecognition(sandbox, upstage=None, tesseract=None)
     assert recognition.engine is None
-    assert list(recognition.recognise(b"", [Page(number=1, text="")], [1])) == []
+    with pytest.raises(SettingsError, match="UPSTAGE_API_KEY"):
+        recognition.recognise(b"", [Page(number=1, text="")])
 
 
 @pytest.mark.parametrize(
@@ -88,7 +107,7 @@ def test_errors_of_upstage_become_ours(
     provider_standin.fail_next(status, headers={"retry-after": "9"})
     with pytest.raises(error) as raised:
         upstage.parse(hostile.image_only(), 1)
-    assert raised.value.details.get("retry_after_seconds") == (9.0 if status == 429 else None)
+    assert raised.value.details.get("retry_after_seconds") == (9.0 if status in (429, 503) else None)
 
 
 def test_an_answer_that_cannot_be_read_and_a_broken_connection_are_told(
@@ -124,7 +143,7 @@ def test_tesseract_is_given_the_drawn_page_and_its_language(tmp_path: Path, sand
     program.chmod(0o755)
     page = Page(number=1, text="", method="none")
     recognition = TextRecognition(sandbox, upstage=None, tesseract=str(program))
-    (batch,) = recognition.recognise(hostile.image_only(), [page], [1], language="ko")
+    batch = recognition.recognise(hostile.image_only(), [page], language="ko")
     assert (batch.pages[0].text, batch.usage) == ("PNG kor+eng", None)
 
 

@@ -85,6 +85,11 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), text)
 
 
+def opinion_rules(opinion_type: str) -> str:
+    """The rules of an opinion's draft."""
+    return _filled(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
+
+
 def answer_messages(
     *, system: str, history: Sequence[ChatMessage], context_text: str, question: str
 ) -> list[ChatMessage]:

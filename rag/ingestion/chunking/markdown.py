@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, Boundaries
 from rag.ingestion.chunking.measured import WORDS, overlap_start
@@ -17,6 +18,7 @@ HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 #: A longer title is cut, in characters.
 LONGEST_TITLE = 200
 FENCE = re.compile(r" {0,3}(```+|~~~+)")
+YEAR = re.compile(r"(?:19|20)\d{2}-")
 #: What the loader of repositories writes before a README.
 FRONT = re.compile(r"\ARepository: [^\n]*\n(?:[A-Z][A-Za-z ]{1,20}: [^\n]*\n)*")
 
@@ -57,12 +59,29 @@ def markdown_pieces(text: str, file_name: str = "") -> list[Piece]:
     boundaries = Boundaries(text)
     # What stands before counts, as far as it leaves room for the text itself.
     said = min(len(WORDS.findall(before)), TARGET // 2)
+    known = _particulars(before)
     pieces = []
     for start, stop, path in _sections(text, headings, body):
         for begin, end in _spans(boundaries, start, stop, TARGET - said, MAXIMUM - said):
-            metadata = {"source": file_name, "category": "github", **({"section": path} if path else {})}
+            metadata = {"source": file_name, "category": "github", **known, **({"section": path} if path else {})}
             pieces.append(Piece(begin, end, metadata, before if begin >= body and before else ""))
     return pieces
+
+
+def _particulars(front: str) -> dict[str, Any]:
+    """What stands before a README as metadata: name, language, stars, topics, and the year of its last change."""
+    said = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
+    known: dict[str, Any] = {}
+    for name, label in (("repository", "Repository"), ("language", "Language")):
+        if said.get(label):
+            known[name] = said[label]
+    if said.get("Stars", "").isdigit():
+        known["stars"] = int(said["Stars"])
+    if said.get("Topics"):
+        known["topics"] = said["Topics"].split(", ")
+    if YEAR.match(said.get("Updated", "")):
+        known["year"] = said["Updated"][:4]
+    return known
 
 
 def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[int, int, str]]:

@@ -2,57 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Literal
 
-from rag.errors import FileEmpty, FileKindUnknown, FileTooLarge
+from rag.errors import FileEmpty, FileTooLarge
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
+from rag.ingestion.loaders.kinds import ENDINGS, MIME_TYPES, kind_of, require_as_named
 
-FileKind = Literal["pdf", "docx", "html", "markdown", "text"]
-MIME_TYPES: dict[FileKind, str] = {
-    "pdf": "application/pdf",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "html": "text/html",
-    "markdown": "text/markdown",
-    "text": "text/plain",
-}
-ENDINGS: dict[str, FileKind] = {
-    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
-    ".markdown": "markdown", ".txt": "text", ".text": "text", ".log": "text", ".csv": "text", ".tsv": "text",
-}  # fmt: skip
-#: How an HTML file begins, blank space and comments before it left out.
-HTML_BEGINNING = re.compile(
-    rb"\s*(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body|div|p|table)\b", re.I | re.S
-)
-#: Control characters that no text has; a file with them is of some binary kind.
-BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-LOOKED_AT = 8192
-
-
-def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
-    """What kind of file this is, by its name, else its declared type, else its bytes.
-
-    A file called .pdf is taken for one, so that the PDF loader says what is wrong with it. Raises `FileKindUnknown`.
-    """
-    ending = re.search(r"\.[^./\\]+$", file_name.lower())
-    kind = ENDINGS.get(ending[0]) if ending else None
-    if kind is not None:
-        return kind
-    head = content[:LOOKED_AT]
-    if b"%PDF-" in head[:1024]:
-        return "pdf"
-    if head.startswith(b"PK\x03\x04") and b"word/" in content:
-        return "docx"
-    declared = mime_type.split(";")[0].strip().lower()
-    for known, name in MIME_TYPES.items():
-        if declared == name:
-            return known
-    if HTML_BEGINNING.match(head):
-        return "html"
-    if ending is None and head and not BINARY.search(head):
-        return "text"
-    raise FileKindUnknown
+__all__ = ["ENDINGS", "MIME_TYPES", "check", "kind_of", "load"]
 
 
 def check(
@@ -66,9 +22,10 @@ def check(
     if kind == "pdf":
         return check_pdf(content, password=password, limits=limits)
     _require_size(content, limits)
+    require_as_named(kind, content, file_name)
     if kind == "docx":
         require_docx(content, limits)
-    return CheckedPdf(page_count=content.count(b"\f") + 1 if kind == "text" else 1)
+    return CheckedPdf(kind=kind, page_count=content.count(b"\f") + 1 if kind == "text" else 1)
 
 
 def load(
@@ -93,6 +50,7 @@ def load(
     if kind == "pdf":
         return extract_pages(content, password=password, limits=limits, on_page=on_page)
     _require_size(content, limits)
+    require_as_named(kind, content, file_name)
     if kind == "docx":
         return load_docx(content, limits)
     return {"html": load_html, "markdown": load_markdown, "text": load_text}[kind](content)

@@ -43,7 +43,7 @@ def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
     if path.is_dir():
         yield from _files_in_folder(path, limits)
     elif zipfile.is_zipfile(path) and path.suffix.lower() == ".zip":
-        yield from _files_in_archive(path, limits)
+        yield from files_in_archive(path, limits)
     else:
         yield _found(path, path.name, limits)
 
@@ -82,9 +82,9 @@ def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
         return FoundFile(path.name, place, b"", f"This file cannot be opened ({exc.strerror}).")
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+def _opened(source: Path | IO[bytes]) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(path)
+        return zipfile.ZipFile(source)
     except (zipfile.BadZipFile, OSError, ValueError) as exc:
         raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
 
@@ -103,9 +103,10 @@ def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     return sorted(wanted, key=_name)
 
 
-def _files_in_archive(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
+def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits) -> Iterator[FoundFile]:
+    """The readable kinds of files of a ZIP archive, in the order of their names, as `files_at` gives them."""
     unpacked = 0
-    with _opened(path) as archive:
+    with _opened(source) as archive:
         for entry in _entries(archive):
             place = _name(entry)
             name = PurePosixPath(place).name

@@ -124,11 +124,14 @@ class GitHub:
         except (KeyError, TypeError, ValueError, binascii.Error) as exc:
             raise ProviderAnswerInvalid("GitHub sent a README that cannot be read.") from exc
 
-    def load(self, repository: Repository) -> ExtractedPdf:
-        """The repository as a document: its particulars, then its README."""
+    def source_of(self, repository: Repository) -> bytes:
+        """The repository as Markdown: its particulars, then its README, or its description where there is none."""
         readme = self.readme(repository)
-        source = f"{repository.front()}\n".encode() + (readme or repository.description.encode())
-        loaded = load_markdown(source)
+        return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
+
+    def load(self, repository: Repository) -> ExtractedPdf:
+        """The repository as a document."""
+        loaded = load_markdown(self.source_of(repository))
         return ExtractedPdf(
             pages=loaded.pages,
             sections=loaded.sections,

@@ -38,6 +38,9 @@ EDGE_LINES = 3
 #: Fewer pages than this show no repetition to rely on.
 FEWEST_PAGES = 3
 
+#: What is said of a page that shows nothing at all.
+BLANK_PAGE = "This page is blank."
+
 #: Past ASCII and the common Latin letters: only such text is looked at more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
 LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without those that sentences use: « » § ° © ® · ¿

@@ -29,6 +29,7 @@ from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.headings import BOLD, Style, StyledPage, sections_by_outline, sections_by_style
 from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, hidden_pieces, report_of
 from rag.ingestion.loaders.page_text import (
+    BLANK_PAGE,
     compounds_in,
     joined_lines,
     normalise_characters,
@@ -43,6 +44,8 @@ SECOND_ENGINE = "Read by the second engine (pdfium): the text of the first one {
 UNREADABLE = "The text of this page cannot be used: it {reason}."
 #: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
 LARGEST_DRAWN = 12_500_000
+#: Pixels a point at which a page is looked at for whether it shows anything: a line of a hair's width is still seen.
+BLANK_SCALE = 0.5
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
 
 
@@ -193,14 +196,34 @@ class OpenPdf:
             except (Exception, RecursionError):
                 failure = "could not be had"
         if not failure:
-            return first
+            return first if first.text.strip() else self._without_text(number, first)
         second = self._text_by_pdfium(number)
         if second.strip() and not unreadable_reason(second):
             warnings = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
             return RawPage(second, warnings=warnings)
         if first.text.strip():
             return RawPage("", warnings=[UNREADABLE.format(reason=failure)])
-        return first
+        return self._without_text(number, first)
+
+    def _without_text(self, number: int, page: RawPage) -> RawPage:
+        """A page without text, which says so when there is nothing on it at all."""
+        if not page.has_hidden and self._shows_nothing(number):
+            page.warnings.append(BLANK_PAGE)
+        return page
+
+    def _shows_nothing(self, number: int) -> bool:
+        if self.reader is not None:
+            try:
+                contents = self.reader.pages[number - 1].get("/Contents")
+                if contents is None and "/Annots" not in self.reader.pages[number - 1]:
+                    return True
+            except (Exception, RecursionError):
+                return False
+        picture = self._drawn(number, scale=BLANK_SCALE)
+        if picture is None:
+            return False
+        darkest, lightest = picture.convert("L").getextrema()
+        return bool(darkest == lightest)
 
     def _text_by_pdfium(self, number: int) -> str:
         document = self._open_pdfium()
@@ -218,8 +241,8 @@ class OpenPdf:
             return ""
         return normalise_characters(text)
 
-    def _drawn(self, number: int) -> Any:
-        """The page as a picture of one pixel a point; None when it cannot be drawn."""
+    def _drawn(self, number: int, *, scale: float = 1) -> Any:
+        """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""
         document = self._open_pdfium()
         if document is None:
             return None
@@ -228,7 +251,7 @@ class OpenPdf:
         try:
             page = document[number - 1]
             width, height = page.get_size()
-            picture = page.render(scale=1).to_pil() if width * height <= LARGEST_DRAWN else None
+            picture = page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None
             page.close()
         except (pypdfium2.PdfiumError, ValueError, IndexError, MemoryError):
             return None

@@ -1,0 +1,315 @@
+"""Reference documents (source 002): a PDF taken through the whole pipeline at once, or registered and done by steps.
+
+Each step begins where the one before left off, so that what failed half-way is finished by asking for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag.database import Database, queries
+from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
+from rag.files import FileStore
+from rag.ingestion import chunk_rows
+from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.embedding import EmbeddingStep
+from rag.ingestion.intake import add_document, display_name
+from rag.ingestion.paid_calls import PaidCalls
+from rag.ingestion.processor import Processor, page_from_row
+from rag.ingestion.publishing import publish
+from rag.ingestion.tag_step import TagStep
+from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
+from rag.profiles import profile_by_name, with_overrides
+from rag.providers.call_gate import CallGate
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.retrieval.keywords import remove_document
+from rag.retrieval.query_analysis import detect_language
+from rag.types import (
+    Chunk,
+    Collection,
+    DocumentPage,
+    DocumentStatus,
+    Identity,
+    Page,
+    PdfType,
+    Role,
+)
+
+#: Characters of all pages that may be sent as text at once.
+MAXIMUM_TEXT_CHARACTERS = 2_000_000
+LONGEST_TITLE = 300
+LONGEST_DESCRIPTION = 2000
+PDF_MARK = b"%PDF-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceDocument:
+    """A reference document with how many of its chunks there are, have vectors and are tagged."""
+
+    id: UUID
+    collection_id: UUID
+    title: str
+    source_description: str
+    file_url: str
+    file_name: str
+    status: str
+    #: One sentence on what to know about it, such as why a step failed.
+    message: str
+    page_count: int
+    created_at: datetime
+    chunks: int
+    embedded: int
+    tagged: int
+    total: int
+
+
+class ReferenceDocuments:
+    """Registers, chunks, tags and embeds. Changes need an administrator; all work is done when a method returns."""
+
+    def __init__(
+        self, database: Database, files: FileStore, providers: Providers, ledger: Ledger, processor: Processor
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._providers = providers
+        self._ledger = ledger
+        self._processor = processor
+        self._bench = Bench(database)
+        calls = PaidCalls(database, CallGate())
+        self._embedding = EmbeddingStep(self._bench, ledger, calls)
+        self._tagging = TagStep(self._bench, providers, ledger, calls)
+
+    def list(self, tenant_id: str, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
+        """Documents, newest first, and how many there are in all."""
+        found = self._find(tenant_id, limit=limit, offset=offset)
+        return found, int(self._database.fetch_value(tenant_id, "count_references") or 0)
+
+    def get(self, tenant_id: str, document_id: UUID) -> ReferenceDocument:
+        """One document. Raises `NotFound`, also for documents of other profiles."""
+        found = self._find(tenant_id, document_id=document_id)
+        if not found:
+            raise NotFound("This reference document does not exist, or no longer.")
+        return found[0]
+
+    def register(
+        self,
+        identity: Identity,
+        collection: Collection,
+        *,
+        title: str,
+        source_description: str = "",
+        file_url: str = "",
+        file_name: str = "",
+    ) -> ReferenceDocument:
+        """Keep a document's particulars; its text comes with `chunk`."""
+        _require_admin(identity)
+        details = _described(source_description) | ({"file_url": file_url} if file_url else {})
+        document_id = self._database.fetch_value(
+            identity.tenant_id,
+            "register_document",
+            collection_id=collection.id,
+            title=_title(title),
+            file_name=display_name(file_name) if file_name else _title(title),
+            chunking_method="paged",
+            metadata=Jsonb({"is_named": True, **details}),
+            added_by=identity.account_id,
+        )
+        return self.get(identity.tenant_id, document_id)
+
+    def ingest(
+        self,
+        identity: Identity,
+        collection: Collection,
+        *,
+        file_name: str,
+        content: bytes,
+        title: str,
+        source_description: str = "",
+        pdf_type: PdfType | None = None,
+    ) -> ReferenceDocument:
+        """Take a PDF through reading, chunking, embedding and tagging.
+
+        Raises `DocumentError`s and `ProviderError`s, with `document_id` in their details where the document was stored:
+        `embed` goes on from there.
+        """
+        _require_admin(identity)
+        if PDF_MARK not in content[:1024]:
+            raise NotAPdf
+        named = {"title": _title(title), "metadata": Jsonb({"is_named": True, **_described(source_description)})}
+        document_id = add_document(
+            self._database,
+            self._files,
+            self._processor.sandbox,
+            collection,
+            file_name,
+            content,
+            password=None,
+            chunking_method="paged",
+            generate_metadata=True,
+            added_by=identity.account_id,
+            queue=None,
+            is_version=False,
+            pdf_type=pdf_type or with_overrides(profile_by_name(collection.profile), collection.overrides).pdf_type,
+        )
+        self._database.execute(identity.tenant_id, "name_document", document_id=document_id, **named)
+        self._process(identity.tenant_id, document_id)
+        return self.get(identity.tenant_id, document_id)
+
+    def chunk(
+        self, identity: Identity, document_id: UUID, *, page_texts: Mapping[int, str] | None = None
+    ) -> ReferenceDocument:
+        """Cut a document's text, given by page number, or that of its pages where none is given.
+
+        Chunks, tags and vectors of an earlier text are gone after this. Raises `InvalidInput` and `StepNotPossible`.
+        """
+        work = self._work(identity, document_id)
+        with self._claimed(work):
+            pages = self._pages(work) if page_texts is None else _pages_from(page_texts)
+            text = join_pages(pages)
+            if not text.strip():
+                raise InvalidInput("There is no text to cut. Send it as fullText, or by page as pageTexts.")
+            method = work.document.chunking_method
+            chunks = chunk_document(pages, [], method=method, **sizes_for(work.profile, method))
+            self._store(work, pages, chunks, detect_language(text[:3000]) or work.collection.language)
+        return self.get(identity.tenant_id, document_id)
+
+    def tag(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
+        """Tag the chunks that have no tags; what fails stays without and can be asked for again.
+
+        Raises `StepNotPossible` before there are chunks. Without a language model nothing is tagged.
+        """
+        work = self._work(identity, document_id)
+        self._require_chunks(identity.tenant_id, document_id)
+        with self._claimed(work):
+            message = self._tagging.run(work, self._pages(work), ())
+            metadata = Jsonb({})
+            self._database.execute(
+                identity.tenant_id, "note_metadata", document_id=document_id, metadata=metadata, message=message
+            )
+        return self.get(identity.tenant_id, document_id)
+
+    def embed(self, identity: Identity, document_id: UUID) -> ReferenceDocument:
+        """Give every chunk without one its vector and make the document searchable; finishes a failed ingest too.
+
+        Raises `StepNotPossible` before there are chunks, and `ProviderError`s; what was paid is kept.
+        """
+        work = self._work(identity, document_id)
+        status = work.document.status
+        if status is DocumentStatus.NEEDS_OCR:
+            raise NoTextInPdf
+        if status in (DocumentStatus.FAILED, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING):
+            self._database.execute(identity.tenant_id, "retry_document", document_id=document_id)
+            self._process(identity.tenant_id, document_id)
+            return self.get(identity.tenant_id, document_id)
+        self._require_chunks(identity.tenant_id, document_id)
+        with self._claimed(work):
+            embedder = self._providers.embedder_for(work.collection.embedding_model)
+            rows = self._chunks(work, embedder.id)
+            if rows or status is not DocumentStatus.COMPLETED:
+                self._embedding.run_on_stored(work, rows, embedder)
+                count = self.get(identity.tenant_id, document_id).chunks
+                publish(self._bench, self._ledger, work, count, work.document.message, embedder.id)
+        return self.get(identity.tenant_id, document_id)
+
+    def _find(
+        self, tenant_id: str, *, document_id: UUID | None = None, limit: int = 1, offset: int = 0
+    ) -> Sequence[ReferenceDocument]:
+        return self._database.fetch_all(
+            tenant_id, "find_references", ReferenceDocument, document_id=document_id, limit=limit, offset=offset
+        )
+
+    def _process(self, tenant_id: str, document_id: UUID) -> None:
+        try:
+            self._processor.process_stored(tenant_id, document_id)
+        except WorkedOnElsewhere:
+            raise StepNotPossible("This document is being processed. Try again when that is done.") from None
+        except RagError as exc:
+            exc.details.setdefault("document_id", document_id)
+            raise
+
+    def _work(self, identity: Identity, document_id: UUID) -> Work:
+        _require_admin(identity)
+        self.get(identity.tenant_id, document_id)
+        return self._bench.work(identity.tenant_id, document_id)
+
+    @contextmanager
+    def _claimed(self, work: Work) -> Iterator[None]:
+        """Nobody else works on the document meanwhile."""
+        try:
+            with self._bench.claimed(work.document.tenant_id, work.document.id):
+                yield
+        except WorkedOnElsewhere:
+            raise StepNotPossible("This document is being processed. Try again when that is done.") from None
+        except ModelChanged:
+            raise StepNotPossible("The collection has another embedding model by now. Embed it again.") from None
+        except DocumentGone:
+            raise NotFound("This reference document does not exist, or no longer.") from None
+
+    def _require_chunks(self, tenant_id: str, document_id: UUID) -> None:
+        if not self.get(tenant_id, document_id).chunks:
+            raise StepNotPossible("This document has no chunks yet. Send its text to the chunk step first.")
+
+    def _pages(self, work: Work) -> Sequence[Page]:
+        rows = self._database.fetch_all(work.document.tenant_id, "find_pages", DocumentPage, **work.key)
+        return [page_from_row(row) for row in rows]
+
+    def _chunks(self, work: Work, embedding_model: str) -> Sequence[Chunk]:
+        with self._database.transaction(work.document.tenant_id) as connection:
+            parameters = {**work.key, "embedding_model": embedding_model}
+            rows = connection.execute(queries["bare_chunks"], parameters).fetchall()
+        return [
+            Chunk(index=i, content=content, first_page=first, last_page=last, start=start, end=end, section=section)
+            for i, content, first, last, start, end, section in rows
+        ]
+
+    def _store(self, work: Work, pages: Sequence[Page], chunks: Sequence[Chunk], language: str) -> None:
+        document = work.document
+        with self._database.transaction(document.tenant_id) as connection:
+            hold(connection, work)
+            remove_document(
+                connection,
+                tenant_id=document.tenant_id,
+                collection_id=document.collection_id,
+                document_id=document.id,
+            )
+            for statement in ("remove_chunks", "remove_pages"):
+                connection.execute(queries[statement], work.key)
+            chunk_rows.add_pages(connection, document, [(page, language) for page in pages])
+            chunk_rows.add_bare_chunks(connection, document, chunks)
+            counts = {
+                "page_count": len(pages),
+                "character_count": sum(len(page.text) for page in pages),
+                "chunk_count": len(chunks),
+                "language": language,
+            }
+            connection.execute(queries["await_steps"], {**work.key, **counts})
+
+
+def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
+    if sum(map(len, page_texts.values())) > MAXIMUM_TEXT_CHARACTERS:
+        raise InvalidInput(f"This text is longer than {MAXIMUM_TEXT_CHARACTERS:,} characters. Send it in parts.")
+    return [Page(number=number, text=page_texts[number]) for number in sorted(page_texts)]
+
+
+def _title(title: str) -> str:
+    shown = " ".join(title.split())
+    if not shown:
+        raise InvalidInput("A reference document needs a title.")
+    return shown[:LONGEST_TITLE]
+
+
+def _described(source_description: str) -> dict[str, str]:
+    text = source_description.strip()
+    return {"source_description": text[:LONGEST_DESCRIPTION]} if text else {}
+
+
+def _require_admin(identity: Identity) -> None:
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed

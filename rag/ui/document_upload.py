@@ -1,0 +1,138 @@
+"""Where documents come in: what is chosen for them, the files themselves, and archives of them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from rag.errors import InvalidInput
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders.folder import files_in_archive
+from rag.ingestion.loaders.kinds import ENDINGS
+from rag.profiles import profile_by_name, with_overrides
+from rag.types import ChunkingMethod, Collection
+from rag.ui.document_cards import Refused, UploadOptions
+from rag.ui.document_kinds import draw_fields
+from rag.ui.document_names import METHOD_HELP, METHODS, PDF_TYPE_HELP, PDF_TYPES
+from rag.ui.text import plain
+
+#: Takes one file: its name, bytes, options and a key that is its own.
+Take = Callable[[str, bytes, UploadOptions, str], None]
+
+
+def draw_upload(
+    collections: Sequence[Collection], limits: ExtractionLimits, *, on_take: Take, on_refuse: Callable[[Refused], None]
+) -> None:
+    """The card for new documents. Files are handed over in this run, and the uploader is emptied after it."""
+    with st.container(border=True):
+        st.subheader("Add documents", anchor=False)
+        if not collections:
+            st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
+            return
+        options = _options(collections)
+        files = st.file_uploader(
+            "Choose or drop as many files as you like",
+            type=[*(ending.removeprefix(".") for ending in ENDINGS), "zip"],
+            accept_multiple_files=True,
+            max_upload_size=limits.maximum_bytes // 2**20,
+            key=f"documents_upload_{st.session_state.documents_upload_number}",
+            help="PDF, Word (.docx), HTML, Markdown and text, or a ZIP archive of them. Each is checked and read at "
+            "once. Nothing is spent before you confirm its estimate.",
+        )
+        if files:
+            _hand_over(files, options, limits, on_take, on_refuse)
+
+
+def _options(collections: Sequence[Collection]) -> UploadOptions:
+    """What holds for the files to come; the collection's own settings are chosen beforehand."""
+    collection = collections[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        if len(collections) > 1:
+            collection = st.selectbox(
+                "Collection", collections, format_func=lambda c: c.name, key="documents_collection", width=240
+            )
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        methods = list(METHODS)
+        method = st.selectbox(
+            "Chunking",
+            methods,
+            index=methods.index(cast(ChunkingMethod, profile.chunking_method)),
+            format_func=METHODS.__getitem__,
+            # Part of the key: another collection begins with its own way.
+            key=f"documents_method_{collection.id}_{profile.chunking_method}",
+            width=220,
+        )
+        pdf_type = st.segmented_control(
+            "Kind of PDFs",
+            list(PDF_TYPES),
+            default=profile.pdf_type,
+            required=True,
+            format_func=PDF_TYPES.__getitem__,
+            key=f"documents_pdf_type_{collection.id}_{profile.pdf_type}",
+            help=PDF_TYPE_HELP,
+        )
+        wants_metadata = st.toggle(
+            "Generate metadata",
+            value=True,
+            key="documents_metadata",
+            help="Summary, topics and sample questions per document, written by the language model. "
+            "Its cost is part of the estimate.",
+        )
+        metadata = draw_fields(profile, f"documents_say_{collection.id}")
+    st.caption(METHOD_HELP[method])
+    return UploadOptions(collection, method, wants_metadata, pdf_type or profile.pdf_type, metadata)
+
+
+def _hand_over(
+    files: Sequence[UploadedFile],
+    options: UploadOptions,
+    limits: ExtractionLimits,
+    on_take: Take,
+    on_refuse: Callable[[Refused], None],
+) -> None:
+    """Hand over every file, then give the uploader a new key: that frees the memory its files took."""
+    handled: set[str] = st.session_state.documents_handled
+    bar = st.progress(0.0)
+    for position, file in enumerate(files):
+        # A run can be cut short by the next click and begin again: no file is handed over twice.
+        if file.file_id in handled:
+            continue
+        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1} of {len(files)})")
+        if file.name.lower().endswith(".zip"):
+            for refused in _from_archive(file, options, limits, on_take):
+                on_refuse(refused)
+        else:
+            on_take(file.name, file.getvalue(), options, file.file_id)
+        handled.add(file.file_id)
+    st.session_state.documents_upload_number += 1
+    st.rerun()
+
+
+def _from_archive(
+    file: UploadedFile, options: UploadOptions, limits: ExtractionLimits, on_take: Take
+) -> Iterator[Refused]:
+    """Hand over the readable files of an archive; yields those that may not be unpacked."""
+    handled: set[str] = st.session_state.documents_handled
+    content = file.getvalue()
+    found_any = False
+    try:
+        for found in files_in_archive(io.BytesIO(content), limits):
+            found_any = True
+            key = f"{file.file_id}/{found.place}"
+            if key in handled:
+                continue
+            if found.refusal:
+                yield Refused(key, found.place, 0, found.refusal, None, options)
+            else:
+                on_take(found.name, found.content, options, key)
+            handled.add(key)
+    except InvalidInput as exc:
+        yield Refused(file.file_id, file.name, file.size, exc.message, None, options)
+        return
+    if not found_any:
+        sentence = "There is no file in this archive that could be read: PDF, Word (.docx), HTML, Markdown or text."
+        yield Refused(file.file_id, file.name, file.size, sentence, None, options)

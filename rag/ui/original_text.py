@@ -1,0 +1,50 @@
+"""What stands in for the picture of a page where a document has none: its text, in parts, with the passage marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from rag.types import DocumentPage
+
+#: A part is read without much scrolling and ends with a line where one ends near, in characters.
+PART_CHARACTERS = 3000
+LINE_END = re.compile(r"\n+")
+MARK = "background:rgba(255,208,0,.45);color:inherit;border-radius:3px"
+
+
+def joined(pages: Sequence[DocumentPage]) -> str:
+    """The text that the spans of chunks count in."""
+    return "\n".join(page.text for page in pages)
+
+
+def parts_of(text: str) -> list[tuple[int, int]]:
+    """Where each part begins and ends; there is always one."""
+    parts = []
+    start = 0
+    while len(text) - start > PART_CHARACTERS * 4 // 3:
+        ends = [m.end() for m in LINE_END.finditer(text, start + PART_CHARACTERS // 2, start + PART_CHARACTERS)]
+        end = ends[-1] if ends else start + PART_CHARACTERS
+        parts.append((start, end))
+        start = end
+    return [*parts, (start, len(text))]
+
+
+def part_with(parts: Sequence[tuple[int, int]], position: int) -> int:
+    """The index of the part that a position is in."""
+    return next((index for index, (_, end) in enumerate(parts) if position < end), len(parts) - 1)
+
+
+def text_html(text: str, *, mark: tuple[int, int] | None = None, label: str = "", height_pixels: int = 560) -> str:
+    """Text exactly as it is, as HTML that can be scrolled by keyboard; `mark` is a span of it."""
+    if mark is not None and mark[0] < mark[1]:
+        start, end = max(mark[0], 0), min(mark[1], len(text))
+        body = f'{escape(text[:start])}<mark style="{MARK}">{escape(text[start:end])}</mark>{escape(text[end:])}'
+    else:
+        body = escape(text)
+    return (
+        f'<div role="region" aria-label="{escape(label, quote=True)}" tabindex="0" style="white-space:pre-wrap;'
+        f"overflow-wrap:anywhere;font-size:.9rem;line-height:1.6;max-height:{height_pixels}px;overflow:auto;padding:12px;"
+        f'border:1px solid rgba(128,138,165,.35);border-radius:8px">{body}</div>'
+    )

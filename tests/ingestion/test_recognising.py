@@ -1,0 +1,281 @@
+"""Scanned documents through the pipeline: estimated, confirmed, recognised, billed once, searchable."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID
+
+import hostile
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.errors import DocumentError, NoTextInPdf, ProviderUnavailable
+from rag.files import FileStore
+from rag.ingestion.jobs import Queue
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import Processor
+from rag.ingestion.sandbox import Sandbox
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
+
+Make = Callable[..., tuple[DocumentLibrary, Processor]]
+
+
+@pytest.fixture
+def make(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Iterator[Make]:
+    """The product with other settings on the same database."""
+    made: list[Processor] = []
+
+    def parts(**changed: object) -> tuple[DocumentLibrary, Processor]:
+        own = replace(settings, **changed)  # type: ignore[arg-type]
+        ledger, providers = Ledger(database), Providers(own)
+        processor = Processor(database, files, providers, ledger, own, sandbox=sandbox)
+        made.append(processor)
+        queue = Queue(database, processor)
+        return DocumentLibrary(database, files, providers, ledger, own, queue, sandbox=sandbox), processor
+
+    yield parts
+    for processor in made:
+        processor.recognition.close()
+
+
+@pytest.fixture
+def with_upstage(make: Make, provider_standin: ProviderStandin) -> tuple[DocumentLibrary, Processor]:
+    return make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
+
+
+def taken_in(
+    parts: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    content: bytes,
+    pdf_type: PdfType | None = None,
+) -> Document:
+    """Uploaded, read, confirmed and worked on as far as it goes."""
+    library, processor = parts
+    document = library.upload(admin, collection, "scan.pdf", content, pdf_type=pdf_type)
+    processor.run("demo", document.id)
+    library.confirm(admin, document.id)
+    processor.run("demo", document.id)
+    return library.get("demo", document.id)
+
+
+def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_billed_once(
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    library, processor = with_upstage
+    document = library.upload(admin, collection, "mixed.pdf", hostile.partly_scanned())
+    processor.run("demo", document.id)
+    waiting = library.get("demo", document.id)
+    assert waiting.status is DocumentStatus.ESTIMATED
+    assert waiting.ocr_pages == [2]
+    assert waiting.estimate is not None
+    assert Decimal(waiting.estimate["parsing"]) == Decimal("0.01")
+    assert "Page 2 will be read by text recognition" in waiting.message
+    assert provider_standin.calls["ocr"] == 0
+    library.confirm(admin, document.id)
+    processor.run("demo", document.id)
+    done = library.get("demo", document.id)
+    assert (done.status, done.ocr_pages, done.empty_pages) == (DocumentStatus.COMPLETED, [], [])
+    assert [page.method for page in library.pages("demo", document.id)] == ["text", "ocr", "text"]
+    assert Decimal(done.costs["parsing"]) == Decimal("0.01")
+    assert provider_standin.usages == [{"endpoint": "ocr", "model": "document-parse", "pages": 1}]
+    text = "\n".join(page.text for page in library.pages("demo", document.id))
+    for chunk in library.chunks("demo", document.id):
+        assert chunk.content == text[chunk.start_character : chunk.end_character]
+    assert "Recognised text 1 of 1." in text
+    assert done.character_count == sum(page.characters for page in library.pages("demo", document.id))
+
+
+@pytest.mark.parametrize(("pdf_type", "calls"), [("scanned", 1), ("digital", 0), ("auto", 1)])
+def test_what_the_pdf_is_said_to_be_decides_which_pages_are_paid_for(
+    pdf_type: PdfType,
+    calls: int,
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    done = taken_in(with_upstage, admin, collection, hostile.partly_scanned(), pdf_type)
+    assert done.status is DocumentStatus.COMPLETED
+    assert provider_standin.calls["ocr"] == calls
+    pages = sum(usage["pages"] for usage in provider_standin.usages)
+    assert pages == {"scanned": 3, "digital": 0, "auto": 1}[pdf_type]
+    assert done.empty_pages == ([2] if pdf_type == "digital" else [])
+
+
+def test_a_collection_of_scans_has_all_pages_recognised_without_being_told_each_time(
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    library, _ = with_upstage
+    changed = library.override_collection(admin, collection.id, {"pdf_type": "scanned"})
+    taken_in(with_upstage, admin, changed, hostile.leave_policy())
+    assert provider_standin.calls["ocr"] == 1
+
+
+def test_a_provider_that_is_down_leaves_the_work_to_be_tried_again_and_pays_nothing_twice(
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    library, processor = with_upstage
+    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
+    processor.run("demo", document.id)
+    library.confirm(admin, document.id)
+    provider_standin.fail_next(503, headers={"retry-after": "60"})
+    with pytest.raises(ProviderUnavailable):
+        processor.run("demo", document.id)
+    stopped = library.get("demo", document.id)
+    assert (stopped.status, stopped.step, stopped.ocr_pages) == (DocumentStatus.PROCESSING, Step.RECOGNISE, [1])
+    processor.run("demo", document.id)
+    done = library.get("demo", document.id)
+    assert done.status is DocumentStatus.COMPLETED
+    assert done.repeated_calls == 1
+    assert Decimal(done.costs["parsing"]) == Decimal("0.01")
+
+
+def test_a_failed_document_goes_on_without_recognising_again(
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    library, processor = with_upstage
+    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
+    processor.run("demo", document.id)
+    library.confirm(admin, document.id)
+    provider_standin.fail_next(401)
+    processor.run("demo", document.id)
+    failed = library.get("demo", document.id)
+    assert (failed.status, failed.step) == (DocumentStatus.FAILED, Step.RECOGNISE)
+    assert "UPSTAGE_API_KEY" in failed.message
+    library.retry(admin, document.id)
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
+    assert provider_standin.calls["ocr"] == 2
+    assert len(provider_standin.usages) == 1
+
+
+def test_a_scan_without_an_engine_waits_and_is_read_again_once_there_is_one(
+    make: Make, admin: Identity, collection: Collection, provider_standin: ProviderStandin
+) -> None:
+    library, processor = make()
+    assert library.recognition_engine is None
+    document = library.upload(admin, collection, "scan.pdf", hostile.image_only(), pdf_type="digital")
+    processor.run("demo", document.id)
+    waiting = library.get("demo", document.id)
+    assert waiting.status is DocumentStatus.NEEDS_OCR
+    assert "Page 1" in waiting.message
+    library, processor = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
+    assert library.recognition_engine == "upstage"
+    library.retry(admin, document.id)
+    processor.run("demo", document.id)
+    estimated = library.get("demo", document.id)
+    assert (estimated.status, estimated.pdf_type, estimated.ocr_pages) == (DocumentStatus.ESTIMATED, "auto", [1])
+    library.confirm(admin, document.id)
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
+
+
+def test_a_document_that_answers_is_read_again_as_a_new_version(
+    make: Make, admin: Identity, collection: Collection, provider_standin: ProviderStandin
+) -> None:
+    parts = make()
+    done = taken_in(parts, admin, collection, hostile.partly_scanned())
+    assert done.empty_pages == [2]
+    library, processor = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
+    again = library.versions.read_again(admin, done.id)
+    processor.run("demo", again.id)
+    assert library.get("demo", done.id).status is DocumentStatus.COMPLETED
+    library.confirm(admin, again.id)
+    processor.run("demo", again.id)
+    assert library.get("demo", done.id).status is DocumentStatus.SUPERSEDED
+    new = library.get("demo", again.id)
+    assert (new.status, new.version, new.empty_pages) == (DocumentStatus.COMPLETED, 2, [])
+
+
+def test_where_recognition_is_asked_for_and_cannot_be_had_the_text_that_is_there_is_taken_and_that_is_said(
+    make: Make, admin: Identity, collection: Collection
+) -> None:
+    library, processor = make()
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy(), pdf_type="scanned")
+    processor.run("demo", document.id)
+    estimated = library.get("demo", document.id)
+    assert estimated.status is DocumentStatus.ESTIMATED
+    assert "Text recognition was asked for and is not available" in estimated.message
+
+
+def test_a_file_of_blank_pages_fails_with_that_sentence_and_nothing_is_paid(
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    library, processor = with_upstage
+    document = library.upload(admin, collection, "blank.pdf", hostile.blank_pages(3))
+    processor.run("demo", document.id)
+    failed = library.get("demo", document.id)
+    assert (failed.status, failed.message) == (DocumentStatus.FAILED, "Every page of this file is blank.")
+    with pytest.raises(DocumentError, match="blank"):
+        processor.process_document(
+            file=hostile.blank_pages(2), file_name="b.pdf", tenant_id="demo", collection=collection
+        )
+    assert provider_standin.calls["ocr"] == 0
+
+
+def test_a_scan_in_which_nothing_is_found_is_never_completed(
+    make: Make, admin: Identity, collection: Collection, tmp_path: object
+) -> None:
+    done = taken_in(make(tesseract="true"), admin, collection, hostile.image_only())
+    assert done.status is DocumentStatus.FAILED
+    assert "found no text" in done.message
+    assert done.chunk_count == 0
+
+
+def test_a_program_that_has_a_scan_processed_pays_for_it_in_one_call(
+    with_upstage: tuple[DocumentLibrary, Processor], collection: Collection, tenant: str
+) -> None:
+    library, processor = with_upstage
+    result = processor.process_document(
+        file=hostile.image_only(), file_name="scan.pdf", tenant_id=tenant, collection=collection
+    )
+    assert result.chunk_count == 1
+    assert result.costs.parsing == Decimal("0.01")
+    assert library.get(tenant, result.document_id).status is DocumentStatus.COMPLETED
+
+
+def test_without_an_engine_a_program_is_told_that_it_needs_one(make: Make, collection: Collection, tenant: str) -> None:
+    _, processor = make()
+    with pytest.raises(NoTextInPdf):
+        processor.process_document(
+            file=hostile.image_only(), file_name="scan.pdf", tenant_id=tenant, collection=collection
+        )
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+def test_tesseract_itself_reads_a_scanned_page(make: Make, admin: Identity, collection: Collection) -> None:
+    parts = make(tesseract="tesseract")
+    done = taken_in(parts, admin, collection, hostile.scanned_page())
+    assert done.status is DocumentStatus.COMPLETED
+    (page,) = parts[0].pages("demo", done.id)
+    assert "25 days of paid leave" in page.text
+    assert page.method == "ocr"
+    assert Decimal(done.costs["parsing"]) == 0
+
+
+def test_work_on_ids_that_are_none_does_nothing(make: Make) -> None:
+    _, processor = make()
+    processor.run("demo", UUID(int=5))

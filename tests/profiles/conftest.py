@@ -1,0 +1,99 @@
+"""The whole product on stand-ins of every provider, with a client of its API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from standin import ProviderStandin
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rag.api import opinion, reference_documents
+from rag.database import Database
+from rag.services import Services
+from rag.settings import Settings
+from rag.types import Collection, Identity, Role
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
+    """Every provider that the profiles name, at its stand-in."""
+    return replace(
+        settings,
+        openai_api_key="key",
+        openai_base_url=provider_standin.openai_url,
+        gemini_api_key="key",
+        gemini_base_url=provider_standin.gemini_url,
+        openrouter_api_key="key",
+        openrouter_base_url=provider_standin.openrouter_url,
+        ollama_url=provider_standin.ollama_url,
+        cohere_api_key="key",
+        cohere_base_url=provider_standin.cohere_url,
+    )
+
+
+@pytest.fixture
+def admin(database: Database) -> Identity:
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO accounts (tenant_id, email, name, password_hash, role) "
+            "VALUES ('demo', 'admin@example.org', 'Admin', 'x', 'admin') RETURNING id"
+        ).fetchone()
+    assert row is not None
+    return Identity(account_id=row[0], tenant_id="demo", email="admin@example.org", name="Admin", role=Role.ADMIN)
+
+
+@pytest.fixture
+def stranger() -> Identity:
+    """An administrator of another tenant."""
+    return Identity(account_id=uuid4(), tenant_id="other", email="b@example.org", name="B", role=Role.ADMIN)
+
+
+class SignedIn:
+    """Stands where the guard stands: every request is this person's."""
+
+    def __init__(self, app: ASGIApp, identity: Identity) -> None:
+        self.app, self.identity = app, identity
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app({**scope, "identity": self.identity, "request_id": "test"}, receive, send)
+
+
+@pytest.fixture
+def client_of(app_services: Services) -> Iterator[Callable[[Identity], TestClient]]:
+    opened: list[TestClient] = []
+
+    def make(identity: Identity) -> TestClient:
+        app = Starlette(routes=[*reference_documents.ROUTES, *opinion.ROUTES])
+        opened.append(TestClient(SignedIn(app, identity)))
+        return opened[-1]
+
+    yield make
+    for client in opened:
+        client.close()
+
+
+@pytest.fixture
+def client(client_of: Callable[[Identity], TestClient], admin: Identity) -> TestClient:
+    return client_of(admin)
+
+
+@pytest.fixture
+def ask(app_services: Services, admin: Identity) -> Ask:
+    """Asks as the chat does; the stored answer, its citations and the next questions."""
+
+    def answer(collection: Collection, text: str, **options: Any) -> Any:
+        live = app_services.answers.ask(admin, options.pop("conversation_id", None), collection, text, **options)
+        for _ in live.tail(every_seconds=0.01):
+            pass
+        message = app_services.conversations.messages(admin, live.conversation_id)[-1]
+        return live, message
+
+    return answer

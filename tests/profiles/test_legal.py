@@ -1,0 +1,245 @@
+"""Source 002 from end to end: reference documents by all eight routes, and the block for an opinion's prompt."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hostile import pdf_of
+from standin import ProviderStandin, default_reply
+from starlette.testclient import TestClient
+
+from rag import build_full_prompt
+from rag.answering.opinions import reference_query
+from rag.profiles import LEGAL
+from rag.services import Services
+from rag.types import Identity
+
+PATH = "/api/reference-documents"
+THEFT = "절도죄의 양형기준: 피해자와 합의한 경우 집행유예를 참작할 사유가 된다. 선고유예는 초범에 한한다."
+FRAUD = "사기죄의 양형기준: 편취액이 1억 원 이상이면 가중영역을 적용한다."
+CASE = "무죄 판례: 합리적 의심을 배제할 증명력이 없으면 무죄를 선고한다."
+PAGES = [[THEFT], [FRAUD], [CASE]]
+
+
+def tags_of(passage: str) -> dict[str, Any]:
+    crime = next((name for name in ("절도", "사기") if name in passage), None)
+    topic = "판례" if "판례" in passage else "양형기준"
+    return {"topic": topic, "crime_type": crime, "summary": passage[:20], "keywords": [topic]}
+
+
+def tagging(messages: list[dict[str, Any]]) -> str:
+    """Tags the passage it is given, and answers anything else as the stand-in does."""
+    found = re.search(r"<passage>\n(.*)\n</passage>", str(messages[-1]["content"]), re.DOTALL)
+    return json.dumps(tags_of(found[1]), ensure_ascii=False) if found else default_reply(messages)
+
+
+@pytest.fixture
+def korean_pdf() -> bytes:
+    return pdf_of(PAGES, headings=False, font="HYSMyeongJo-Medium")
+
+
+@pytest.fixture(autouse=True)
+def tags(provider_standin: ProviderStandin) -> None:
+    provider_standin.reply(tagging)
+
+
+def ingest(client: TestClient, content: bytes, **fields: str) -> Any:
+    fields = {"title": "대법원 양형기준표 - 절도", "source_description": "대법원", "pdfType": "digital"} | fields
+    return client.post(
+        f"{PATH}/ingest", data=fields, files={"document": ("양형기준표.pdf", content, "application/pdf")}
+    )
+
+
+def test_a_pdf_is_ingested_and_its_block_drafted_as_the_document_describes(
+    client: TestClient, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    made = ingest(client, korean_pdf)
+    assert made.status_code == 200, made.text
+    body = made.json()
+    assert {name: body[name] for name in ("success", "title", "chunksCount", "embedded", "tagged")} == {
+        "success": True, "title": "대법원 양형기준표 - 절도", "chunksCount": 3, "embedded": 3, "tagged": 3,
+    }  # fmt: skip
+    embedding = next(body for kind, body in provider_standin.requests if kind == "embeddings")
+    assert (embedding["model"], embedding["dimensions"]) == ("gemini-embedding-001", 768)
+
+    found = client.post(
+        "/api/opinion/reference-block",
+        json={
+            "opinionType": "양형의견서",
+            "analysis": {"summary": "편의점 절도, 피해자와 합의", "issues": ["집행유예"]},
+        },
+    )
+    assert found.status_code == 200, found.text
+    block = found.json()
+    assert block["query"] == "양형기준 양형 참작 사유 선고유예 집행유예 편의점 절도, 피해자와 합의"
+    assert block["referenceRagBlock"].startswith("【참고자료】\n\n【양형기준 - 절도】\n절도죄의 양형기준")
+    assert "【판례】\n무죄 판례" in block["referenceRagBlock"]  # no offence, so no dash
+    assert block["referenceRagBlock"].endswith("\n\n")
+    assert block["chunks"][0]["page_number"] == 1
+
+    prompt = build_full_prompt(
+        "양형의견서", "피고인은 초범이다.", "초안을 써 주세요.", ["예시 1"], block["referenceRagBlock"]
+    )
+    order = [
+        "「양형의견서」",
+        "【사건 자료】\n\n피고인은 초범이다.",
+        "【작성 예시】\n\n예시 1",
+        "【참고자료】\n\n【",
+        "【요청】\n\n초안을",
+    ]
+    positions = [prompt.index(part) for part in order]
+    assert positions == sorted(positions)
+
+
+def test_a_block_is_narrowed_by_tags_and_by_how_many(client: TestClient, korean_pdf: bytes) -> None:
+    ingest(client, korean_pdf)
+
+    def block(**wanted: Any) -> Any:
+        return client.post("/api/opinion/reference-block", json={"opinionType": "무죄주장", **wanted})
+
+    assert len(block().json()["chunks"]) == 3
+    assert block().json()["query"] == "무죄 판례 증명력 합리적 의심"
+    assert block(topK=1).json()["referenceRagBlock"] == f"【참고자료】\n\n【판례】\n{CASE}\n\n"
+    fraud = block(filters={"crime_type": "사기"}).json()
+    assert [chunk["metadata"]["crime_type"] for chunk in fraud["chunks"]] == ["사기"]
+    nothing = block(filters={"crime_type": "방화"}).json()
+    assert (nothing["chunks"], nothing["referenceRagBlock"]) == ([], "")
+    assert block(filters={"colour": "red"}).status_code == 422
+    assert block(topK=0).status_code == 422
+
+
+def test_steps_by_hand_in_the_order_of_the_documents_instructions(client: TestClient, korean_pdf: bytes) -> None:
+    made = client.post(PATH, json={"title": "판례 요약", "source_description": "모음", "file_name": "a.pdf"})
+    assert made.status_code == 201
+    document = made.json()["document"]
+    assert (document["source_description"], document["chunksCount"], document["status"]) == ("모음", 0, "registered")
+    one = f"{PATH}/{document['id']}"
+    for step in ("tag", "embed"):
+        assert client.post(f"{one}/{step}").status_code == 409  # there is nothing to tag or embed yet
+
+    cut = client.post(f"{one}/chunk", json={"pageTexts": {"2": FRAUD, "1": THEFT}})
+    assert (cut.json()["chunksCount"], cut.json()["embedded"]) == (2, 0)
+    assert client.post(f"{one}/tag").json()["tagged"] == 2
+    assert _found(client) == []  # without vectors nothing is searched
+    embedded = client.post(f"{one}/embed").json()
+    assert (embedded["embedded"], embedded["tagged"]) == (2, 2)  # embedding keeps the tags
+    assert len(_found(client)) == 2
+
+    again = client.post(f"{one}/chunk", json={"fullText": CASE}).json()
+    assert (again["chunksCount"], again["embedded"], again["tagged"]) == (1, 0, 0)
+    assert _found(client) == []
+    client.post(f"{one}/embed")
+    assert [chunk["content"] for chunk in _found(client)] == [CASE]
+
+
+def test_what_failed_half_way_is_finished_by_embed_and_tag(
+    client: TestClient, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(400, times=20, endpoint="embeddings")
+    failed = ingest(client, korean_pdf)
+    assert failed.status_code == 502
+    one = f"{PATH}/{failed.json()['details']['document_id']}"
+    document = client.get(one).json()["document"]
+    assert (document["status"], document["embedded"], document["title"]) == ("failed", 0, "대법원 양형기준표 - 절도")
+    assert document["message"]
+
+    provider_standin.reset()
+    provider_standin.reply(lambda messages: "no JSON" if "<passage>" in str(messages) else default_reply(messages))
+    recovered = client.post(f"{one}/embed").json()
+    assert (recovered["chunksCount"], recovered["embedded"]) == (3, 3)
+    provider_standin.reply(tagging)
+    client.post(f"{one}/tag")
+    assert client.get(one).json()["document"]["tagged"] == 3
+    calls = provider_standin.calls["embeddings"]
+    assert client.post(f"{one}/embed").json()["embedded"] == 3
+    assert provider_standin.calls["embeddings"] == calls  # nothing is paid for twice
+
+
+def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, korean_pdf: bytes) -> None:
+    assert client.post(f"{PATH}/ingest", data={"title": "x"}, files={"other": b""}).status_code == 422
+    assert client.post(f"{PATH}/ingest", files={"document": ("a.pdf", korean_pdf)}).status_code == 400
+    without_file = client.post(f"{PATH}/ingest", files={"title": (None, "x")})
+    assert (without_file.status_code, without_file.json()["code"]) == (400, "part_missing")
+    assert ingest(client, b"no pdf").status_code == 422
+    assert ingest(client, korean_pdf, pdfType="paper").status_code == 422
+    assert ingest(client, korean_pdf).status_code == 200
+    assert ingest(client, korean_pdf, title="같은 파일").status_code == 409
+    assert client.post(PATH, json={"title": "  "}).status_code == 400
+    assert client.post(PATH, json={"title": "x", "collectionId": str(uuid4())}).status_code == 404
+    for method, path in (("get", ""), ("delete", ""), ("post", "/embed"), ("post", "/tag")):
+        assert client.request(method, f"{PATH}/{uuid4()}{path}").status_code == 404
+    registered = client.post(PATH, json={"title": "x"}).json()["document"]["id"]
+
+    def chunk(**body: Any) -> int:
+        return client.post(f"{PATH}/{registered}/chunk", json=body).status_code
+
+    assert chunk() == chunk(fullText=" ") == chunk(pageTexts={"one": "x"}) == chunk(pageTexts={"0": "x"}) == 422
+    assert chunk(fullText="a", pageTexts={"1": "b"}) == chunk(text="a") == 422
+
+
+def test_files_of_one_name_stay_documents_of_their_own(client: TestClient, korean_pdf: bytes) -> None:
+    ingest(client, korean_pdf, title="첫째")
+    ingest(client, pdf_of([[CASE]], headings=False, font="HYSMyeongJo-Medium"), title="둘째")
+    listed = client.get(PATH).json()
+    assert [document["title"] for document in listed["documents"]] == ["둘째", "첫째"]
+    assert {document["status"] for document in listed["documents"]} == {"completed"}
+
+
+def test_the_list_has_counts_and_pages(client: TestClient) -> None:
+    for number in range(5):
+        client.post(PATH, json={"title": f"문서 {number}"})
+    page = client.get(PATH, params={"limit": 2, "offset": 3}).json()
+    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 3)
+    assert [document["title"] for document in page["documents"]] == ["문서 1", "문서 0"]
+    assert client.get(PATH, params={"limit": 2, "offset": 9}).json()["documents"] == []
+    assert client.get(PATH, params={"limit": 0}).status_code == 422
+
+
+def test_a_deleted_document_is_in_no_block(client: TestClient, korean_pdf: bytes) -> None:
+    document_id = ingest(client, korean_pdf).json()["id"]
+    assert client.delete(f"{PATH}/{document_id}").json() == {"success": True, "id": document_id}
+    assert client.get(f"{PATH}/{document_id}").status_code == 404
+    assert _found(client) == []
+
+
+def test_nobody_of_another_tenant_sees_or_changes_a_document(
+    client: TestClient, client_of: Callable[[Identity], TestClient], stranger: Identity, korean_pdf: bytes
+) -> None:
+    one = f"{PATH}/{ingest(client, korean_pdf).json()['id']}"
+    other = client_of(stranger)
+    assert other.get(PATH).json()["total"] == 0
+    for method, path in (("get", ""), ("delete", ""), ("post", "/embed"), ("post", "/tag")):
+        assert other.request(method, one + path).status_code == 404
+    assert other.post("/api/opinion/reference-block", json={"opinionType": "x"}).status_code == 404
+
+
+def test_documents_of_other_profiles_are_no_reference_documents(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes
+) -> None:
+    hr = app_services.documents.collections("demo")[0]
+    document = app_services.documents.upload(admin, hr, "handbook.pdf", korean_pdf)
+    assert client.get(PATH).json()["total"] == 0
+    assert client.delete(f"{PATH}/{document.id}").status_code == 404
+    assert client.post(PATH, json={"title": "x", "collectionId": str(hr.id)}).status_code == 422
+
+
+def test_the_words_of_an_opinion_are_the_profiles_and_unknown_kinds_their_own() -> None:
+    assert reference_query(LEGAL, "보석청구", issues=["도주 우려", "주거 일정"]) == "보석청구 도주 우려 주거 일정"
+    assert len(reference_query(LEGAL, "무죄주장", summary="가" * 5000)) < 330
+
+
+def test_empty_parts_of_a_prompt_are_left_out() -> None:
+    prompt = build_full_prompt("무죄주장", "사실", "")
+    assert "【사건 자료】" in prompt
+    assert "【작성 예시】" not in prompt
+    assert "【요청】" not in prompt
+
+
+def _found(client: TestClient) -> list[Any]:
+    found = client.post("/api/opinion/reference-block", json={"opinionType": "양형의견서"})
+    return list(found.json()["chunks"])

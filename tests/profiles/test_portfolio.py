@@ -1,0 +1,161 @@
+"""Source 001 from end to end: a folder of PDFs and a GitHub account kept in sync, and its own question answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github_standin import GitHubStandin, repository, running_github
+from hostile import pdf_of
+from standin import ProviderStandin
+
+from rag.errors import InvalidInput
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.file_sources import FolderSource, allowed_folder
+from rag.ingestion.sync import SyncReport, sync_collection
+from rag.services import Services
+from rag.settings import Settings
+from rag.types import Collection, DocumentStatus, Identity, Outcome
+
+QUESTION = "What AI projects have you built?"
+RESUME = [
+    ["Marlowe Quenby", "EXPERIENCE", "Brightmoor (Logistics) | Engineer | Leeds | 2022 - 2026",
+     "I built the AI projects that plan shifts for three depots.", "EDUCATION", "Northmoor | MA | Leeds | 2012 - 2014",
+     "SKILLS", "Python, AI"],
+]  # fmt: skip
+JOURNEY = [["My journey", "The AI projects I built taught me to ask why before how."]]
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubStandin]:
+    with running_github() as server:
+        server.repositories = [repository("planner", description="AI projects: plans shifts")]
+        yield server
+
+
+@pytest.fixture
+def settings(settings: Settings, github: GitHubStandin, tmp_path: Path) -> Settings:
+    return replace(settings, github_api_url=github.url, sync_folders=str(tmp_path / "papers"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "papers"
+    made.mkdir()
+    (made / "resume_2026.pdf").write_bytes(pdf_of(RESUME))
+    (made / "journey_fy-2025-2026.pdf").write_bytes(pdf_of(JOURNEY))
+    return made
+
+
+@pytest.fixture
+def portfolio(app_services: Services, admin: Identity, folder: Path) -> Collection:
+    made = app_services.documents.create_collection(admin, "Portfolio", "portfolio")
+    persona = {"persona_name": "Marlowe Quenby", "persona_facts": "Lives in Leeds."}
+    app_services.documents.override_collection(admin, made.id, persona)
+    app_services.syncs.set_source(admin, made, "folder", {"path": str(folder)})
+    app_services.syncs.set_source(admin, made, "github", {"owner": "acme"})
+    return app_services.documents.collection("demo", made.id)
+
+
+def sync(services: Services, admin: Identity, collection: Collection) -> SyncReport:
+    report = services.syncs.sync_now(admin, collection)
+    for document_id in report.documents:
+        services.processor.run("demo", document_id)
+    return report
+
+
+def counts(report: SyncReport) -> tuple[int, ...]:
+    return report.added, report.updated, report.unchanged, report.removed, report.failed
+
+
+def test_only_what_changed_is_read_again(
+    app_services: Services,
+    admin: Identity,
+    portfolio: Collection,
+    folder: Path,
+    github: GitHubStandin,
+    provider_standin: ProviderStandin,
+) -> None:
+    assert counts(sync(app_services, admin, portfolio)) == (3, 0, 0, 0, 0)
+    documents = {d.title: d for d in app_services.documents.list("demo", collection_id=portfolio.id)}
+    assert {d.status for d in documents.values()} == {DocumentStatus.COMPLETED}
+    planner = documents["planner"]
+    assert (planner.metadata["repository"]["stars"], planner.metadata["categories"]) == (42, ["github"])
+    bills, requests = len(provider_standin.usages), len(github.requests)
+
+    assert counts(sync(app_services, admin, portfolio)) == (0, 0, 3, 0, 0)
+    assert len(provider_standin.usages) == bills
+    assert len(github.requests) == requests + 1  # the list; no README
+
+    github.repositories[0]["updated_at"] = "2026-06-01T00:00:00Z"
+    (folder / "resume_2026.pdf").write_bytes(pdf_of([[*RESUME[0], "Rust"]]))
+    (folder / "journey_fy-2025-2026.pdf").unlink()
+    assert counts(sync(app_services, admin, portfolio)) == (0, 2, 0, 1, 0)
+    assert len(app_services.documents.list("demo", collection_id=portfolio.id)) == 2
+
+
+def test_the_documents_own_question_is_answered_as_it_describes(
+    app_services: Services, admin: Identity, portfolio: Collection, provider_standin: ProviderStandin, ask: Any
+) -> None:
+    sync(app_services, admin, portfolio)
+    provider_standin.requests.clear()
+    provider_standin.reply(
+        lambda messages: (
+            "Which depots?\nWhich tools?\nSince when?"
+            if "Suggest 3" in str(messages[0]["content"])
+            else "I built the AI projects that plan shifts [1]."
+        )
+    )
+    live, message = ask(portfolio, QUESTION)
+    assert message.outcome is Outcome.ANSWERED
+    assert live.follow_ups == ("Which depots?", "Which tools?", "Since when?")
+
+    embedding, answer, _ = (body for _, body in provider_standin.requests)
+    assert (embedding["model"], embedding["input"]) == ("text-embedding-3-small", [QUESTION])  # as it is: no rewriting
+    assert answer["model"] == "meta-llama/llama-3.1-8b-instruct:free"
+    rules, asked = answer["messages"][0]["content"], answer["messages"][-1]["content"]
+    assert rules.startswith("You are Marlowe Quenby")
+    assert "Lives in Leeds." in rules
+    assert "\n\n---\n\n" in asked
+    assert asked.index("plan shifts") < asked.index("Repository: acme/planner")
+    assert "ask why before how" not in asked  # a journey is none of github, resume, linkedin
+
+    with app_services.database.transaction("demo") as connection:
+        row = connection.execute("SELECT rag_details FROM chat_logs").fetchone()
+    assert row is not None
+    steps = {step["name"]: step["detail"] for step in row[0]["steps"]}
+    assert "github, resume, linkedin" in steps["filter"]
+    assert row[0]["search"]["vectorTopK"] == 20  # limit 5, times 4
+
+
+def test_a_folder_that_the_server_may_not_follow_is_refused(settings: Settings, folder: Path, tmp_path: Path) -> None:
+    assert allowed_folder(str(folder), settings) == folder
+    for elsewhere in (tmp_path, folder / "..", Path("/etc"), ""):
+        with pytest.raises(InvalidInput, match="RAG_SYNC_FOLDERS"):
+            allowed_folder(str(elsewhere), settings)
+    with pytest.raises(InvalidInput, match="no folder"):
+        FolderSource(folder / "gone", ExtractionLimits())
+
+
+def test_a_file_that_cannot_be_read_keeps_the_others(
+    app_services: Services, portfolio: Collection, folder: Path
+) -> None:
+    (folder / "large.pdf").write_bytes(pdf_of(RESUME) + b"%" * 200_000)
+    source = FolderSource(folder, ExtractionLimits(maximum_bytes=100_000))
+    report = sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
+    assert counts(report) == (2, 0, 0, 0, 1)
+    assert "larger than the limit" in report.problems[0]
+
+
+def test_a_folder_that_lists_nothing_any_more_removes_nothing_unasked(
+    app_services: Services, portfolio: Collection, folder: Path
+) -> None:
+    source = FolderSource(folder, ExtractionLimits())
+    sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(InvalidInput, match="lists nothing"):
+        sync_collection(app_services.database, app_services.files, portfolio, source, queue=None)
