@@ -328,7 +328,8 @@ def draw_opened(document: Document) -> None:
             with st.container(horizontal=True, width="content"):
                 if document.status is DocumentStatus.COMPLETED:
                     draw_steps(document, engine=library.recognition_engine, on_run=run_step, on_read=read_again)
-                draw_original_link(document, key="documents_open_file")
+                if document.file_path:
+                    draw_original_link(document, key="documents_open_file")
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
                     ask_to_delete(document)
         draw_remarks(document)

@@ -230,7 +230,10 @@ class DocumentLibrary:
 
     def original(self, tenant_id: str, document_id: UUID) -> bytes:
         """The file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
-        return self._files.get(tenant_id, self.get(tenant_id, document_id).file_path)
+        document = self.get(tenant_id, document_id)
+        if not document.file_path:
+            raise NotFound("This document was registered without a file; its text is on its pages.")
+        return self._files.get(tenant_id, document.file_path)
 
     def page_image(
         self, tenant_id: str, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0

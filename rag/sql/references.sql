@@ -23,10 +23,10 @@ WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
 
 -- register_document --
 -- A document of which only the particulars are known
-INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, step, chunking_method, metadata,
-                       added_by)
-SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, 'registered ' || gen_random_uuid(), 'registered',
-       'chunk', %(chunking_method)s, %(metadata)s, (SELECT id FROM accounts WHERE id = %(added_by)s)
+INSERT INTO documents (tenant_id, collection_id, title, file_name, mime_type, sha256, status, step, chunking_method,
+                       metadata, added_by)
+SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, 'text/plain', 'registered ' || gen_random_uuid(),
+       'registered', 'chunk', %(chunking_method)s, %(metadata)s, (SELECT id FROM accounts WHERE id = %(added_by)s)
 RETURNING id
 
 -- name_document --

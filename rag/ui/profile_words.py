@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag.answering.prompts import language_name
 from rag.profile import Profile
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import EmbedderOption, Providers, provider_name
@@ -71,6 +72,8 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
         )
     if profile.reranking and providers.reranker_for(profile) is None:
         found.append("Reranking needs COHERE_API_KEY. Until then passages stay in the order they were found.")
+    if profile.prompt == "portfolio" and not profile.persona_name:
+        found.append("Nobody is named who answers: “Who answers” in its settings does. Until then it is the assistant.")
     return found
 
 
@@ -122,7 +125,11 @@ def _searching(profile: Profile) -> str:
         text += ", at most one per document"
     text += "."
     if profile.query_patterns:
-        text += " Words of the question decide which categories are looked at."
+        when = "among what was found" if profile.filters_after_search else "in the search"
+        text += f" Words of the question decide which categories are looked at, {when}."
+    if profile.metadata_filters:
+        fields = _listed([field.replace("_", " ") for field in profile.metadata_filters])
+        text += f" It can be narrowed by {fields}."
     return text
 
 
@@ -147,8 +154,8 @@ def _language(profile: Profile, providers: Providers) -> str:
         text = (
             f"Questions in another language are translated {f'by {model} ' if model else ''}before they are searched."
         )
-    if profile.answer_language == "ko":
-        return f"{text} Answers are in Korean unless asked otherwise."
+    if profile.answer_language:
+        return f"{text} Answers are in {language_name(profile.answer_language)} unless asked otherwise."
     return f"{text} Answers are in the question's language."
 
 
@@ -165,6 +172,8 @@ def _answering(profile: Profile, providers: Providers) -> str:
         f"{choice.model} writes answers of at most {profile.maximum_output_tokens:,} tokens from {length} of passages"
     )
     text += f", at temperature {profile.temperature:g}."
+    if profile.persona_name:
+        text += f" They are written as {profile.persona_name} would."
     if profile.follow_ups:
         text += f" It suggests {count(profile.follow_ups, 'next question')}."
     return text

@@ -14,6 +14,7 @@ from standin import ProviderStandin
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
 from rag.profiles import CIVIL
+from rag.retrieval.options import Options
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
 
@@ -88,7 +89,7 @@ def test_a_department_narrows_the_search_and_the_chat(
     question = Question(text=QUESTION, identity=admin, collection=civil, filters=filters)
     found = app_services.retriever.retrieve(question, profile=CIVIL).found
     assert [ROADS[:10] in item.content for item in found] == [True]
-    _, message = ask(civil, QUESTION, filters=filters)
+    _, message = ask(civil, QUESTION, options=Options(filters=filters))
     assert "건설과" in message.content
     assert app_services.documents.metadata_values("demo", civil.id, "department") == ["건설과", "교통과", "상수도과"]
 

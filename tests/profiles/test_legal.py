@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from hostile import pdf_of
@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from rag import build_full_prompt
 from rag.answering.opinions import reference_query
+from rag.errors import NotFound
 from rag.profiles import LEGAL
 from rag.services import Services
 from rag.types import Identity
@@ -180,6 +181,12 @@ def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, k
 
     assert chunk() == chunk(fullText=" ") == chunk(pageTexts={"one": "x"}) == chunk(pageTexts={"0": "x"}) == 422
     assert chunk(fullText="a", pageTexts={"1": "b"}) == chunk(text="a") == 422
+
+
+def test_a_document_without_a_file_has_none_to_open(client: TestClient, app_services: Services) -> None:
+    registered = client.post(PATH, json={"title": "x"}).json()["document"]["id"]
+    with pytest.raises(NotFound, match="without a file"):
+        app_services.documents.original("demo", UUID(registered))
 
 
 def test_files_of_one_name_stay_documents_of_their_own(client: TestClient, korean_pdf: bytes) -> None:

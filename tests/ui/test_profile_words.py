@@ -39,7 +39,7 @@ def words(profile: Profile, providers: Providers) -> str:
         (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
         (NOTICES, "Answers are in Korean unless asked otherwise."),
         (PORTFOLIO, "Each kind of document (resume, linkedin, journey, github, generic) is cut in its own way"),
-        (PORTFOLIO, "Words of the question decide which categories are looked at."),
+        (PORTFOLIO, "decide which categories are looked at, among what was found."),
         (LEGAL, "A model tags each passage with topic, crime type, summary and keywords."),
         (CIVIL, "Passages stay in the order the search found them in."),
     ],
