@@ -13,8 +13,9 @@ import streamlit as st
 
 from rag.answering.live import LiveAnswer
 from rag.errors import NotFound, RagError
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.retrieval.options import Options
+from rag.retrieval.posts import category_of
 from rag.services import require, services
 from rag.types import Citation, Collection, Conversation, DocumentStatus, Message, Role, SearchFilters
 from rag.ui.document_kinds import field_label
@@ -148,13 +149,31 @@ def chosen_options() -> Options:
     collection = chosen_collection()
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     wanted = {field: state.get(f"chat_narrow_{collection.id}_{field}") for field in profile.metadata_filters}
-    chosen = {field: value for field, value in wanted.items() if value}
-    return Options(filters=SearchFilters(metadata=chosen)) if chosen else Options()
+    filters = SearchFilters(
+        metadata={field: value for field, value in wanted.items() if value}, categories=chosen_categories()
+    )
+    return Options() if filters.is_empty else Options(filters=filters)
+
+
+def chosen_categories() -> tuple[str, ...]:
+    """The categories of a notice board to ask in, none for all; those of another collection do not count."""
+    wanted = state.get("chat_categories") or ()
+    known = categories_of(chosen_collection()) if wanted else {}
+    return tuple(slug for slug in wanted if slug in known)
+
+
+def categories_of(collection: Collection) -> dict[str, str]:
+    """Names of the categories of a notice board's posts by their slugs; none where it is no board."""
+    if collection.profile != NOTICES.name:
+        return {}
+    found = running.documents.list(identity.tenant_id, collection_id=collection.id)
+    return {str(d.metadata["categorySlug"]): category_of(d.metadata) for d in found if d.metadata.get("categorySlug")}
 
 
 def forget_documents() -> None:
     """Another collection has other documents."""
     state.chat_documents = []
+    state.chat_categories = []
 
 
 # Drawing.
@@ -205,7 +224,11 @@ def draw_document_filter() -> None:
     chosen = state.get("chat_documents") or []
     filters = chosen_options().filters
     narrowed = [str(value) for value in filters.metadata.values()] if filters else []
-    label = f"Only in {count(len(chosen), 'document')}" if chosen else "All documents"
+    if filters and filters.categories:
+        names = categories_of(chosen_collection())
+        narrowed += [names[slug] for slug in filters.categories]
+    everything = "All posts" if chosen_collection().profile == NOTICES.name else "All documents"
+    label = f"Only in {count(len(chosen), 'document')}" if chosen else everything
     label = plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
     chooser = st.popover(
         label, type="tertiary", icon=":material/filter_list:", key="chat_filter", on_change="rerun", wrap=False
@@ -214,6 +237,16 @@ def draw_document_filter() -> None:
         with chooser:
             found = running.documents.list(identity, collection_id=chosen_collection().id)
             titles = {d.id: d.title for d in found if d.status is DocumentStatus.COMPLETED}
+            if names := categories_of(chosen_collection()):
+                st.pills(
+                    "Categories",
+                    sorted(names, key=names.__getitem__),
+                    selection_mode="multi",
+                    format_func=lambda slug: plain(names.get(str(slug), str(slug))),
+                    key="chat_categories",
+                    help="None chosen: all of them.",
+                    persist_state="page",
+                )
             st.multiselect(
                 "Ask only in",
                 list(titles),

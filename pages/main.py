@@ -9,7 +9,8 @@ from __future__ import annotations
 import streamlit as st
 
 from rag.errors import AccessError
-from rag.services import current_identity
+from rag.profiles import NOTICES
+from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
 from rag.ui.text import plain
@@ -27,6 +28,15 @@ def pages_for(identity: Identity) -> list[st.Page]:
             help="Ask about your company's documents and open the page an answer comes from.",
         )
     ]
+    if has_board(identity):
+        pages.append(
+            st.Page(
+                "board.py",
+                title="Notice board",
+                icon=":material/campaign:",
+                help="The posts that questions about notices are answered from.",
+            )
+        )
     if identity.may(Role.ADMIN):
         pages.append(
             st.Page(
@@ -81,6 +91,11 @@ def pages_for(identity: Identity) -> list[st.Page]:
         )
     )
     return pages
+
+
+def has_board(identity: Identity) -> bool:
+    """Whether there is a notice board to look at."""
+    return any(c.profile == NOTICES.name for c in services().documents.collections(identity.tenant_id))
 
 
 def draw_account(identity: Identity) -> None:

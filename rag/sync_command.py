@@ -1,4 +1,4 @@
-"""`python -m rag sync`: a collection made equal to its sources, a folder or a GitHub account from the command line."""
+"""`python -m rag sync`: a collection made equal to its sources: posts of a table, a folder, a GitHub account."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("sync", help="make a collection equal to its sources, a folder or a GitHub account")
+    parser = commands.add_parser("sync", help="make a collection equal to its sources: posts, a folder, an account")
     parser.add_argument("--collection", default=None, help="its name; the first one when not given")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
     where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
+    where.add_argument("--table", default="", help="the posts of this table")
     parser.add_argument("--tenant", default="")
     parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
     parser.set_defaults(run=sync)
@@ -48,10 +49,13 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
             document = parts.documents.get(tenant, document_id)
             note = f": {document.message}" if document.message else ""
             print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
+        runs = parts.syncs.runs(tenant, collection.id, limit=1)
     finally:
         parts.close()
     counts = ("added", "updated", "unchanged", "removed", "failed")
     print(f"{collection.name}: " + ", ".join(f"{getattr(report, name)} {name}" for name in counts))
+    if runs and (runs[0].cost is not None or not runs[0].is_priced):
+        print(f"Cost: ${runs[0].cost:.4f}" if runs[0].is_priced else "Cost: partly unpriced")
     for problem in report.problems:
         print(f"  {problem}")
     return 1 if report.failed else 0
@@ -61,6 +65,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
     """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
     from rag.ingestion.extracted import ExtractionLimits
     from rag.ingestion.file_sources import FolderSource, GitHubSource
+    from rag.ingestion.posts.table import PostsTable
     from rag.ingestion.sync import sync_collection
 
     if arguments.folder is not None:
@@ -71,6 +76,8 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
         return sync_collection(
             parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
         )
+    if arguments.table:
+        parts.syncs.set_source(identity, collection, PostsTable.kind, {"table": arguments.table})
     if arguments.github:
         parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
     return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)

@@ -16,6 +16,7 @@ import streamlit as st
 from rag.errors import NotFound
 from rag.types import Document, DocumentChunk, DocumentPage, Who
 from rag.ui.original_text import joined, part_with, parts_of, text_html
+from rag.ui.posts import draw_post, is_post
 from rag.ui.text import marked, plain
 
 #: Wide enough to read an A4 page, narrow enough to keep the answer in sight on a laptop.
@@ -66,6 +67,11 @@ def open_page_view(
             document = documents.get(who, document_id)
         except NotFound:
             st.info("This document has been deleted.", icon=":material/info:")
+            return
+        if is_post(document):
+            st.markdown(f"**{plain(document.title)}**")
+            text = "\n".join(page.text for page in documents.pages(tenant_id, document_id))
+            draw_post(document, text, passage=passage, terms=terms)
             return
         st.markdown(f"**{plain(document.title)}**" + (f"  \n:gray[{plain(section)}]" if section else ""))
         if has_pictures(document):

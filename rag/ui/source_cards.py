@@ -9,6 +9,7 @@ import streamlit as st
 
 from rag.types import Citation
 from rag.ui.formats import has_pages, pages
+from rag.ui.posts import marks_line
 from rag.ui.text import excerpt, marked, plain
 
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.
@@ -40,7 +41,15 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     st.html(f'<span id="{anchor}-{citation.number}" tabindex="-1"></span>')
     st.markdown(f":blue-badge[{citation.number}] **{plain(title)}**")
     is_paged = has_pages(citation.file_name)
-    numbers = pages(citation.first_page, citation.last_page) if is_paged else ""
+    if citation.category:
+        line = marks_line(
+            category=citation.category,
+            day=citation.written_on,
+            is_pinned=citation.is_pinned,
+            is_important=citation.is_important,
+        )
+        st.markdown(f":small[{line}]")
+    numbers = pages(citation.first_page, citation.last_page) if is_paged and not citation.category else ""
     place = " · ".join(p for p in (numbers, plain(citation.section)) if p)
     if place:
         st.markdown(f":small[{place}]")
@@ -52,7 +61,7 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     st.space("stretch")
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
-            "Open page" if is_paged else "Open passage",
+            "Open post" if citation.category else "Open page" if is_paged else "Open passage",
             key=f"{anchor}_open_{citation.number}",
             icon=":material/find_in_page:",
             type="tertiary",

@@ -27,7 +27,8 @@ CREATE TABLE hof_posts (
     updated_at timestamptz DEFAULT now(), published_at timestamptz, is_pinned boolean DEFAULT false,
     is_important boolean DEFAULT false, status text DEFAULT 'published', view_count integer DEFAULT 0);
 CREATE TABLE hof_attachments (
-    id serial PRIMARY KEY, post_id text, file_name text, file_url text, file_size bigint, mime_type text, content bytea);
+    id serial PRIMARY KEY, post_id text, file_name text, file_url text, file_size bigint, mime_type text,
+    content bytea);
 GRANT SELECT ON hof_categories, hof_posts, hof_attachments TO rag_app;
 """
 START = datetime(2026, 11, 1, 0, 0, tzinfo=UTC)
@@ -62,7 +63,8 @@ class Board:
 
     def attach(self, key: str, name: str, content: bytes | None = None, *, size: int = 0, url: str = "") -> None:
         self.connection.execute(
-            "INSERT INTO hof_attachments (post_id, file_name, file_url, file_size, content) VALUES (%s, %s, %s, %s, %s)",
+            "INSERT INTO hof_attachments (post_id, file_name, file_url, file_size, content) "
+            "VALUES (%s, %s, %s, %s, %s)",
             [key, name, url, size or len(content or b""), content],
         )
 

@@ -1,0 +1,214 @@
+"""The notice board: its posts with their marks, the post behind a citation, and for administrators the sync.
+
+Everybody reads what can be asked about; state, costs and the source are administrators' business.
+"""
+
+from __future__ import annotations
+
+import json
+
+import streamlit as st
+
+from rag.errors import RagError
+from rag.ingestion.posts.table import PostsTable
+from rag.profiles import NOTICES
+from rag.retrieval.posts import category_of
+from rag.samples.board import SampleBoard
+from rag.services import require, services
+from rag.types import Collection, Document, DocumentStatus, Role
+from rag.ui.board import draw_posts, draw_run
+from rag.ui.document_names import STATUSES
+from rag.ui.formats import count
+from rag.ui.posts import by_priority, draw_post, is_post
+from rag.ui.text import plain
+
+identity = require(Role.EMPLOYEE)
+running = services()
+library = running.documents
+is_admin = identity.may(Role.ADMIN)
+state = st.session_state
+state.setdefault("board_problem", "")
+ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
+MARKS = {"isPinned": "Pinned", "isImportant": "Important", "attachmentCount": "With attachments"}
+MOST_RUNS = 10
+
+
+# What the buttons do
+
+
+def open_post(document_id: str | None) -> None:
+    """Keep the opened post in the address: it survives a refresh and can be shared."""
+    if document_id is not None:
+        st.query_params["post"] = document_id
+    elif "post" in st.query_params:
+        del st.query_params["post"]
+
+
+def sync(collection: Collection) -> None:
+    state.board_problem = ""
+    try:
+        running.syncs.request(identity, collection)
+    except RagError as error:
+        state.board_problem = error.message
+
+
+def save_source(collection: Collection) -> None:
+    state.board_problem = ""
+    try:
+        columns = json.loads(state.board_columns or "{}")
+        settings = {**columns, "table": state.board_source_table.strip()}
+        running.syncs.set_source(identity, collection, PostsTable.kind, settings)
+        st.toast("The source is saved.", icon=":material/check:")
+    except ValueError:
+        state.board_problem = "The columns are not written as JSON. Correct them, or leave the field empty."
+    except RagError as error:
+        state.board_problem = error.message
+
+
+# Drawing
+
+
+def draw_sync(collection: Collection) -> None:
+    """The last run, followed while it is under way."""
+    runs = running.syncs.runs(identity.tenant_id, collection.id, limit=MOST_RUNS)
+    documents = library.list(identity.tenant_id, collection_id=collection.id)
+    at_work = sum(document.status in ACTIVE for document in documents)
+    if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
+        state.board_was_active = False
+        st.rerun()  # the table and the figures show the posts as they are now
+    if at_work or any(run.is_open for run in runs):
+        state.board_was_active = True
+    if not runs:
+        st.caption("This board has not been synced from here yet.")
+        return
+    draw_run(runs[0])
+    if at_work:
+        st.caption(f"{count(at_work, 'post is', 'posts are')} being read and embedded.")
+    if len(runs) > 1:
+        with st.expander("Earlier syncs", icon=":material/history:"):
+            for run in runs[1:]:
+                draw_run(run)
+
+
+def draw_source(collection: Collection) -> None:
+    """Which table the posts come from."""
+    kept = running.syncs.sources(collection)
+    if any(source.kind == SampleBoard.kind for source in kept):
+        st.caption(
+            "These posts are samples that come with the product. For your own board, make a collection with the "
+            "profile Notice board on the page Collections; then set its table here."
+        )
+        return
+    settings = dict(next((source.settings for source in kept if source.kind == PostsTable.kind), {}))
+    with st.expander("Where the posts come from", icon=":material/database:"), st.form("board_source", border=False):
+        st.text_input("Table", value=settings.pop("table", "hof_posts"), key="board_source_table", max_chars=127)
+        st.text_area(
+            "Columns that are called otherwise, as JSON",
+            value=json.dumps(settings, ensure_ascii=False, indent=2) if settings else "",
+            placeholder='{"content": "body", "attachments": {"table": "post_files"}}',
+            key="board_columns",
+            help="Empty: id, title, content, category_id, created_at, updated_at, published_at, is_pinned, "
+            "is_important, status, view_count; categories in hof_categories, attachments in hof_attachments.",
+        )
+        st.form_submit_button("Save", key="board_save_source", on_click=save_source, args=(collection,))
+
+
+def draw_opened(document: Document) -> None:
+    words, color = STATUSES[document.status]
+    with st.container(border=True):
+        badge = f" :{color}-badge[{words}]" if is_admin else ""
+        st.subheader(f"{plain(document.title)}{badge}", anchor=False)
+        if is_admin and document.message:
+            st.caption(plain(document.message))
+        pages = library.pages(identity.tenant_id, document.id)
+        draw_post(document, "\n".join(page.text for page in pages))
+
+
+# The page
+
+boards = [c for c in library.collections(identity.tenant_id) if c.profile == NOTICES.name]
+st.title("Notice board", anchor=False)
+if not boards:
+    st.caption("There is no notice board. An administrator can make one on the page Collections.")
+    st.stop()
+board = boards[0]
+if len(boards) > 1:
+    names = {c.id: c.name for c in boards}
+    chosen = st.selectbox(
+        "Board", list(names), format_func=lambda i: names.get(i, "Deleted board"), key="board_chosen", width=320
+    )
+    board = next((c for c in boards if c.id == chosen), board)
+documents = [d for d in library.list(identity.tenant_id, collection_id=board.id) if is_post(d)]
+if not is_admin:
+    documents = [d for d in documents if d.status is DocumentStatus.COMPLETED]
+runs = running.syncs.runs(identity.tenant_id, board.id, limit=1) if is_admin else []
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    pinned = sum(d.metadata.get("isPinned") is True for d in documents)
+    st.markdown(
+        f"{plain(board.name)} · {count(len(documents), 'post')}" + (f" · {pinned} pinned" if pinned else ""),
+        width="content",
+    )
+    st.space("stretch")
+    if is_admin:
+        st.button("Sync now", key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
+if state.board_problem:
+    st.error(state.board_problem, icon=":material/error:")
+if is_admin:
+    is_active = any(run.is_open for run in runs) or any(d.status in ACTIVE for d in documents)
+    st.fragment(draw_sync, run_every="1s" if is_active else None)(board)
+
+if documents:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        text = st.text_input(
+            "Search by title",
+            type="search",
+            live=True,
+            placeholder="Search by title",
+            key="board_text",
+            label_visibility="collapsed",
+            width=280,
+        )
+        categories = st.pills(
+            "Category",
+            sorted({category_of(d.metadata) for d in documents}),
+            selection_mode="multi",
+            format_func=plain,
+            key="board_categories",
+            label_visibility="collapsed",
+        )
+        marks = st.pills(
+            "Marks",
+            [name for name in MARKS if any(d.metadata.get(name) for d in documents)],
+            selection_mode="multi",
+            format_func=MARKS.__getitem__,
+            key="board_marks",
+            label_visibility="collapsed",
+        )
+    shown = [
+        d
+        for d in by_priority(documents)
+        if (text or "").casefold().strip() in d.title.casefold()
+        and (not categories or category_of(d.metadata) in categories)
+        and all(d.metadata.get(mark) for mark in marks or ())
+    ]
+    if shown:
+        draw_posts(shown, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
+    else:
+        st.caption("No post matches.")
+    opened = next((d for d in documents if str(d.id) == st.query_params.get("post")), None)
+    if opened is not None:
+        draw_opened(opened)
+    elif shown:
+        st.caption("Select a row to read the post.")
+else:
+    with st.container(border=True, horizontal_alignment="center"):
+        st.space("small")
+        st.markdown(":material/campaign: **No posts yet**", width="content")
+        st.caption(
+            "Sync to bring them in." if is_admin else "They can be read and asked about once they are here.",
+            width="content",
+        )
+        st.space("small")
+if is_admin:
+    draw_source(board)

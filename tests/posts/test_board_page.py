@@ -1,0 +1,105 @@
+"""The board page: what an administrator and an employee see of posts, and that nothing in them acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import rag.services as services_module
+from rag.services import Services
+from rag.types import Collection, Identity, Role
+
+if TYPE_CHECKING:
+    from conftest import Board, Follow
+
+MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
+
+
+@pytest.fixture
+def open_page(parts: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+    monkeypatch.setattr(services_module, "connect_services", lambda settings: parts)
+    services_module.services.clear()
+
+    def opened(role: Role, page: str = "board.py") -> AppTest:
+        with parts.database.transaction("demo") as connection:
+            row = connection.execute(
+                "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+                "VALUES ('demo', %s, 'Reader', %s, '') RETURNING id",
+                [f"{role.value}@example.com", role.value],
+            ).fetchone()
+        assert row is not None
+        account = next(a for a in parts.accounts.list(_admin(row[0])) if a.id == row[0])
+        token = parts.sessions.start(account, "test")
+        from rag.access.sessions import token_hash
+
+        at = AppTest.from_file(MAIN, default_timeout=60)
+        at.user = {"sid": token_hash(token)}
+        at.run()
+        return at.switch_page(page).run()
+
+    yield opened
+    services_module.services.clear()
+
+
+def _admin(account_id: object) -> Identity:
+    return Identity(account_id=account_id, tenant_id="demo", email="", name="A", role=Role.ADMIN)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def posts(board: Board, notices: Collection, parts: Services, administrator: Identity, follow: Follow) -> Collection:
+    board.put("p1", "고정 글", "<p>본문 <img src=x onerror=alert(1)> $x$ :red[y]</p>", category_id="c1", is_pinned=True)
+    board.put("p2", "보통 글", "<p>다른 본문</p>", category_id="c3")
+    parts.syncs.sync_now(administrator, notices)
+    follow.process(notices)
+    return notices
+
+
+def everything(at: AppTest) -> str:
+    return "\n".join(str(element.value) for element in [*at.markdown, *at.caption, *at.subheader, *at.error])
+
+
+def test_without_a_board_there_is_no_such_page(open_page: object) -> None:
+    with pytest.raises(ValueError, match="Could not find"):
+        open_page(Role.ADMIN)  # type: ignore[operator]
+
+
+def test_an_administrator_sees_state_cost_and_the_last_sync(open_page: object, posts: Collection) -> None:
+    at = open_page(Role.ADMIN)  # type: ignore[operator]
+    assert not at.exception
+    table = at.dataframe[0].value
+    assert list(table["Title"]) == ["고정 글", "보통 글"]
+    assert {"State", "Cost"} <= set(table.columns)
+    assert "2 added" in everything(at)
+    at.button(key="board_sync").click().run()
+    assert not at.exception
+    assert not at.error
+
+
+def test_an_employee_reads_posts_and_nothing_about_their_making(open_page: object, posts: Collection) -> None:
+    at = open_page(Role.EMPLOYEE)  # type: ignore[operator]
+    assert not at.exception
+    assert {"State", "Cost"}.isdisjoint(at.dataframe[0].value.columns)
+    assert [button.key for button in at.button if button.key == "board_sync"] == []
+
+
+def test_an_opened_post_is_text_whatever_its_html_wanted(open_page: object, posts: Collection, parts: Services) -> None:
+    document = next(d for d in parts.documents.list("demo") if d.title == "고정 글")
+    at = open_page(Role.EMPLOYEE)  # type: ignore[operator]
+    at.query_params["post"] = str(document.id)
+    at.run()
+    assert not at.exception
+    shown = everything(at)
+    assert "본문" in shown
+    assert "onerror" not in shown
+    assert ":red[" not in shown.replace("\\:red", "")
+    assert "Pinned" in shown
+
+
+def test_categories_narrow_what_is_listed(open_page: object, posts: Collection) -> None:
+    at = open_page(Role.EMPLOYEE)  # type: ignore[operator]
+    at.button_group(key="board_categories").set_value(["인사시험"]).run()
+    assert list(at.dataframe[0].value["Title"]) == ["보통 글"]
