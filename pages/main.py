@@ -60,7 +60,7 @@ def pages_for(identity: Identity) -> list[st.Page]:
                 "people.py",
                 title="People",
                 icon=":material/group:",
-                help="Add people, change their role, and end access.",
+                help="Add people, change their role, end access, and make keys for programs.",
             )
         )
     return pages
