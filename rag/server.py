@@ -78,11 +78,11 @@ def on_script_error(exc: Exception) -> bool:
 
 
 API_ROUTES: list[BaseRoute] = [
-    *sign_in.routes(services),
     *questions.ROUTES,
     *library.ROUTES,
     *documents.ROUTES,
     *service.ROUTES,
+    *sign_in.routes(services),
 ]
 ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
 OPEN_PATHS = frozenset(r.path for r in API_ROUTES if isinstance(r, ApiRoute) and r.spec.scope == PUBLIC)

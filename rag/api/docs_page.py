@@ -90,14 +90,15 @@ def _fields(described: Schema, schema: Schema, prefix: str) -> list[tuple[str, s
 
 def _answers(described: Schema, operation: Schema) -> list[tuple[str, str, str]]:
     rows = []
+    refusals = [status for status in operation["responses"] if int(status) >= 400]
     for status, answer in operation["responses"].items():
+        if status in refusals:
+            continue
         kinds = ", ".join(answer.get("content", {}))
-        if int(status) >= 400:
-            kinds = ""
         content = answer.get("content", {}).get("application/json", {}).get("schema", {})
         names = ", ".join(name for name, _, _ in _fields(described, content, "") if "." not in name)
         rows.append((status, kinds, names or answer["description"]))
-    return rows
+    return [*rows, ("Refused", "application/problem+json", ", ".join(f"`{status}`" for status in refusals))]
 
 
 def _type(described: Schema, schema: Schema) -> str:

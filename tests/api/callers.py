@@ -41,7 +41,7 @@ class Api:
 
     def session(self, role: Role) -> str:
         """A token of somebody who is signed in."""
-        account, _ = self.parts.accounts.invite(self.admin, f"{role}@example.com", "Somebody", role)
+        account, _ = self.parts.accounts.invite(self.admin, f"one-{role}@example.com", "Somebody", role)
         return self.parts.sessions.start(account)
 
     def ready_document(self, content: bytes | None = None) -> Document:

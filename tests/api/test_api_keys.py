@@ -138,7 +138,7 @@ def test_a_session_needs_its_own_site_to_change_anything(api: Api) -> None:
 def test_a_token_meant_for_a_proxy_does_not_end_a_session(api: Api) -> None:
     browser = api.client("of-the-proxy")
     browser.cookies.set("hr_session", api.session(Role.EMPLOYEE))
-    assert browser.get("/api/me").json()["email"] == "employee@example.com"
+    assert browser.get("/api/me").json()["email"] == "one-employee@example.com"
 
 
 # Other sites
