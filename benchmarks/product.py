@@ -99,6 +99,21 @@ class Product:
                 cookies.append(f"{SESSION_COOKIE}={sessions.start(account, 'benchmark')}")
             return cookies
 
+    def sign_in_admin(self) -> str:
+        """The cookie header of an administrator."""
+        self.sign_in_people(0)
+        with self._database() as database:
+            sessions = Sessions(database)
+            admin = Accounts(database, sessions, Settings(tenant=TENANT)).sign_in("admin@benchmark.example", PASSWORD)
+            return f"{SESSION_COOKIE}={sessions.start(admin, 'benchmark')}"
+
+    def log(self) -> str:
+        """What it has printed since it was ready."""
+        lines = []
+        while not self._lines.empty():
+            lines.append(self._lines.get())
+        return "".join(lines)
+
     def add_people(self, people: Iterable[tuple[str, str, str, str]]) -> None:
         """Accounts by name, e-mail, role and user group, as the first administrator adds them."""
         with self._database() as database:

@@ -71,7 +71,7 @@ def save_source(collection: Collection) -> None:
 def draw_sync(collection: Collection) -> None:
     """The last run, followed while it is under way."""
     runs = running.syncs.runs(identity.tenant_id, collection.id, limit=MOST_RUNS)
-    documents = library.list(identity.tenant_id, collection_id=collection.id)
+    documents = library.list(identity, collection_id=collection.id)
     at_work = sum(document.status in ACTIVE for document in documents)
     if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
         state.board_was_active = False
@@ -120,13 +120,13 @@ def draw_opened(document: Document) -> None:
         st.subheader(f"{plain(document.title)}{badge}", anchor=False)
         if is_admin and document.message:
             st.caption(plain(document.message))
-        pages = library.pages(identity.tenant_id, document.id)
+        pages = library.pages(identity, document.id)
         draw_post(document, "\n".join(page.text for page in pages))
 
 
 # The page
 
-boards = [c for c in library.collections(identity.tenant_id) if c.profile == NOTICES.name]
+boards = [c for c in library.collections(identity) if c.profile == NOTICES.name]
 st.title("Notice board", anchor=False)
 if not boards:
     st.caption("There is no notice board. An administrator can make one on the page Collections.")
@@ -138,7 +138,7 @@ if len(boards) > 1:
         "Board", list(names), format_func=lambda i: names.get(i, "Deleted board"), key="board_chosen", width=320
     )
     board = next((c for c in boards if c.id == chosen), board)
-documents = [d for d in library.list(identity.tenant_id, collection_id=board.id) if is_post(d)]
+documents = [d for d in library.list(identity, collection_id=board.id) if is_post(d)]
 if not is_admin:
     documents = [d for d in documents if d.status is DocumentStatus.COMPLETED]
 runs = running.syncs.runs(identity.tenant_id, board.id, limit=1) if is_admin else []

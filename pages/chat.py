@@ -166,7 +166,7 @@ def categories_of(collection: Collection) -> dict[str, str]:
     """Names of the categories of a notice board's posts by their slugs; none where it is no board."""
     if collection.profile != NOTICES.name:
         return {}
-    found = running.documents.list(identity.tenant_id, collection_id=collection.id)
+    found = running.documents.list(identity, collection_id=collection.id)
     return {str(d.metadata["categorySlug"]): category_of(d.metadata) for d in found if d.metadata.get("categorySlug")}
 
 

@@ -70,7 +70,7 @@ def pages_for(identity: Identity) -> list[st.Page]:
                 "people.py",
                 title="People",
                 icon=":material/group:",
-                help="Add people, change their role, and end access.",
+                help="Add people, change their role, end access, and make keys for programs.",
             )
         )
         pages.append(
@@ -95,7 +95,7 @@ def pages_for(identity: Identity) -> list[st.Page]:
 
 def has_board(identity: Identity) -> bool:
     """Whether there is a notice board to look at."""
-    return any(c.profile == NOTICES.name for c in services().documents.collections(identity.tenant_id))
+    return any(c.profile == NOTICES.name for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:

@@ -1,4 +1,4 @@
-"""People: who may sign in, with which role and group. For administrators.
+"""People: who may sign in, with which role and group, and the keys of programs. For administrators.
 
 A new person or a lost password gets a link to hand over; it is shown once and works once.
 """
@@ -15,6 +15,7 @@ import streamlit as st
 from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
+from rag.ui.api_keys import draw_api_keys
 from rag.ui.formats import count, date_time, time_zone
 from rag.ui.text import plain
 
@@ -245,3 +246,5 @@ elif len(people) > 1:
     st.caption("Choose a row to change somebody, give them a new password link, or disable their account.")
 if link := state.pop("people_link", None):
     show_link(*link)
+st.divider()
+draw_api_keys(services().api_keys, identity, zone)

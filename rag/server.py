@@ -88,7 +88,6 @@ def on_script_error(exc: Exception) -> bool:
 
 
 API_ROUTES: list[BaseRoute] = [
-    *sign_in.routes(services),
     *questions.ROUTES,
     *boards.ROUTES,
     *library.ROUTES,
@@ -96,6 +95,7 @@ API_ROUTES: list[BaseRoute] = [
     *reference_documents.ROUTES,
     *opinion.ROUTES,
     *service.ROUTES,
+    *sign_in.routes(services),
 ]
 ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
 OPEN_PATHS = frozenset(r.path for r in API_ROUTES if isinstance(r, ApiRoute) and r.spec.scope == PUBLIC)

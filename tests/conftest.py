@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
+# A package that only tests have would otherwise change how Streamlit writes its log.
+os.environ["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"
+
 names = itertools.count(1)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
 
 from rag.api.problems import problem
 from rag.errors import MethodNotAllowed, RouteUnknown
@@ -14,17 +13,26 @@ from rag.errors import MethodNotAllowed, RouteUnknown
 
 def unknown_routes(known: Sequence[BaseRoute]) -> Route:
     """The route after all others of the API."""
+    # Not a function: those are given GET alone.
+    return Route("/api/{rest:path}", Unknown(known), name="unknown", include_in_schema=False)
 
-    async def unknown(request: Request) -> Response:
-        scope = {**request.scope, "path_params": {}}
+
+class Unknown:
+    """Answers 405 with the methods there are, or 404."""
+
+    def __init__(self, known: Sequence[BaseRoute]) -> None:
+        self._known = known
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = {**scope, "path_params": {}}
         methods = {
             method
-            for route in known
-            if isinstance(route, Route) and route.matches(scope)[0] is Match.PARTIAL
+            for route in self._known
+            if isinstance(route, Route) and route.matches(asked)[0] is Match.PARTIAL
             for method in route.methods or ()
         }
         if methods:
-            return problem(request.scope, MethodNotAllowed(), headers={"Allow": ", ".join(sorted(methods))})
-        return problem(request.scope, RouteUnknown())
-
-    return Route("/api/{rest:path}", unknown, name="unknown", include_in_schema=False)
+            answer = problem(scope, MethodNotAllowed(), headers={"Allow": ", ".join(sorted(methods))})
+        else:
+            answer = problem(scope, RouteUnknown())
+        await answer(scope, receive, send)

@@ -61,6 +61,7 @@ def test_signing_in_leads_back_to_where_one_wanted_to_go(client_of: ClientOf, pe
         "name": "Kim",
         "role": "employee",
         "user_group": "",
+        "scopes": ["chat", "documents:read", "search"],
     }
     assert me.headers["cache-control"] == "no-store"
     assert client.get("/login?next=/documents").headers["location"] == "/documents"

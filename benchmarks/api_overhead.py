@@ -1,0 +1,101 @@
+"""What `/api/rag/search` costs over the search itself: the same questions by HTTP with a key, and in the process.
+
+`python -m benchmarks.api_overhead`. Both run against the product's own sample documents with the built-in embedder. The
+answer's own `latencyMs` covers the search, the ledger and the sources; the rest is the key, the guard and HTTP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+
+import rag.services
+from rag.ingestion.collections import find_collections
+from rag.profiles import profile_by_name
+from rag.retrieval.options import Options
+from rag.samples.load import prepare_tenant
+from rag.services import connect_services
+from rag.settings import Settings
+from rag.types import Identity, Question, Role
+
+QUESTIONS = (
+    "How many days of annual leave do employees have?",
+    "What am I paid during a long illness?",
+    "When are travel expenses repaid?",
+    "May I work from another country?",
+)
+BAR_MS = 10.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=100)
+    turns = parser.parse_args().turns
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder))
+        parts = connect_services(settings)
+        try:
+            return _compare(parts, settings, turns)
+        finally:
+            parts.close()
+
+
+def _compare(parts: rag.services.Services, settings: Settings, turns: int) -> int:
+    parts.queue.start_worker()
+    prepare_tenant(parts)
+    while any(document.status != "completed" for document in parts.documents.list(settings.tenant)):
+        time.sleep(0.2)
+    link = parts.accounts.first_admin_link()
+    assert link is not None
+    account = parts.accounts.create_first_admin(link, "admin@benchmark.example", "Admin", "paper-and-linen-thread-7")
+    admin = Identity(
+        account_id=account.id, tenant_id=account.tenant_id, email=account.email, name=account.name, role=Role.ADMIN
+    )
+    _, secret = parts.api_keys.create(admin, "Benchmark", ["search"], requests_per_minute=100_000)
+    collection = find_collections(parts.database, settings.tenant)[0]
+    rag.services.connect_services = lambda _settings: parts  # the routes use these very services
+    from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
+
+    app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="off"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    itself, by_http, reported = [], [], []
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {secret}"}) as caller:
+        for turn in range(turns + 10):
+            text = QUESTIONS[turn % len(QUESTIONS)]
+            question = Question(text=text, identity=admin, collection=collection)
+            started = time.perf_counter()
+            parts.retriever.retrieve_context(
+                question, profile=profile_by_name(collection.profile), options=Options(follow_ups=0)
+            )
+            middle = time.perf_counter()
+            answer = caller.post("/api/rag/search", json={"query": text}).raise_for_status()
+            ended = time.perf_counter()
+            if turn >= 10:  # the first ones warm up
+                itself.append((middle - started) * 1000)
+                by_http.append((ended - middle) * 1000)
+                reported.append(answer.json()["latencyMs"])
+    server.should_exit = True
+    thread.join(5)
+    overhead = statistics.median(outer - inner for outer, inner in zip(by_http, itself, strict=True))
+    inside, outside = statistics.median(itself), statistics.median(by_http)
+    print(f"{turns} searches: {inside:.1f} ms in the process, {outside:.1f} ms by HTTP")
+    print(f"  latencyMs in the answer: {statistics.median(reported):.0f} ms")
+    print(f"  overhead: median {overhead:.1f} ms (bar: {BAR_MS:.0f} ms)")
+    return 0 if overhead <= BAR_MS else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

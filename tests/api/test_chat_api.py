@@ -1,0 +1,142 @@
+"""Chat and search as the notice board's document (000) writes its callers."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from callers import Api
+from standin import ProviderStandin
+
+from rag.types import Role
+
+QUESTION = "How many days of annual leave do employees have?"
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    """What the document's own client makes of a stream: split at empty lines, keep what begins with `data: `."""
+    return [json.loads(line[6:]) for line in text.split("\n\n") if line.startswith("data: ")]
+
+
+# The document's own examples
+
+
+def test_the_basic_query_of_the_document_works_with_a_session(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.reply("직원의 연차는 25일입니다 [1].")
+    browser = api.client(Origin=api.url)
+    browser.cookies.set("hr_session", api.session(Role.EMPLOYEE))
+    answer = browser.post(
+        "/api/rag/chat", headers={"Content-Type": "application/json"}, content=json.dumps({"query": QUESTION})
+    ).json()
+    assert set(answer) == {"query", "answer", "sources", "latencyMs"}
+    assert (answer["query"], answer["answer"]) == (QUESTION, "직원의 연차는 25일입니다 [1].")
+    source = answer["sources"][0]
+    assert {"postId", "title", "content", "category", "score", "metadata", "attachments"} <= set(source)
+    assert {"postId", "categorySlug", "createdAt", "backdatedAt", "isPinned", "chunkIndex"} <= set(source["metadata"])
+
+
+def test_the_streaming_client_of_the_document_works_though_it_names_no_content_type(
+    api: Api, provider_standin: ProviderStandin
+) -> None:
+    api.ready_document()
+    provider_standin.token_interval_seconds = 0.05
+    provider_standin.reply("Employees have 25 days of annual leave [1]. They book it in June.")
+    caller = api.client(api.key("chat"), **{"Content-Type": "text/plain;charset=UTF-8"})
+    body = json.dumps({"query": QUESTION, "options": {"stream": True}})
+    with caller.stream("POST", "/api/rag/chat", content=body) as answer:
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert answer.headers["x-accel-buffering"] == "no"
+        assert "no-cache" in answer.headers["cache-control"]
+        heard = [event for text in answer.iter_text() for event in events(text)]
+    kinds = [event["type"] for event in heard]
+    assert kinds[:3] == ["searching", "context", "generating"]
+    assert set(kinds[3:-1]) == {"chunk"}
+    assert len(kinds) > 5
+    assert heard[-1] == {"type": "done"}
+    assert heard[0] == {"type": "searching"}
+    assert heard[1]["data"][0]["postId"]
+    text = "".join(event["data"] for event in heard if event["type"] == "chunk")
+    assert text == "Employees have 25 days of annual leave [1]. They book it in June."
+
+
+def test_the_filtered_search_of_the_document_works(api: Api) -> None:
+    api.ready_document()
+    options = {"categoryFilter": ["notice-bmmd-data"], "dateFrom": "2024-01-01", "recencyBoost": True, "rerankTopN": 3}
+    caller = api.client(api.key("search"))
+    found = caller.post("/api/rag/search", content=json.dumps({"query": QUESTION, "options": options})).json()
+    assert found["results"] == []
+    assert (found["query"], found["total"]) == (QUESTION, 0)
+    del options["categoryFilter"]
+    found = caller.post("/api/rag/search", json={"query": QUESTION, "options": options}).json()
+    assert set(found) == {"query", "results", "total", "latencyMs"}
+    assert 0 < found["total"] == len(found["results"]) <= 3
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, "query"),
+        ({"query": 5}, 422, "query"),
+        ({"query": "   "}, 422, None),
+        ({"query": "x" * 4001}, 422, "query"),
+        ({"query": "x", "options": {"topK": 0}}, 422, "options.topK"),
+        ({"query": "x", "options": {"topk": 5}}, 422, "options.topk"),
+        ({"query": "x", "options": {"dateFrom": "yesterday"}}, 422, "options.dateFrom"),
+        ({"query": "x", "collection": "nowhere"}, 404, None),
+    ],
+)
+def test_a_request_that_cannot_be_used_is_refused_by_its_field(
+    api: Api, body: dict[str, Any], status: int, field: str | None
+) -> None:
+    answer = api.client(api.key("chat")).post("/api/rag/chat", json=body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = answer.json()
+    assert said["request_id"] == answer.headers["x-request-id"]
+    assert said["detail"].endswith(".")
+    if field:
+        assert any(problem["field"].startswith(field) for problem in said["errors"])
+
+
+def test_a_caller_who_leaves_stops_the_answer(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.token_interval_seconds = 0.1
+    provider_standin.reply("word " * 200)
+    caller = api.client(api.key("chat"))
+    body = {"query": QUESTION, "options": {"stream": True}}
+    with caller.stream("POST", "/api/rag/chat", json=body) as answer:
+        for text in answer.iter_text():
+            if '"chunk"' in text:
+                break
+    deadline = time.monotonic() + 5
+    while api.outcomes() != ["stopped"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert api.outcomes() == ["stopped"]
+
+
+def test_a_model_that_fails_mid_stream_is_an_error_event(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.reply("Employees have 25 days of annual leave [1] and more")
+    provider_standin.cut_stream_after(3)
+    caller = api.client(api.key("chat"))
+    answer = caller.post("/api/rag/chat", json={"query": QUESTION, "options": {"stream": True}})
+    last = events(answer.text)[-1]
+    assert last["type"] == "error"
+    assert last["data"].endswith(".")
+    assert last["requestId"] == answer.headers["x-request-id"]
+
+
+def test_a_conversation_goes_on_under_its_id_for_the_same_key_only(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    caller = api.client(api.key("chat"))
+    first = caller.post("/api/rag/chat", json={"query": QUESTION})
+    conversation = first.headers["x-conversation-id"]
+    second = {"query": "And with five years of service?", "conversationId": conversation}
+    assert caller.post("/api/rag/chat", json=second).headers["x-conversation-id"] == conversation
+    assert api.client(api.key("chat")).post("/api/rag/chat", json=second).status_code == 404

@@ -1,0 +1,72 @@
+"""Documents of a collection over HTTP, and what describes it."""
+
+from __future__ import annotations
+
+import hostile
+from callers import Api
+
+from rag.types import Role
+
+
+def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
+    caller = api.client(api.key("documents:read", "documents:write"))
+    path = f"/api/collections/{api.collection.id}/documents"
+    added = caller.post(path, files={"file": ("휴가.pdf", hostile.leave_policy())})
+    assert added.status_code == 201
+    document = added.json()
+    assert (document["fileName"], document["status"]) == ("휴가.pdf", "reading")
+    again = caller.post(path, files={"file": ("other.pdf", hostile.leave_policy())})
+    assert again.status_code == 409
+    assert again.json()["details"]["document_id"] == document["id"]
+    one = f"/api/documents/{document['id']}"
+    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    assert caller.get(one).json()["status"] == "estimated"
+    assert caller.post(f"{one}/confirm").json()["status"] == "processing"
+    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    listed = caller.get("/api/documents", params={"status": "completed", "limit": 1}).json()
+    assert (listed["total"], listed["documents"][0]["id"]) == (1, document["id"])
+    chunks = caller.get(f"{one}/chunks", params={"limit": 1}).json()
+    assert len(chunks["chunks"]) == 1 <= chunks["total"]
+    assert caller.get(f"{one}/pages").json()["pages"][0]["number"] == 1
+    assert caller.get(f"{one}/versions").json()["total"] == 1
+    assert caller.post(f"{one}/retry").status_code == 422
+    assert caller.delete(one).status_code == 204
+    assert caller.get(one).status_code == 404
+
+
+def test_files_that_cannot_be_taken_are_refused_as_callers_expect(api: Api) -> None:
+    caller = api.client(api.key("documents:write"))
+    path = f"/api/collections/{api.collection.id}/documents"
+    assert caller.post(path, files={"file": ("big.pdf", b"x" * 3_000_000)}).status_code == 413
+    assert caller.post(path, json={"file": "x"}).status_code == 415
+    assert caller.post(path, files={"other": b"x"}).status_code == 422
+    assert caller.post(path, files={"file": ("empty.pdf", b"")}).json()["code"] == "file_empty"
+    nowhere = path.replace(str(api.collection.id), str(api.admin.account_id))
+    assert caller.post(nowhere, files={"file": ("a.pdf", hostile.leave_policy())}).status_code == 404
+
+
+def test_addresses_and_methods_that_are_none_are_said_so(api: Api) -> None:
+    caller = api.client(api.key())
+    assert caller.get("/api/nothing").json()["code"] == "route_unknown"
+    wrong = caller.put("/api/rag/chat", json={})
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert wrong.json()["code"] == "method_not_allowed"
+
+
+def test_the_description_is_whole_and_readable(api: Api) -> None:
+    caller = api.client(api.key())
+    described = caller.get("/api/openapi.json").json()
+    assert described["openapi"] == "3.1.0"
+    page = caller.get("/api/docs").text
+    for path in described["paths"]:
+        assert f"<code>{path}</code>" in page
+    assert "https://" not in page.replace("https://intranet.example.com", "")
+    assert api.client().get("/api/openapi.json").status_code == 401
+
+
+def test_health_is_open_and_its_details_are_not(api: Api) -> None:
+    seen = api.client().get("/api/health")
+    assert (seen.status_code, seen.json()) == (200, {"ok": True, "live": True, "ready": True})
+    browser = api.client()
+    browser.cookies.set("hr_session", api.session(Role.ADMIN))
+    assert browser.get("/api/health").json()["checks"]
