@@ -70,7 +70,7 @@ def open_page_view(
             return
         if is_post(document):
             st.markdown(f"**{plain(document.title)}**")
-            text = "\n".join(page.text for page in documents.pages(tenant_id, document_id))
+            text = "\n".join(page.text for page in documents.pages(who, document_id))
             draw_post(document, text, passage=passage, terms=terms)
             return
         st.markdown(f"**{plain(document.title)}**" + (f"  \n:gray[{plain(section)}]" if section else ""))
