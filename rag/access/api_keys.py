@@ -138,7 +138,7 @@ class ApiKeys:
             raise InvalidInput(f"A key may send 1 to {MOST_REQUESTS_PER_MINUTE:,} requests a minute.")
         secret = PREFIX + secrets.token_urlsafe(32)
         made = self._database.fetch_value(
-            identity.tenant_id,
+            identity,
             "add_api_key",
             name=shown,
             secret_hash=token_hash(secret),
@@ -153,12 +153,12 @@ class ApiKeys:
     def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
         """The tenant's keys: those that work first, then the latest. Raises `NotAllowed`."""
         _require_admin(identity)
-        return self._database.fetch_all(identity.tenant_id, "list_api_keys", ApiKey, api_key_id=api_key_id)
+        return self._database.fetch_all(identity, "list_api_keys", ApiKey, api_key_id=api_key_id)
 
     def revoke(self, identity: Identity, api_key_id: UUID) -> None:
         """End a key at once and for good. Raises `NotAllowed`, `NotFound`."""
         _require_admin(identity)
-        if not self._database.execute(identity.tenant_id, "revoke_api_key", api_key_id=api_key_id):
+        if not self._database.execute(identity, "revoke_api_key", api_key_id=api_key_id):
             raise NotFound
 
     def find(self, secret: str) -> KeyUse:

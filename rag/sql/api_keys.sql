@@ -34,5 +34,6 @@ SET last_used_at = now(),
 FROM quick
 WHERE k.secret_hash = decode(%(secret_hash)s, 'hex') AND k.revoked_at IS NULL
   AND (k.expires_at IS NULL OR k.expires_at > now()) AND quick.setting = 'off'
+  AND NOT EXISTS (SELECT FROM tenants WHERE suspended_at IS NOT NULL)
 RETURNING k.id, k.tenant_id, k.name, k.scopes, k.requests_per_minute, k.minute_requests AS requests,
           ceil(extract(epoch FROM k.minute_started_at + interval '1 minute' - now()))::integer AS reset_seconds

@@ -141,6 +141,9 @@ CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON documents FOR EACH ROW
                                   'generate_metadata', 'pending_steps', 'version');
 CREATE TRIGGER audit AFTER INSERT OR UPDATE ON reembeddings FOR EACH ROW
     EXECUTE FUNCTION audit_change('embedding model', 'to_model', 'from_model', 'to_model', 'status', 'cleaned_at');
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON api_keys FOR EACH ROW
+    EXECUTE FUNCTION audit_change('API key', 'name', 'name', 'scopes', 'requests_per_minute', 'expires_at',
+                                  'revoked_at');
 CREATE TRIGGER audit AFTER UPDATE ON tenants FOR EACH ROW
     EXECUTE FUNCTION audit_change('company', 'name', 'name', 'settings');
 

@@ -11,10 +11,11 @@ import psycopg
 import pytest
 
 from rag.access.accounts import Accounts
+from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
 from rag.database import Database
-from rag.errors import AccessError, InvalidInput, NotAllowed, NotFound
+from rag.errors import AccessError, InvalidInput, KeyRejected, NotAllowed, NotFound
 from rag.files import FileStore
 from rag.records.audit import AuditLog
 from rag.types import Collection, Identity, Role
@@ -296,3 +297,19 @@ def test_only_whoever_owns_the_tables_sees_all_tenants(database: Database, owner
     assert [tenant.id for tenant in all_tenants(owner_conninfo)] == ["demo", "other"]
     with database.transaction("demo") as connection:
         assert connection.execute("SELECT id FROM tenants").fetchall() == [("demo",)]
+
+
+def test_the_keys_of_a_suspended_tenant_stop_and_their_making_is_on_record(
+    tenants: Tenants, database: Database, admin: Identity
+) -> None:
+    keys = ApiKeys(database)
+    _, secret = keys.create(admin, "Intranet", ["search"])
+    (entry,) = AuditLog(database).entries(admin, kind="API")
+    assert (entry.action, entry.target, entry.changes["scopes"]) == ("API key added", "Intranet", [None, ["search"]])
+    assert secret not in repr(entry)
+    assert keys.find(secret) is not None
+    tenants.suspend("demo")
+    with pytest.raises(KeyRejected):
+        keys.find(secret)
+    tenants.resume("demo")
+    assert keys.find(secret) is not None
