@@ -387,6 +387,7 @@ def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
     own = with_overrides(
         PORTFOLIO,
         {
+            "professional_minimum_tokens": 100,
             "professional_maximum_tokens": 200,
             "narrative_hard_tokens": 120,
             "narrative_soft_tokens": 100,
