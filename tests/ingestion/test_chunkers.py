@@ -372,9 +372,9 @@ def test_auto_cuts_each_kind_its_own_way() -> None:
 def test_time_grows_with_the_length_only_even_for_texts_made_to_be_slow(method: ChunkingMethod, part: str) -> None:
     def seconds(length: int) -> float:
         text = part * (length // len(part))
-        started = time.perf_counter()
+        started = time.process_time()  # of this process alone: a busy machine is no reason to fail
         chunk_text(text, method=method)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     short = min(seconds(5_000) for _ in range(2))
     assert seconds(40_000) < 30 * short + 0.05
