@@ -48,6 +48,7 @@ def check_rag_health(parts: Services | None = None) -> Health:
             _language_model(parts),
             _embedder(parts),
             _reranker(parts),
+            _text_recognition(parts),
             *_collections(parts),
             *_retirements(parts),
             _worker(parts),
@@ -99,6 +100,17 @@ def _language_model(parts: Services) -> Check:
             "A key adds written answers, follow-up questions, translated searches and generated metadata.",
         )
     return Check(name="Language model", state="ok", sentence=f"{model.model} by {model.provider}.")
+
+
+def _text_recognition(parts: Services) -> Check:
+    engine = parts.documents.recognition_engine
+    if engine is None:
+        return Check(
+            name="Text recognition",
+            state="missing",
+            sentence="None: scanned pages cannot be searched. UPSTAGE_API_KEY or an installed Tesseract adds it.",
+        )
+    return Check(name="Text recognition", state="ok", sentence=f"{engine.capitalize()}, for scanned pages of PDFs.")
 
 
 def _embedder(parts: Services) -> Check:

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
-LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+import numpy as np
+from numpy.typing import NDArray
+
 # Words that every few English words bring along. Tokenizers know English words best: a token holds more of it.
-ENGLISH_WORDS = frozenset({"the", "of", "and", "to", "is", "for", "with"})
-PATTERNS: Mapping[str, re.Pattern[str]] = {
-    "accented": re.compile(r"[\u00c0-\u024f]"),
-    "arabic": re.compile(r"[\u0600-\u06ff]"),
-    "hangul": re.compile(r"[\uac00-\ud7a3]"),
-    "han": re.compile(r"[\u4e00-\u9fff]"),
-    "kana": re.compile(r"[\u3040-\u30ff]"),
-    "other": re.compile(r"[^\W\d_A-Za-z\u00c0-\u024f\u0600-\u06ff\uac00-\ud7a3\u4e00-\u9fff\u3040-\u30ff]"),
-    "digits": re.compile(r"\d{1,3}"),
-    "punctuation": re.compile(r"[^\w\s]+|_+"),
-    "lines": re.compile(r"\s*\n"),
-    # Keys, hashes, encoded data: no words to know.
-    "unbroken": re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}"),
-}
+ENGLISH_WORDS = frozenset({b"the", b"of", b"and", b"to", b"is", b"for", b"with"})
+# Keys, hashes, encoded data: no words to know.
+UNBROKEN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}")
+LONGEST_BROKEN = 40
+# Each character is one byte for what it counts as: a letter a, accented e; A Arabic, with B its marks and C its digits;
+# h Hangul, n Han, k kana with K its marks, o of another script, 0 digit, . punctuation, _ underscore, blank, line end.
+DIGITS, PUNCTUATION = b"0C", b".BK"
+CLASSES: Mapping[str, bytes] = {
+    "accented": b"e", "arabic": b"ABC", "hangul": b"h", "han": b"n", "kana": b"kK", "other": b"o",
+}  # fmt: skip
+RANGES = ((0x600, 0x6FF, "A"), (0xAC00, 0xD7A3, "h"), (0x4E00, 0x9FFF, "n"), (0x3040, 0x30FF, "k"))
+#: Characters past the basic plane count as its last one: punctuation, for most of them are pictures.
+LAST = 0xFFFF
 
 # Tokens for one of each, fitted by least squares to tiktoken's own counts of six English HR handbooks, XQuAD (ar, de,
 # en, es, tr, zh), JaQuAD (ja), SQuAD-it and a little Korean and Dutch. Error of a whole corpus: English handbooks at
@@ -43,9 +45,6 @@ CL100K = {
 CL100K_ENGLISH = CL100K | {
     "words": 0.811, "letters": 0.064, "accented": 1.620, "digits": 1.573, "punctuation": 0.427, "lines": 0.624,
 }  # fmt: skip
-#: Patterns that find nothing where no letter is beyond ASCII, as in most English text.
-BEYOND_ASCII = frozenset({"accented", "arabic", "hangul", "han", "kana", "other"})
-LETTER_BEYOND_ASCII = re.compile(r"[^\W\d_\x00-\x7f]")
 UNBROKEN_TOKENS_PER_CHARACTER = 0.7
 #: Models that count as the older tokenizer, cl100k_base, does; all others as o200k_base.
 CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
@@ -59,21 +58,94 @@ def estimate_tokens(text: str, *, model: str = "") -> int:
     """
     if not text:
         return 0
-    words = LATIN_WORD.findall(text)
-    is_english = bool(words) and sum(map(ENGLISH_WORDS.__contains__, text.lower().split())) * 20 >= len(words)
+    kinds, letters = _classified(text)
+    words = letters.split()
+    is_english = len(words) > 0 and sum(map(ENGLISH_WORDS.__contains__, words)) * 20 >= len(words)
     if CL100K_MODEL.match(model):
         weights = CL100K_ENGLISH if is_english else CL100K
     else:
         weights = O200K_ENGLISH if is_english else O200K
-    tokens = len(words) * weights["words"] + len("".join(words)) * weights["letters"]
-    has_other_letters = LETTER_BEYOND_ASCII.search(text) is not None
-    has_long_words = any(len(word) >= 40 for word in text.split())
-    for name, pattern in PATTERNS.items():
-        if (name in BEYOND_ASCII and not has_other_letters) or (name == "unbroken" and not has_long_words):
-            continue
-        found = pattern.findall(text)
-        if name == "unbroken":
-            tokens += sum(map(len, found)) * UNBROKEN_TOKENS_PER_CHARACTER
-        else:
-            tokens += len(found) * weights[name]
+    tokens = len(words) * weights["words"] + sum(map(len, words)) * weights["letters"]
+    tokens += sum((len(run) + 2) // 3 for run in _runs(kinds, DIGITS)) * weights["digits"]
+    tokens += (len(_runs(kinds, PUNCTUATION)) + len(_runs(kinds, b"_"))) * weights["punctuation"]
+    tokens += _line_ends(kinds) * weights["lines"]
+    if not text.isascii():
+        for name, marks in CLASSES.items():
+            tokens += sum(map(kinds.count, marks)) * weights[name]
+    if max(map(len, text.split()), default=0) >= LONGEST_BROKEN:
+        tokens += sum(map(len, UNBROKEN.findall(text))) * UNBROKEN_TOKENS_PER_CHARACTER
     return max(1, round(tokens))
+
+
+def _classified(text: str) -> tuple[bytes, bytes]:
+    """For each character the byte of its class; and its small letter, ~ where it has an accent, blank for all others.
+
+    Table look-ups and counts of bytes, which the interpreter does not go through one by one.
+    """
+    if text.isascii():
+        of_ascii, letters_of_ascii = _ascii_tables()
+        plain = text.encode("ascii")
+        return plain.translate(of_ascii), plain.translate(letters_of_ascii)
+    kinds, letters = _tables()
+    codes = np.minimum(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4"), LAST)
+    return kinds[codes].tobytes(), letters[codes].tobytes()
+
+
+def _runs(kinds: bytes, wanted: bytes) -> list[bytes]:
+    """The stretches of characters of the wanted classes."""
+    if not any(kind in kinds for kind in wanted):
+        return []
+    return kinds.translate(_only(wanted)).split()
+
+
+@cache
+def _only(wanted: bytes) -> bytes:
+    return bytes(kind if kind in wanted else 0x20 for kind in range(256))
+
+
+def _line_ends(kinds: bytes) -> int:
+    """Stretches of blank space that hold a line end."""
+    lines = kinds.split(b"\n")
+    return len(lines) - 1 - sum(not line.strip() for line in lines[1:-1])
+
+
+@cache
+def _ascii_tables() -> tuple[bytes, bytes]:
+    kinds, letters = _tables()
+    return kinds[:256].tobytes(), letters[:256].tobytes()
+
+
+@cache
+def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Class and letter of each character of the basic plane."""
+    characters = [chr(code) for code in range(LAST + 1)]
+    kinds = [_kind(character) for character in characters]
+    letters = [
+        character.lower() if kind == "a" else "~" if kind == "e" else " "
+        for character, kind in zip(characters, kinds, strict=True)
+    ]
+    return (
+        np.frombuffer("".join(kinds).encode("ascii"), dtype=np.uint8),
+        np.frombuffer("".join(letters).encode("ascii"), dtype=np.uint8),
+    )
+
+
+def _kind(character: str) -> str:
+    code = ord(character)
+    if character.isspace():
+        return "\n" if character == "\n" else " "
+    if "A" <= character <= "Z" or "a" <= character <= "z":
+        return "a"
+    if 0xC0 <= code <= 0x24F:
+        return "e"
+    is_word = character.isalnum()
+    script = next((name for first, last, name in RANGES if first <= code <= last), "")
+    if script == "A":
+        return "C" if character.isdecimal() else "A" if is_word else "B"
+    if script == "k":
+        return "k" if is_word else "K"
+    if script:
+        return script
+    if character.isdecimal():
+        return "0"
+    return "_" if character == "_" else "o" if is_word else "."

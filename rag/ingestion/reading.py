@@ -13,7 +13,7 @@ from rag.database import queries
 from rag.errors import RagError
 from rag.files import FileStore
 from rag.ingestion import chunk_rows
-from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, figures_for, join_pages, sizes_for
 from rag.ingestion.counted import counted_before
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
@@ -182,7 +182,12 @@ def estimate_document(
     wanted = work.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
     chunks = chunk_document(
-        pages, sections, method=method, file_name=work.document.file_name, **sizes_for(work.profile, method)
+        pages,
+        sections,
+        method=method,
+        file_name=work.document.file_name,
+        figures=figures_for(work.profile),
+        **sizes_for(work.profile, method),
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
     embedder = providers.embedder_for(work.collection.embedding_model)

@@ -11,9 +11,10 @@ import pandas as pd
 import streamlit as st
 
 from rag.types import Document, DocumentChunk, DocumentPage, DocumentStatus, Who
-from rag.ui.document_names import METHODS, STATUSES
+from rag.ui.document_names import KINDS, METHODS, PDF_TYPES, STATUSES
 from rag.ui.document_pages import draw_chunks, draw_pages
 from rag.ui.formats import count, duration, file_size, money
+from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
 
 COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedding", "metadata": "Metadata"}
@@ -156,6 +157,8 @@ def _shown(values: Mapping[str, Any] | None, step: str) -> str:
 def _draw_about(document: Document, model: str) -> None:
     facts = {
         "File": plain(document.file_name),
+        "Kind": KINDS.get(document.mime_type, plain(document.mime_type))
+        + (f", {PDF_TYPES[document.pdf_type].lower()}" if has_pictures(document) else ""),
         "Size": file_size(document.file_size),
         "Language": plain(document.language) or "–",
         "Characters": f"{document.character_count:,}",

@@ -13,13 +13,14 @@ import streamlit as st
 
 from rag.types import Document, DocumentChunk, DocumentPage, Who
 from rag.ui.formats import count, pages
-from rag.ui.page_view import page_image_url
+from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
 READ_BY = {"text": "Text", "ocr": "Text recognition", "none": "Nothing"}
 #: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
 TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
 OVERLAP_TINT = "rgba(190,80,220,.38)"
+SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-height:1.6;max-height:640px;overflow:auto"
 
 
 class Documents(Protocol):
@@ -43,7 +44,7 @@ def draw_pages(document: Document, documents: Documents) -> None:
                 key="documents_shows_chunks",
                 help="Marks where chunks begin and end, and what they share.",
             )
-            shows_image = st.toggle(
+            shows_image = has_pictures(document) and st.toggle(
                 "Show the page itself", key="documents_shows_image", help="Draws the page of the PDF beside its text."
             )
     page = read[min(number, len(read)) - 1]
@@ -51,13 +52,14 @@ def draw_pages(document: Document, documents: Documents) -> None:
     facts.append(count(page.characters, "character"))
     facts += [f"language {plain(page.language)}"] if page.language else []
     facts += ["read by text recognition"] if page.method == "ocr" else []
+    facts += ["text recognition comes with the next step"] if page.number in document.ocr_pages else []
     st.caption(" · ".join(facts))
     for warning in page.warnings:
         st.caption(f":orange[:material/warning: {plain(warning)}]")
     text, image = st.columns(2) if shows_image else (st.container(), None)
     with text:
         if not page.text.strip():
-            st.info("This page has no text: it is empty or an image.", icon=":material/image:")
+            st.info("There is no text on this page.", icon=":material/image:")
         elif shows_chunks:
             start = sum(len(before.text) + 1 for before in read if before.number < page.number)
             chunks = documents.chunks(document.tenant_id, document.id)
@@ -65,11 +67,7 @@ def draw_pages(document: Document, documents: Documents) -> None:
         else:
             st.code(page.text, language=None, wrap_lines=True, height=None if shows_image else 460)
     if image is not None:
-        image.html(
-            f'<img src="{escape(page_image_url(document.id, page.number))}" alt="Page {page.number} as it is printed" '
-            'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
-            'border:1px solid rgba(128,138,165,.35);border-radius:8px">'
-        )
+        image.html(picture_html(page_image_url(document.id, page.number), f"Page {page.number} as it is printed"))
 
 
 def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
@@ -94,10 +92,7 @@ def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
         tint = OVERLAP_TINT if len(covering) > 1 else TINTS[covering[0].chunk_index % 2]
         numbers = ", ".join(str(c.chunk_index + 1) for c in covering)
         pieces.append(f'<span title="chunk {numbers}" style="background:{tint}">{badges}{words}</span>')
-    return (
-        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-height:1.6;max-height:640px;'
-        f'overflow:auto" tabindex="0">{"".join(pieces)}</div>'
-    )
+    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the page">{"".join(pieces)}</div>'
 
 
 def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
@@ -107,6 +102,14 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
     with st.expander(words, key=f"documents_report_{document.id}", on_change="rerun", type="compact") as report:
         if not report.open:
             return
+        key = f"documents_report_table_{document.id}"
+
+        def turn_to_selected() -> None:
+            rows = st.session_state[key].selection.rows
+            if rows:
+                st.session_state[f"documents_page_{document.id}"] = rows[0] + 1
+
+        st.caption("Select a row to turn to its page.")
         st.dataframe(
             pd.DataFrame(
                 {
@@ -121,7 +124,9 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
                     ],
                 }
             ),
-            key=f"documents_report_table_{document.id}",
+            key=key,
+            on_select=turn_to_selected,
+            selection_mode="single-row",
             hide_index=True,
             height=min(38 + 35 * len(read), 300),
             alt=f"How each page of {document.title} was read",
@@ -165,13 +170,48 @@ def draw_chunks(document: Document, documents: Documents) -> None:
     if not rows or rows[0] >= len(chunks):
         st.caption("Select a row to read the whole chunk. On the Pages tab, Show chunks marks them in the text.")
         return
-    chunk = chunks[rows[0]]
+    _draw_chunk(document, chunks, rows[0])
+
+
+def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
+    """One chunk with what it shares with its neighbours tinted; of a PDF, its page with the chunk marked beside it."""
+    chunk = chunks[index]
     vector = f"vector of {chunk.embedding_model}" if chunk.has_embedding else "no vector yet"
     st.caption(
         f"Chunk {chunk.chunk_index + 1} · {plain(pages(chunk.first_page, chunk.last_page))} · "
         f"characters {chunk.start_character:,}–{chunk.end_character:,} · {plain(vector)}"
     )
-    st.code(chunk.content, language=None, wrap_lines=True)
+    has_picture = has_pictures(document)
+    text, image = st.columns(2) if has_picture else (st.container(), None)
+    before = chunks[index - 1].end_character if index else 0
+    after = chunks[index + 1].start_character if index + 1 < len(chunks) else chunk.end_character
+    text.html(chunk_html(chunk, before, after))
+    if image is not None:
+        address = page_image_url(document.id, chunk.first_page, chunk.id)
+        image.html(picture_html(address, f"Page {chunk.first_page} with this chunk marked"))
     if chunk.metadata:
         with st.expander("Tags and metadata of this chunk"):
             st.json(chunk.metadata)
+
+
+def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
+    """A chunk as HTML, tinted where the one before it ends after its beginning and the next begins before its end.
+
+    `before` and `after` are characters of the document. A repository's particulars, which some chunks have in front,
+    are no part of it.
+    """
+    content = chunk.content
+    front = len(content) - (chunk.end_character - chunk.start_character)
+    head = min(max(before - chunk.start_character, 0) + front, len(content))
+    tail = max(min(after - chunk.start_character + front, len(content)), head)
+    pieces = [
+        escape(content[:front]),
+        _tinted(content[front:head], "shared with the chunk before"),
+        escape(content[head:tail]),
+        _tinted(content[tail:], "shared with the next chunk"),
+    ]
+    return f'<div style="{SCROLLED}" tabindex="0" role="region" aria-label="Text of the chunk">{"".join(pieces)}</div>'
+
+
+def _tinted(text: str, title: str) -> str:
+    return f'<span title="{title}" style="background:{OVERLAP_TINT}">{escape(text)}</span>' if text else ""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from rag.types import DocumentPage
 
 #: A part is read without much scrolling and ends with a line where one ends near, in characters.
 PART_CHARACTERS = 3000
+#: What is shown before the passage in its part, so that it is in sight at once.
+LEAD_CHARACTERS = 300
 LINE_END = re.compile(r"\n+")
 MARK = "background:rgba(255,208,0,.45);color:inherit;border-radius:3px"
 
@@ -19,16 +21,20 @@ def joined(pages: Sequence[DocumentPage]) -> str:
     return "\n".join(page.text for page in pages)
 
 
-def parts_of(text: str) -> list[tuple[int, int]]:
-    """Where each part begins and ends; there is always one."""
-    parts = []
-    start = 0
-    while len(text) - start > PART_CHARACTERS * 4 // 3:
+def parts_of(text: str, passage: int = 0) -> list[tuple[int, int]]:
+    """Where each part begins and ends; there is always one. A part begins a little before `passage`, a character."""
+    place = text.rfind("\n", 0, max(passage - LEAD_CHARACTERS, 0)) + 1
+    before = list(_parts_between(text, 0, place)) if place else []
+    return [*before, *_parts_between(text, place, len(text))]
+
+
+def _parts_between(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    while stop - start > PART_CHARACTERS * 4 // 3:
         ends = [m.end() for m in LINE_END.finditer(text, start + PART_CHARACTERS // 2, start + PART_CHARACTERS)]
         end = ends[-1] if ends else start + PART_CHARACTERS
-        parts.append((start, end))
+        yield start, end
         start = end
-    return [*parts, (start, len(text))]
+    yield start, stop
 
 
 def part_with(parts: Sequence[tuple[int, int]], position: int) -> int:

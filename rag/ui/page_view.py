@@ -85,6 +85,15 @@ def open_page_view(
     drawer()
 
 
+def picture_html(address: str, alt: str) -> str:
+    """A page of a PDF as a picture from our own route, which checks who asks."""
+    return (
+        f'<img src="{escape(address, quote=True)}" alt="{escape(alt, quote=True)}" '
+        'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
+        'border:1px solid rgba(128,138,165,.35);border-radius:8px">'
+    )
+
+
 def has_pictures(document: Document) -> bool:
     """Whether there are pages that can be drawn; other kinds of files have only their text."""
     return document.mime_type == "application/pdf"
@@ -106,12 +115,7 @@ def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_p
     last = max(document.page_count, 1)
     shown = min(max(int(st.session_state.get("page_view_page") or page), 1), last)
     _draw_turning(shown, last, "Page", turn_to, lambda: draw_original_link(document, key="page_view_open", page=shown))
-    st.html(
-        f'<img src="{escape(page_image_url(document.id, shown, chunk_id))}" '
-        f'alt="Page {shown} of {escape(document.title, quote=True)}" '
-        'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
-        'border:1px solid rgba(128,138,165,.35);border-radius:8px">'
-    )
+    st.html(picture_html(page_image_url(document.id, shown, chunk_id), f"Page {shown} of {document.title}"))
     if has_passage and shown != page:
         _draw_way_back(f"Back to page {page}", turn_to, page)
 
@@ -119,9 +123,9 @@ def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_p
 def _draw_text(document: Document, documents: Documents, chunk_id: UUID | None) -> None:
     """The text in parts, opened at the one with the passage."""
     text = joined(documents.pages(document.tenant_id, document.id))
-    parts = parts_of(text)
     found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
     span = (found[0].start_character, found[0].end_character) if found else None
+    parts = parts_of(text, span[0] if span else 0)
     first = part_with(parts, span[0]) + 1 if span else 1
     opened = f"{document.id} {chunk_id}"
     # Another passage opens at its own part, whatever was turned to before.

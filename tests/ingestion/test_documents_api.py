@@ -93,3 +93,35 @@ def test_a_name_cannot_break_out_of_its_header() -> None:
     header = content_disposition('a"\r\nSet-Cookie: x=1.pdf')
     assert "\r" not in header
     assert header.count('"') == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "disposition", "media_type", "shown"),
+    [
+        ("a.html", b"<h1>Rules</h1><script>alert(1)</script>", "attachment", "application/octet-stream", None),
+        ("a.txt", "휴가는 25일입니다.".encode("cp949"), "inline", "text/plain; charset=utf-8", "휴가는 25일입니다."),
+        ("a.md", b"# Rules\n\n<script>alert(1)</script>", "inline", "text/plain; charset=utf-8", None),
+    ],
+)
+def test_what_is_no_pdf_is_never_a_page_of_ours(
+    name: str,
+    content: bytes,
+    disposition: str,
+    media_type: str,
+    shown: str | None,
+    library: DocumentLibrary,
+    admin: Identity,
+    collection: Collection,
+) -> None:
+    document = library.upload(admin, collection, name, content)
+    browser = client(library, admin)
+    answer = browser.get(f"/api/documents/{document.id}/file")
+    assert answer.headers["content-disposition"].startswith(disposition)
+    assert answer.headers["content-type"] == media_type
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert answer.content == (shown.encode() if shown else content)
+    saved = browser.get(f"/api/documents/{document.id}/file?download=1")
+    assert saved.content == content
+    assert saved.headers["content-disposition"].startswith("attachment")
+    assert browser.get(f"/api/documents/{document.id}/pages/1.png").status_code == 404

@@ -149,6 +149,10 @@ def test_a_cell_that_spans_rows_stands_in_each_of_them() -> None:
         '<p style="display:none">{}</p>', '<span style="font-size:0px">{}</span>', "<div hidden>{}</div>",
         '<font color="#FFFFFF">{}</font>', '<i style="color: white">{}</i>', '<p aria-hidden="true">{}</p>',
         '<p style="position:absolute;left:-9999px">{}</p>', '<b style="visibility: hidden">{}</b>',
+        '<p style="color:#fdfdfd">{}</p>', '<p style="color:rgba(0, 0, 0, 0)">{}</p>',
+        '<p style="height:0;overflow:hidden">{}</p>', '<p style="position:absolute;clip:rect(0,0,0,0)">{}</p>',
+        '<style>p.gone, .x {{display:none}}</style><p class="big gone">{}</p>',
+        '<style>#far {{left:-99999px}}</style><div id="far">{}</div>',
     ],
 )  # fmt: skip
 def test_hidden_text_is_left_out_and_reported(hidden: str) -> None:
@@ -159,6 +163,19 @@ def test_hidden_text_is_left_out_and_reported(hidden: str) -> None:
 
 def test_white_letters_on_a_dark_cell_are_read() -> None:
     assert "Head" in text_of('<table><tr bgcolor="#333"><td><font color="white">Head</font></td></tr></table>')
+    styled = '<style>.bar{background:#003}.bar2{color:#fff}</style><div class="bar"><p class="bar2">Head</p></div>'
+    assert text_of(styled) == "Head"
+    assert text_of('<p style="color:#eee9e0">Light</p><p style="height:0">Thin</p>') == "Light\n\nThin"
+
+
+def test_what_board_editors_keep_for_themselves_is_neither_text_nor_worth_a_report() -> None:
+    html = """<div id="hwpEditorBoardContent" style="display:none">{"json": [1]}</div><!--[data-hwpjson]{"a":1}-->
+    <div class="hwp_editor_board_content"><p class="HStyle0"><span>신청&nbsp;기간: 12월</span></p></div>
+    <div class="se-main-container"><p class="se-text-paragraph">네이버\u200b</p></div>
+    <details><summary>더보기</summary>본문</details>"""
+    page = read(html, "post.html").pages[0]
+    assert page.text.split() == ["신청", "기간:", "12월", "네이버", "더보기", "본문"]
+    assert page.warnings == ()
 
 
 def test_links_and_headings_are_kept_with_their_place() -> None:
@@ -197,6 +214,9 @@ def test_a_post_nested_without_end_is_read() -> None:
         ("Date: 2025-12-15T10:00:00Z", "2025-12-15T10:00:00+00:00"),
         ("Posted on 2025-12-15 10:00", "2025-12-15T10:00:00+09:00"),
         ("'25.12.15\n안내", "2025-12-15T00:00:00+09:00"),
+        ("작성일 : 25.12.15", "2025-12-15T00:00:00+09:00"),
+        ("등록일 20251215", "2025-12-15T00:00:00+09:00"),
+        ("2025-12-15 (월) 09:30\n안내", "2025-12-15T09:30:00+09:00"),
     ],
 )
 def test_a_notice_says_when_it_is_from(text: str, expected: str) -> None:
@@ -204,7 +224,16 @@ def test_a_notice_says_when_it_is_from(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "신청 기간은 2025년 12월 15일까지입니다.", "작성일: 2025.13.40", "버전 3.12.15", "작성일: 미정"]
+    "text",
+    [
+        "",
+        "신청 기간은 2025년 12월 15일까지입니다.",
+        "작성일: 2025.13.40",
+        "작성일: 25.13.40",
+        "등록일 12-15",
+        "버전 3.12.15",
+        "작성일: 미정",
+    ],
 )
 def test_the_date_of_an_event_is_not_that_of_the_notice(text: str) -> None:
     assert backdated_at_from(text) is None

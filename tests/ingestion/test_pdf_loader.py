@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hostile
+import pypdfium2
 import pytest
 
 from rag.errors import (
@@ -16,6 +17,7 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
+from rag.ingestion.loaders.pdfium_text import page_by_pdfium
 
 LIMITS = ExtractionLimits()
 
@@ -153,3 +155,28 @@ def test_columns_are_read_one_after_the_other() -> None:
 def test_a_row_of_a_table_stays_a_row() -> None:
     lines = [line.split() for line in read(hostile.table()).pages[0].text.split("\n")]
     assert lines == [["Kind", "Days", "Who"], ["Paid", "leave", "25", "All"], ["Care", "leave", "10", "Parents"]]
+
+
+def test_the_second_engine_leaves_out_and_reports_what_nobody_sees_as_the_first_does() -> None:
+    with pypdfium2.PdfDocument(hostile.hidden_text()) as document:
+        page = document[0]
+        text, said = page_by_pdfium(page, lambda: page.render(scale=1).to_pil())
+    assert [line for line in text.split("\n") if line] == [
+        "Everyone has 25 days of paid leave a year.",
+        "White on dark.",
+        "Up to five days may be carried over.",
+    ]
+    assert "White secret. Tiny secret. Right secret. Below secret. Invisible secret." in said
+
+
+def test_the_second_engine_reads_the_text_layer_of_a_scan_and_plain_pages_whole() -> None:
+    for content, expected in ((hostile.scanned_with_text_layer(), "Recognised"), (hostile.leave_policy(), "25 days")):
+        with pypdfium2.PdfDocument(content) as document:
+            text, said = page_by_pdfium(document[0], lambda: None)
+        assert expected in text
+        assert said == ""
+
+
+def test_a_page_that_shows_nothing_says_so_and_one_with_a_drawing_does_not() -> None:
+    assert read(hostile.blank_pages(1)).pages[0].warnings == ("This page is blank.",)
+    assert read(hostile.image_only()).pages[0].warnings == ()

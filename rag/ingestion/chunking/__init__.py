@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from rag.errors import InvalidInput
-from rag.ingestion.chunking.document_types import Kind, document_type_of
+from rag.ingestion.chunking.document_types import document_type_of
+from rag.ingestion.chunking.figures import METHODS_BY_KIND, Figures, figures_for
 from rag.ingestion.chunking.fixed import fixed_spans
 from rag.ingestion.chunking.generic import generic_spans
 from rag.ingestion.chunking.markdown import markdown_pieces
@@ -49,14 +50,7 @@ SIZES: Mapping[ChunkingMethod, ChunkSizes] = {
     "recursive": _sizes(1200, 200),
     "generic": _sizes(1000, 0),
 }
-#: How `auto` cuts each kind of document, as source 001 says.
-METHODS_BY_KIND: Mapping[Kind, ChunkingMethod] = {
-    "resume": "professional",
-    "linkedin": "professional",
-    "journey": "narrative",
-    "github": "markdown",
-    "generic": "generic",
-}
+USUAL = Figures()
 
 
 def chunk_text(
@@ -68,13 +62,15 @@ def chunk_text(
     minimum_chunk_size: int | None = None,
     embedder: Embedder | None = None,
     file_name: str = "",
+    figures: Figures = USUAL,
 ) -> list[Chunk]:
     """Cut a text into chunks of at most `chunk_size` characters; without sizes, those of the method's source.
 
     `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes by the distances of
     `embedder`'s vectors, `sentences` where one ends, `recursive` at the coarsest separator, `paged` within pages,
     `generic` by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to
-    800 words) have limits of their own; `auto` is the one that fits the kind of document, by text and `file_name`.
+    800 words) have limits of their own, which `figures` may change; `auto` is the one that fits the kind of document,
+    by text and `file_name`.
     Raises `InvalidInput` for sizes that do not fit together and for `semantic` without an embedder.
     """
     page = Page(number=1, text=text)
@@ -87,6 +83,7 @@ def chunk_text(
         minimum_chunk_size=minimum_chunk_size,
         embedder=embedder,
         file_name=file_name,
+        figures=figures,
     )
 
 
@@ -100,11 +97,13 @@ def chunk_document(
     minimum_chunk_size: int | None = None,
     embedder: Embedder | None = None,
     file_name: str = "",
+    figures: Figures = USUAL,
 ) -> list[Chunk]:
     """Cut a document into chunks that know their pages, character span and section. Options as in `chunk_text`."""
     text = join_pages(pages)
     if method == "auto":
-        method = METHODS_BY_KIND[document_type_of(text, file_name).kind]
+        method = figures.methods_by_kind[document_type_of(text, file_name).kind]
+        chunk_size = figures.generic_size or chunk_size if method == "generic" else chunk_size
     usual = SIZES.get(method, SIZES["smart"])
     size = usual["chunk_size"] if chunk_size is None else chunk_size
     shared = min(usual["overlap"], size // 2) if overlap is None else overlap
@@ -125,18 +124,18 @@ def chunk_document(
         case "sentences":
             spans = sentence_spans(text, size, shared, minimum)
         case "recursive":
-            spans = recursive_spans(text, size, shared)
+            spans = recursive_spans(text, size, shared, figures.separators)
         case "paged":
             spans = paged_spans(text, pages, size, shared, minimum, breaks_of(sections))
         case "generic":
             known = {"source": file_name, "category": "generic"}
             spans = (Piece(start, end, known) for start, end in generic_spans(text, size))
         case "professional":
-            spans = professional_pieces(text, file_name)
+            spans = professional_pieces(text, file_name, figures.fewest_tokens, figures.most_tokens)
         case "narrative":
-            spans = narrative_pieces(text, file_name)
+            spans = narrative_pieces(text, file_name, figures.story)
         case "markdown":
-            spans = markdown_pieces(text, file_name)
+            spans = markdown_pieces(text, file_name, figures.words)
         case _:
             names = ", ".join([*SIZES, "professional", "narrative", "markdown", "auto"])
             raise InvalidInput(f"There is no chunking method {method!r}; choose one of {names}.")
@@ -164,6 +163,8 @@ def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
     """The profile's sizes for its own method and those that are cut alike, else the method's own."""
     usual = SIZES.get(method)
+    if method == "generic" and profile.generic_chunk_size:
+        return _sizes(profile.generic_chunk_size, 0, profile.minimum_chunk_size)
     if usual is None or usual == SIZES.get(profile.chunking_method) or method == profile.chunking_method:  # type: ignore[call-overload]
         return _sizes(profile.chunk_size, profile.chunk_overlap, profile.minimum_chunk_size)
     return usual
@@ -173,12 +174,14 @@ __all__ = [
     "METHODS_BY_KIND",
     "SIZES",
     "ChunkSizes",
+    "Figures",
     "chunk_by_page_texts",
     "chunk_document",
     "chunk_full_text",
     "chunk_text",
     "chunks_from_spans",
     "facts_of",
+    "figures_for",
     "join_pages",
     "sizes_for",
 ]

@@ -13,6 +13,18 @@ from rag.ingestion.chunking.pieces import PATH_SEPARATOR, Piece
 
 #: Source 001: words of a chunk, and words said again when a section has several.
 TARGET, MAXIMUM, OVERLAP = 600, 800, 25
+
+
+@dataclass(frozen=True)
+class WordLimits:
+    """Words of a chunk, wanted and at most, and words said again."""
+
+    target: int = TARGET
+    maximum: int = MAXIMUM
+    overlap: int = OVERLAP
+
+
+USUAL = WordLimits()
 LINES = re.compile(r"^.*$", re.MULTILINE)
 HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 #: A longer title is cut, in characters.
@@ -50,7 +62,7 @@ def headings_of(text: str) -> list[Heading]:
     return found
 
 
-def markdown_pieces(text: str, file_name: str = "") -> list[Piece]:
+def markdown_pieces(text: str, file_name: str = "", limits: WordLimits = USUAL) -> list[Piece]:
     """A piece or more for each section, of 600 words and at most 800; a repository's particulars stand before each."""
     front = FRONT.match(text)
     before = front[0].strip() if front else ""
@@ -58,11 +70,12 @@ def markdown_pieces(text: str, file_name: str = "") -> list[Piece]:
     headings = [heading for heading in headings_of(text) if heading.start >= body]
     boundaries = Boundaries(text)
     # What stands before counts, as far as it leaves room for the text itself.
-    said = min(len(WORDS.findall(before)), TARGET // 2)
+    said = min(len(WORDS.findall(before)), limits.target // 2)
+    left = WordLimits(limits.target - said, limits.maximum - said, limits.overlap)
     known = _particulars(before)
     pieces = []
     for start, stop, path in _sections(text, headings, body):
-        for begin, end in _spans(boundaries, start, stop, TARGET - said, MAXIMUM - said):
+        for begin, end in _spans(boundaries, start, stop, left):
             metadata = {"source": file_name, "category": "github", **known, **({"section": path} if path else {})}
             pieces.append(Piece(begin, end, metadata, before if begin >= body and before else ""))
     return pieces
@@ -104,8 +117,8 @@ def _sections(text: str, headings: list[Heading], body: int) -> Iterator[tuple[i
         yield 0, len(text), ""
 
 
-def _spans(boundaries: Boundaries, start: int, stop: int, target: int, maximum: int) -> Iterator[tuple[int, int]]:
-    text = boundaries.text
+def _spans(boundaries: Boundaries, start: int, stop: int, limits: WordLimits) -> Iterator[tuple[int, int]]:
+    text, target, maximum = boundaries.text, limits.target, limits.maximum
     covered = start
     while covered < stop:
         # No more of the text is counted than can be needed: a word has a longest length, blank space has not.
@@ -127,4 +140,4 @@ def _spans(boundaries: Boundaries, start: int, stop: int, target: int, maximum: 
         )
         yield start, end
         covered = end
-        start = overlap_start(boundaries, start, end, words=OVERLAP)
+        start = overlap_start(boundaries, start, end, words=limits.overlap)

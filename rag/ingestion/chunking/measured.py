@@ -55,10 +55,12 @@ def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, t
     """
     text = boundaries.text
     low = max(start + 1, end - LONGEST_OVERLAP)
+    found = [match.start() for match in WORDS.finditer(text, low, end)]
+    if len(found) > words:
+        low = found[-words] if words else end
 
     def fits(place: int) -> bool:
-        repeated = text[place:end]
-        return len(WORDS.findall(repeated)) <= words and (tokens is None or estimate_tokens(repeated) <= tokens)
+        return tokens is None or estimate_tokens(text[place:end]) <= tokens
 
     for kind in (SENTENCE, WORD):
         place = boundaries.first(kind, low, end)

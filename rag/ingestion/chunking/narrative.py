@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import Any
 
 from rag.ingestion.chunking.boundaries import LINE, PARAGRAPH, SENTENCE, Boundaries
@@ -11,18 +12,28 @@ from rag.ingestion.chunking.measured import fitting_end, overlap_start
 from rag.ingestion.chunking.pieces import Piece, Span
 from rag.tokens import estimate_tokens
 
-#: Source 001, 2.2: tokens of a chunk.
-TARGET, SOFT, HARD = 450, 500, 600
-#: What is said again from the chunk before, at most: the smaller of the two.
-OVERLAP_WORDS, OVERLAP_TOKENS = 30, 50
 #: A chunk ends with a paragraph from this share of its target on.
 FILLED = 0.6
 
 
-def narrative_pieces(text: str, file_name: str = "") -> list[Piece]:
+@dataclass(frozen=True)
+class StoryLimits:
+    """Source 001, 2.2: tokens of a chunk, and what is said again from the one before, the smaller of the two."""
+
+    target: int = 450
+    soft: int = 500
+    hard: int = 600
+    overlap_words: int = 30
+    overlap_tokens: int = 50
+
+
+USUAL = StoryLimits()
+
+
+def narrative_pieces(text: str, file_name: str = "", limits: StoryLimits = USUAL) -> list[Piece]:
     """Pieces of at most 600 tokens, 450 to 500 where paragraphs and sentences allow, each with its part's number."""
     boundaries = Boundaries(text)
-    spans = _spans(boundaries)
+    spans = _spans(boundaries, limits)
     paragraphs = boundaries.paragraphs
     fiscal_year, year = fiscal_year_of(file_name)
     pieces = []
@@ -40,26 +51,27 @@ def narrative_pieces(text: str, file_name: str = "") -> list[Piece]:
     return pieces
 
 
-def _spans(boundaries: Boundaries) -> list[Span]:
+def _spans(boundaries: Boundaries, limits: StoryLimits) -> list[Span]:
     spans: list[Span] = []
     start, covered, stop = 0, 0, len(boundaries.text)
     while covered < stop:
-        end = _end_of_chunk(boundaries, start, covered, stop)
+        end = _end_of_chunk(boundaries, start, covered, stop, limits)
         spans.append((start, end))
         covered = end
-        start = overlap_start(boundaries, start, end, words=OVERLAP_WORDS, tokens=OVERLAP_TOKENS)
+        start = overlap_start(boundaries, start, end, words=limits.overlap_words, tokens=limits.overlap_tokens)
     return spans
 
 
-def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int) -> int:
+def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: StoryLimits) -> int:
     """Past `covered`, so that each chunk has something new."""
-    hard = max(fitting_end(boundaries, start, stop, HARD), covered + 1)
+    share, wanted = limits.soft / limits.hard, limits.target / limits.hard
+    hard = max(fitting_end(boundaries, start, stop, limits.hard), covered + 1)
     length = hard - start
-    if hard == stop and estimate_tokens(boundaries.text[start:stop]) <= SOFT:
+    if hard == stop and estimate_tokens(boundaries.text[start:stop]) <= limits.soft:
         return stop
-    soft = max(start + length * SOFT // HARD, covered + 1)
-    target = start + length * TARGET // HARD
-    filled = max(start + int(length * TARGET / HARD * FILLED), covered)
+    soft = max(start + int(length * share), covered + 1)
+    target = start + int(length * wanted)
+    filled = max(start + int(length * wanted * FILLED), covered)
     last = boundaries.last
     for end in (
         last(PARAGRAPH, filled, soft),
@@ -67,6 +79,6 @@ def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int) -
         last(SENTENCE, max(soft, covered), hard),
         last(LINE, max(filled, covered), soft),
     ):
-        if end is not None and estimate_tokens(boundaries.text[start:end]) <= HARD:
+        if end is not None and estimate_tokens(boundaries.text[start:end]) <= limits.hard:
             return end
-    return max(fitting_end(boundaries, start, min(max(target, covered + 1), stop), HARD), covered + 1)
+    return max(fitting_end(boundaries, start, min(max(target, covered + 1), stop), limits.hard), covered + 1)

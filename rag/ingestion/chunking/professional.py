@@ -32,7 +32,7 @@ class Part:
     end: int
 
 
-def professional_pieces(text: str, file_name: str = "") -> list[Piece]:
+def professional_pieces(text: str, file_name: str = "", fewest: int = FEWEST, most: int = MOST) -> list[Piece]:
     """Pieces by section and job, at most 800 tokens each, with what is known of the job.
 
     `source, section, company, position, location, dateRange, industry, year`, each where the document says it.
@@ -45,12 +45,12 @@ def professional_pieces(text: str, file_name: str = "") -> list[Piece]:
         lines = _lines(text, part)
         has_jobs = WORK.search(part.title) is not None or any(is_piped(line.text) for line in lines)
         jobs = jobs_of(lines) if has_jobs else []
-        groups = _grouped(text, part, jobs) if kind.kind == "linkedin" else _single(part, jobs)
+        groups = _grouped(text, part, jobs, fewest, most) if kind.kind == "linkedin" else _single(part, jobs)
         for start, end, facts in groups:
             metadata: dict[str, Any] = known | facts
             if "year" not in metadata and kind.year:
                 metadata["year"] = kind.year
-            pieces.extend(Piece(*span, metadata) for span in spans_by_tokens(boundaries, start, end, MOST))
+            pieces.extend(Piece(*span, metadata) for span in spans_by_tokens(boundaries, start, end, most))
     return pieces
 
 
@@ -80,14 +80,16 @@ def _single(part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, s
         yield start, end, job.facts
 
 
-def _grouped(text: str, part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Jobs together until they have 400 tokens, as long as they have no more than 800; the first names the group."""
+def _grouped(
+    text: str, part: Part, jobs: list[Job], fewest: int, most: int
+) -> Iterator[tuple[int, int, dict[str, str]]]:
+    """Jobs together until they have `fewest` tokens, while they have no more than `most`; the first names the group."""
     begin: int | None = None
     facts: dict[str, str] = {}
     until = part.start
     for start, end, job in _single(part, jobs):
         if begin is not None and (
-            estimate_tokens(text[begin:until]) >= FEWEST or estimate_tokens(text[begin:end]) > MOST
+            estimate_tokens(text[begin:until]) >= fewest or estimate_tokens(text[begin:end]) > most
         ):
             yield begin, until, facts
             begin = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 
 #: Notice boards write local time without saying so; the one described to us is Korean.
@@ -13,6 +14,9 @@ DATE = (
 )
 TIME = r"(?:[T\s,]*(?:\([월화수목금토일]\)\s*)?(?P<half>오전|오후)?\s*(?P<hour>\d{1,2})(?::|시\s?)(?P<minute>\d{2})?분?(?::(?P<second>\d{2})(?:\.\d+)?)?\s*(?P<zone>Z|[+-]\d{2}:?\d{2})?)?"  # fmt: skip  # noqa: E501
 LABEL = r"(?:작성일자?|등록일시?|게시일자?|공지일자?|작성\s?일시|공고일자?|시행일자?|기안일|일\s?자|날\s?짜|date|posted(?: on)?|published(?: on)?|updated(?: on)?)"  # noqa: E501
+#: After a label a year may have two figures, and a date no marks at all: 25.12.15, 20251215.
+SHORT = r"(?P<year>20\d{2}|\d{2})(?:(?P<mark>[-./])\s?(?P<month>\d{1,2})(?P=mark)\s?(?P<day>\d{1,2})(?!\d)\.?|(?<=20\d\d)(?P<month2>\d{2})(?P<day2>\d{2})(?!\d))"  # noqa: E501
+LABELLED_SHORT = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*[:：|\])]*\s*{SHORT}", re.IGNORECASE | re.MULTILINE)
 LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*[:：|\])]*\s*{DATE}{TIME}", re.IGNORECASE | re.MULTILINE)
 #: A line that holds a date and nothing else, but for the day of the week.
 ALONE = re.compile(rf"^[\s\[(<]*{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}[\s\])>]*$", re.MULTILINE)
@@ -30,6 +34,15 @@ def backdated_at_from(text: str) -> datetime | None:
     for found in LABELLED.finditer(text):
         if (value := _value(found)) is not None:
             return value
+    for found in LABELLED_SHORT.finditer(text):
+        year = int(found["year"])
+        with suppress(ValueError):  # there is no 31st of February
+            return datetime(
+                year if year > 99 else 2000 + year,
+                int(found["month"] or found["month2"]),
+                int(found["day"] or found["day2"]),
+                tzinfo=KOREA,
+            )
     lines = [line for line in text.splitlines() if line.strip()]
     for line in (*lines[:EDGE_LINES], *reversed(lines[EDGE_LINES:][-EDGE_LINES:])):
         alone = ALONE.match(line)

@@ -41,6 +41,16 @@ class TextPiece:
     is_level: bool = True
 
 
+@dataclass(frozen=True)
+class PageFacts:
+    """Where a page begins and ends (left, bottom, right, top, in points), how it is turned, and whether it has
+    pictures."""
+
+    box: tuple[float, float, float, float]
+    rotation: int
+    has_pictures: Callable[[], bool]
+
+
 class DrawingState:
     """Follows the operators of a page as far as they say how text is drawn. Used as pypdf's operand visitor."""
 
@@ -86,14 +96,22 @@ def _is_white(operator: bytes, operands: Any) -> bool:
     return bool(values) and min(values) >= 0.97
 
 
-def hidden_pieces(page: pypdf.PageObject, pieces: Sequence[TextPiece], draw: Callable[[], Any]) -> dict[int, str]:
-    """Why each hidden piece is, by its index. `draw` gives the page as a picture of one pixel a point, or None."""
+def facts_of(page: pypdf.PageObject) -> PageFacts | None:
+    """What pypdf says of a page; None when it cannot be had."""
     try:
         box = page.mediabox
-        left, bottom, right, top = float(box.left), float(box.bottom), float(box.right), float(box.top)
-        rotation = int(page.rotation) % 360
+        edges = (float(box.left), float(box.bottom), float(box.right), float(box.top))
+        return PageFacts(box=edges, rotation=int(page.rotation) % 360, has_pictures=lambda: _has_pictures(page))
     except (Exception, RecursionError):
+        return None
+
+
+def hidden_pieces(page: PageFacts | None, pieces: Sequence[TextPiece], draw: Callable[[], Any]) -> dict[int, str]:
+    """Why each hidden piece is, by its index. `draw` gives the page as a picture of one pixel a point, or None."""
+    if page is None:
         return {}
+    left, bottom, right, top = page.box
+    rotation = page.rotation
     reasons: dict[int, str] = {}
     white: list[int] = []
     has_pictures: bool | None = None
@@ -103,7 +121,7 @@ def hidden_pieces(page: pypdf.PageObject, pieces: Sequence[TextPiece], draw: Cal
         width = LETTER_WIDTH * piece.size * len(piece.text.strip())
         if piece.is_invisible:
             if has_pictures is None:
-                has_pictures = _has_pictures(page)
+                has_pictures = page.has_pictures()
             # Over a scan the invisible text is what text recognition read in the picture.
             if not has_pictures:
                 reasons[index] = "invisible"

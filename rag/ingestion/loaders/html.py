@@ -17,6 +17,7 @@ from rag.errors import FileEmpty
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.encodings import decode
+from rag.ingestion.loaders.html_hidden import StyleRules, is_hidden, is_machine_data, style_rules
 from rag.ingestion.loaders.html_tables import rows_of
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.types import Page, Section
@@ -29,20 +30,11 @@ DROPPED = frozenset({
 })  # fmt: skip
 BLOCKS = frozenset({
     "p", "div", "section", "article", "header", "footer", "main", "aside", "ul", "ol", "dl", "dt", "dd", "blockquote",
-    "pre", "caption", "figure", "figcaption", "address", "fieldset", "form", "hr", "center",
+    "pre", "caption", "figure", "figcaption", "address", "fieldset", "form", "hr", "center", "details", "summary",
 })  # fmt: skip
 #: Blocks with a blank line before and after.
 PARAGRAPHS = frozenset({"p", "ul", "ol", "blockquote", "pre"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-HIDDEN = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|mso-hide\s*:\s*all|opacity\s*:\s*0(?:\.0+)?\s*(?:;|$)"
-    r"|font-size\s*:\s*(?:0(?:\.\d+)?|1(?:\.0)?)\s*(?:px|pt|em|%)?\s*(?:;|$)"
-    r"|(?:left|top|text-indent|margin-left)\s*:\s*-\d{4,}(?:\.\d+)?\s*(?:px|pt|em)",
-    re.IGNORECASE,
-)
-COLOUR = re.compile(r"(?<![-\w])color\s*:\s*(?P<colour>#[0-9a-f]{3,6}\b|rgb\([^)]*\)|[a-z]+)", re.IGNORECASE)
-BACKGROUND = re.compile(r"background(?:-color)?\s*:", re.IGNORECASE)
-WHITE = re.compile(r"#?(?:fff|ffffff)|white|rgb\(\s*255\s*,\s*255\s*,\s*255\s*\)", re.IGNORECASE)
 SPACES = re.compile(r"[ \t\r\n\f\u00a0\u200b]+")
 BLANK_LINES = re.compile(r"\n{3,}")
 HIDDEN_TEXT = "Text that a reader does not see was left out: “{text}”."
@@ -59,6 +51,7 @@ class Walk:
     headings: list[tuple[int, str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
+    rules: StyleRules = field(default_factory=StyleRules)
 
 
 def load_html(content: bytes) -> ExtractedPdf:
@@ -68,7 +61,7 @@ def load_html(content: bytes) -> ExtractedPdf:
     """
     source, _ = decode(content)
     tree, is_whole = _parsed(source)
-    walk = Walk()
+    walk = Walk(rules=style_rules(tree))
     for text in _texts(tree, walk, 0):
         walk.parts.append(text)
     text = _tidied("".join(walk.parts))
@@ -111,7 +104,9 @@ def _texts(element: Any, walk: Walk, depth: int) -> Iterator[str]:
     if depth > DEEPEST:
         yield element.text_content()
         return
-    if _is_hidden(element):
+    if is_machine_data(element):
+        return
+    if is_hidden(element, walk.rules):
         walk.hidden.append(SPACES.sub(" ", element.text_content()).strip())
         return
     if tag == "br":
@@ -153,7 +148,7 @@ def _inner(element: Any, walk: Walk, depth: int, *, keep_lines: bool = False) ->
 
 def _rows(table: Any, walk: Walk, depth: int) -> Iterator[str]:
     def text_of(cell: Any) -> str:
-        if _is_hidden(cell):
+        if is_hidden(cell, walk.rules):
             walk.hidden.append(SPACES.sub(" ", cell.text_content()).strip())
             return ""
         return SPACES.sub(" ", "".join(_inner(cell, walk, depth + 1))).strip()
@@ -174,26 +169,6 @@ def _link(element: Any, text: str, walk: Walk) -> str:
     walk.links.append({"text": shown or address, "url": address})
     plain = re.sub(r"^(?:mailto|tel):", "", address, flags=re.IGNORECASE)
     return text if not shown or plain.rstrip("/") in shown or shown in plain else f"{text.rstrip()} ({plain})"
-
-
-def _is_hidden(element: Any) -> bool:
-    if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
-        return True
-    style = element.get("style") or ""
-    if style and HIDDEN.search(style):
-        return True
-    colour = COLOUR.search(style)
-    named = colour["colour"] if colour else (element.get("color") or "")
-    return bool(named) and WHITE.fullmatch(named) is not None and not _has_background(element)
-
-
-def _has_background(element: Any) -> bool:
-    """White letters can be read where something dark is behind them: a header row of a table mostly."""
-    while element is not None:
-        if element.get("bgcolor") or element.get("background") or BACKGROUND.search(element.get("style") or ""):
-            return True
-        element = element.getparent()
-    return False
 
 
 def _tidied(text: str) -> str:

@@ -27,7 +27,7 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.headings import BOLD, Style, StyledPage, sections_by_outline, sections_by_style
-from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, hidden_pieces, report_of
+from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, facts_of, hidden_pieces, report_of
 from rag.ingestion.loaders.page_text import (
     BLANK_PAGE,
     compounds_in,
@@ -197,13 +197,13 @@ class OpenPdf:
                 failure = "could not be had"
         if not failure:
             return first if first.text.strip() else self._without_text(number, first)
-        second = self._text_by_pdfium(number)
-        if second.strip() and not unreadable_reason(second):
-            warnings = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
-            return RawPage(second, warnings=warnings)
+        second = self._page_by_pdfium(number)
+        if second.text.strip() and not unreadable_reason(second.text):
+            said = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
+            return replace(second, warnings=[*said, *second.warnings])
         if first.text.strip():
             return RawPage("", warnings=[UNREADABLE.format(reason=failure)])
-        return self._without_text(number, first)
+        return self._without_text(number, second if second.has_hidden else first)
 
     def _without_text(self, number: int, page: RawPage) -> RawPage:
         """A page without text, which says so when there is nothing on it at all."""
@@ -225,21 +225,21 @@ class OpenPdf:
         darkest, lightest = picture.convert("L").getextrema()
         return bool(darkest == lightest)
 
-    def _text_by_pdfium(self, number: int) -> str:
+    def _page_by_pdfium(self, number: int) -> RawPage:
         document = self._open_pdfium()
         if document is None:
-            return ""
+            return RawPage("")
         import pypdfium2
+
+        from rag.ingestion.loaders.pdfium_text import page_by_pdfium
 
         try:
             page = document[number - 1]
-            text_page = page.get_textpage()
-            text = text_page.get_text_range()
-            text_page.close()
+            text, hidden = page_by_pdfium(page, lambda: self._drawn(number))
             page.close()
         except (pypdfium2.PdfiumError, ValueError, IndexError):
-            return ""
-        return normalise_characters(text)
+            return RawPage("")
+        return RawPage(normalise_characters(text), warnings=[hidden] if hidden else [], has_hidden=bool(hidden))
 
     def _drawn(self, number: int, *, scale: float = 1) -> Any:
         """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""
@@ -379,7 +379,7 @@ def page_by_pypdf(page: pypdf.PageObject, draw: Callable[[], Any] = lambda: None
             )
 
     page.extract_text(visitor_text=visit, visitor_operand_before=state)
-    hidden = hidden_pieces(page, pieces, draw)
+    hidden = hidden_pieces(facts_of(page), pieces, draw)
     kept = with_whole_rows(
         replace(piece, text="\n" * piece.text.count("\n")) if index in hidden else piece
         for index, piece in enumerate(pieces)
