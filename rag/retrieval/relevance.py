@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.retrieval.evidence import Coverage, QuestionWord, coverage, passage_terms, question_words
+from rag.retrieval.evidence import Coverage, QuestionWord, background, coverage, passage_terms, question_words
 from rag.retrieval.keywords import contextual_text, term_id
 from rag.retrieval.search import Found
 from rag.types import SearchResult
@@ -25,6 +25,8 @@ class Judged:
 
     result: SearchResult
     coverage: Coverage
+    #: How far its similarity is above that of the other candidates.
+    margin: float = 0.0
     is_evidence: bool
     #: The question's words in the passage's language, and that language: what to mark in the passage.
     words: tuple[QuestionWord, ...]
@@ -48,6 +50,7 @@ def judge(
     def idf(term: str) -> float:
         return found.statistics.idf(term_id(term))
 
+    usual = background([result.similarity for result in found.results])
     judged = []
     for result in results:
         language = found.languages[result.document_id]
@@ -59,17 +62,32 @@ def judge(
                 words[key] = question_words(wording, wording_language, language)
             coverages.append(coverage(words[key], passage_terms(text, language), idf))
         best = max(range(len(coverages)), key=lambda i: coverages[i].share)
+        margin = _margin(result, coverages[best], usual)
         is_near = threshold is not None and result.similarity is not None and result.similarity >= threshold
         judged.append(
             Judged(
                 result=result,
                 coverage=coverages[best],
-                is_evidence=is_near or coverages[best].is_evidence(result.similarity),
+                margin=margin,
+                is_evidence=is_near or coverages[best].is_evidence(margin),
                 words=tuple(words[best, language]),
                 language=language,
             )
         )
     return judged
+
+
+def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
+    """How far a passage's similarity is above the usual one.
+
+    With too few candidates to tell what is usual, half of it counts, and only beside several words: one word that is
+    shared makes a short passage near by itself.
+    """
+    if result.similarity is None:
+        return 0.0
+    if usual is None:
+        return result.similarity / 2 if len(held.found) > 1 else 0.0
+    return result.similarity - usual
 
 
 def worth_citing(judged: Sequence[Judged]) -> list[Judged]:
