@@ -39,17 +39,24 @@ class Judged:
 
 
 def judge(
-    results: Sequence[SearchResult], found: Found, *, wordings: Sequence[tuple[str, str]], threshold: float | None
+    results: Sequence[SearchResult],
+    found: Found,
+    *,
+    wordings: Sequence[tuple[str, str]],
+    thresholds: Sequence[float] = (),
 ) -> list[Judged]:
     """Judge each result by the question's wordings, pairs of text and language; the best wording counts.
 
-    `threshold` is the similarity that is evidence by itself, None when the embedder compares words only.
+    `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
+    embedder compares words only.
     """
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
     def idf(term: str) -> float:
         return found.statistics.idf(term_id(term))
 
+    nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
+    threshold = next((t for t in thresholds if nearest >= t), None)
     usual = background([result.similarity for result in found.results])
     judged = []
     for result in results:

@@ -10,17 +10,13 @@ from rag.retrieval.keywords import inverse_document_frequency
 from rag.retrieval.spelling import corrections, is_one_slip_away
 
 
-def is_evidence(
-    question: str, passage: str, known: dict[str, int], language: str = "en", margin: float = 0.0
-) -> bool:
+def is_evidence(question: str, passage: str, known: dict[str, int], language: str = "en", margin: float = 0.0) -> bool:
     """Judge a passage among 500, `known` telling in how many of them a term stands."""
 
     def idf(term: str) -> float:
         return inverse_document_frequency(known.get(term, 0), 500)
 
-    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(
-        margin
-    )
+    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(margin)
 
 
 def test_a_question_without_topic_has_no_evidence() -> None:
