@@ -24,6 +24,7 @@ from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
 from rag.retrieval.order import needs_signals, ordered, read_metadata, read_signals
 from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.refine import names_said
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
@@ -121,6 +122,8 @@ class Retriever:
         found = find(run, asked, self._database, self._providers, candidates=candidates)
         if self._has_new_model(run):
             found = find(run, asked, self._database, self._providers, candidates=candidates)
+        with run.step("names") as step:
+            step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
         judged = judge(
             self._spread(run, found.results),
             found,

@@ -202,6 +202,23 @@ def test_the_path_is_explained_with_every_score(database: Database, shelf: Shelf
     assert f"{found.keyword_score:.2f}" in text
 
 
+def test_a_named_document_or_section_is_raised_and_said(database: Database, shelf: Shelf, asker: Identity) -> None:
+    """Two plans that differ in their names only; and a section of one of them."""
+    for plan in ("Standard", "Plus"):
+        for section in ("Hearing", "Vision"):
+            shelf.add(f"Northwind {plan} plan {section}", ["The plan covers most of the costs."], section=section)
+    retriever = Retriever(database, Providers(Settings()))
+    found = retriever.retrieve(asked("What does the Plus plan cover under vision?", asker, shelf), profile=HR)
+    assert found.found[0].title == "Northwind Plus plan Vision"
+    (names,) = [step.detail for step in found.response.rag_details.steps or [] if step.name == "names"]
+    assert "Northwind Plus plan Vision" in names.split("; ")
+    assert "Vision" in names.split("; ")
+    assert "Hearing" not in names.split("; ")
+    assert any(line.startswith("names ") for line in explained(found))
+    unnamed = retriever.retrieve(asked("most of the costs", asker, shelf), profile=HR)
+    assert "names" not in [step.name for step in unnamed.response.rag_details.steps or []]
+
+
 def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
     providers: Providers, database: Database, paid: Shelf
 ) -> None:
