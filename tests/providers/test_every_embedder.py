@@ -69,7 +69,7 @@ def test_bge_m3_by_the_compatible_route_gives_its_dimensions(compatible: OpenAIE
 WRONG: dict[str, Callable[[list[dict[str, Any]]], list[dict[str, Any]]]] = {
     "count": lambda data: data[:-1],
     "dimensions": lambda data: [{**item, "embedding": list(item["embedding"])[:100]} for item in data],
-    "nan": lambda data: [{**item, "embedding": [float("nan")] * 768} for item in data],
+    "nan": lambda data: [{**item, "embedding": [float("nan")] * len(item["embedding"])} for item in data],
 }
 
 
