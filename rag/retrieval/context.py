@@ -117,10 +117,13 @@ class Retriever:
             on_step=on_step or (lambda name, detail: None),
             tenant_prices=self._tenant_prices,
         )
+        is_strict = options.similarity_threshold is not None
+        run.thresholds = self._thresholds(run, is_strict=is_strict)
         asked = understand(run, self._providers, today)
         candidates = wanted * profile.candidate_factor
         found = find(run, asked, self._database, self._providers, candidates=candidates)
         if self._has_new_model(run):
+            run.thresholds = self._thresholds(run, is_strict=is_strict)
             found = find(run, asked, self._database, self._providers, candidates=candidates)
         with run.step("names") as step:
             step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
@@ -128,7 +131,7 @@ class Retriever:
             self._spread(run, found.results),
             found,
             wordings=wordings_of(run, asked, found),
-            thresholds=self._thresholds(run, is_strict=options.similarity_threshold is not None),
+            thresholds=run.thresholds,
         )
         judged = self._rerank(run, asked.translation.query, judged)
         cited = self._order(run, worth_citing(judged), today)

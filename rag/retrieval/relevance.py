@@ -17,6 +17,8 @@ RELEVANCE_FLOOR = 0.02
 SURE_RELEVANCE = 0.3
 #: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.
 COMPANION_SHARE = 0.5
+#: What makes half of a question enough (`evidence.ENOUGH`) where there is no background.
+MARGIN_OF_ONE_WORD = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +89,13 @@ def judge(
 def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
     """How far a passage's similarity is above the usual one.
 
-    With too few candidates to tell what is usual, half of it counts, and only beside several words: one word that is
-    shared makes a short passage near by itself.
+    With too few candidates to tell what is usual, half of it counts beside several words. One word that is shared makes a
+    short passage near by itself: beside it a little counts, so that half of the question is enough.
     """
     if result.similarity is None:
         return 0.0
     if usual is None:
-        return result.similarity / 2 if len(held.found) > 1 else 0.0
+        return result.similarity / 2 if len(held.found) > 1 else MARGIN_OF_ONE_WORD
     return result.similarity - usual
 
 

@@ -278,8 +278,13 @@ def test_an_absolute_threshold_no_passage_reaches_gives_way_to_the_embedders_own
     )
     retriever = Retriever(database, providers)
     assert retriever.retrieve_context(question, profile=absolute).citations
+    by_meaning = retriever.retrieve(question, profile=replace(absolute, search_type="vector"))
+    assert by_meaning.response.citations
+    (said,) = [step.detail for step in by_meaning.response.rag_details.steps or [] if step.name == "search farther"]
+    assert said.endswith("none has a similarity of 0.7")
     strict = Options(similarity_threshold=0.7)
     assert not retriever.retrieve_context(question, profile=absolute, options=strict).citations
+    assert not retriever.retrieve(question, profile=replace(absolute, search_type="vector"), options=strict).found
 
 
 def test_too_little_text_and_words_only_cannot_be_calibrated(
