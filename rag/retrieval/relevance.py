@@ -89,8 +89,8 @@ def judge(
 def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
     """How far a passage's similarity is above the usual one.
 
-    With too few candidates to tell what is usual, half of it counts beside several words. One word that is shared makes a
-    short passage near by itself: beside it a little counts, so that half of the question is enough.
+    With too few candidates to tell what is usual, half of it counts beside several words. One word that is shared
+    makes a short passage near by itself: beside it a little counts, so that half of the question is enough.
     """
     if result.similarity is None:
         return 0.0
