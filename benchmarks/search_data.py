@@ -182,11 +182,11 @@ def _load_tenant(
     places = [(chunk, ids[i], documents[i // CHUNKS_PER_DOCUMENT]) for i, chunk in enumerate(chunks)]
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO documents (id, tenant_id, collection_id, title, file_name, sha256, status, language, "
-            "chunk_count, metadata) VALUES (%s, %s, %s, %s, 'd.pdf', %s, 'completed', 'en', %s, %s)",
+            "INSERT INTO documents (id, original_id, tenant_id, collection_id, title, file_name, sha256, status, "
+            "language, chunk_count, metadata) VALUES (%s, %s, %s, %s, %s, 'd.pdf', %s, 'completed', 'en', %s, %s)",
             [
                 (
-                    document, *own, corpus.title(tenant.first + i * CHUNKS_PER_DOCUMENT), document.hex,
+                    document, document, *own, corpus.title(tenant.first + i * CHUNKS_PER_DOCUMENT), document.hex,
                     CHUNKS_PER_DOCUMENT,
                     Jsonb({"categories": [CATEGORIES[i % 3]], "years": [2020 + i % 7]}),
                 )
