@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -36,10 +37,12 @@ from rag.ingestion.library import find_documents
 from rag.migrations import migrate
 from rag.retrieval.hits import find_hits, read_scope
 from rag.retrieval.keywords import index_document
-from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.retrieval.search import REFINED_CANDIDATES, SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.types import Chunk, Scope, SearchFilters
 
 Asked = tuple[Tenant, SearchQuery]
+#: Text, parameters, and whether its rows come in binary.
+Statement = tuple[str, dict[str, object], bool]
 
 
 def scope_of(tenant: Tenant) -> Scope:
@@ -64,37 +67,36 @@ def line(name: str, times: Sequence[float], note: str = "") -> None:
 
 
 class RawSearch:
-    """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion, text of ten."""
+    """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion."""
 
     def __init__(self, conninfo: str) -> None:
         self.connection = psycopg.connect(conninfo, autocommit=True)
         self.connection.execute("SET search_path = public, extensions")
         register_vector(self.connection)
 
-    def prepare(self, database: Database, tenant: Tenant, query: SearchQuery) -> list[tuple[str, dict[str, object]]]:
+    def prepare(self, database: Database, tenant: Tenant, query: SearchQuery) -> list[Statement]:
         """The searching statements of this question with their parameters, as the product sends them."""
-        sent: list[tuple[str, dict[str, object]]] = []
-        names = {text: name for name, text in queries.items()}
+        sent: list[Statement] = []
 
         class Listening:
             def __init__(self, connection: psycopg.Connection) -> None:
                 self.connection = connection
 
-            def execute(self, text: str, values: dict[str, object]) -> object:
-                sent.append((names[text], dict(values)))
-                return self.connection.execute(text, values)  # type: ignore[arg-type]
+            def execute(self, text: str, values: dict[str, object], *, binary: bool = False) -> object:
+                sent.append((text, dict(values), binary))
+                return self.connection.execute(text, values, binary=binary)  # type: ignore[arg-type]
 
         with database.snapshot(tenant.id) as connection:
-            contents = read_scope(connection, scope_of(tenant), None)
-            hits = find_hits(Listening(connection), query, contents, limit=50)  # type: ignore[arg-type]
-        ids = list(hits.hits)[:10]
-        return [*sent, ("search_passages", {"tenant_id": tenant.id, "chunk_ids": ids})]
+            listening: Any = Listening(connection)
+            hits = find_hits(listening, query, read_scope(listening, scope_of(tenant), None), limit=50)
+        ids = list(hits.hits)[:REFINED_CANDIDATES]
+        return [*sent, (queries["search_passages"], {"tenant_id": tenant.id, "chunk_ids": ids}, True)]
 
-    def run(self, tenant: Tenant, statements: list[tuple[str, dict[str, object]]]) -> None:
+    def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
             self.connection.execute(ENTER, {"tenant_id": tenant.id, "token_hash": "", "email": ""})
-            for name, values in statements:
-                self.connection.execute(queries[name], values).fetchall()
+            for text, values, binary in statements:
+                self.connection.execute(text, values, binary=binary).fetchall()  # type: ignore[arg-type]
 
 
 def speed(database: Database, conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:

@@ -7,9 +7,11 @@ Without a tenant nothing is visible.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -22,6 +24,9 @@ from rag.sql import queries
 from rag.types import Identity, Role, Who
 
 Row = TypeVar("Row")
+
+#: A connection that was used so lately is not asked whether it still works: that takes as long as a small statement.
+TRUSTED_SECONDS = 2.0
 
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
@@ -56,6 +61,7 @@ class Database:
     def __init__(self, conninfo: str, *, maximum_connections: int = 20, prepare: bool = True) -> None:
         self.conninfo = conninfo
         self._prepare_threshold = 5 if prepare else None
+        self._used_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._pool = ConnectionPool(
             conninfo,
             min_size=1,
@@ -63,7 +69,8 @@ class Database:
             timeout=15,
             open=False,
             configure=self._configure,
-            check=ConnectionPool.check_connection,
+            check=self._check,
+            reset=self._note_use,
             name="rag",
         )
 
@@ -139,6 +146,13 @@ class Database:
         """Run a named statement; the number of rows it touched."""
         with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
+
+    def _check(self, connection: Connection) -> None:
+        if time.monotonic() - self._used_at.get(connection, -TRUSTED_SECONDS) >= TRUSTED_SECONDS:
+            ConnectionPool.check_connection(connection)
+
+    def _note_use(self, connection: Connection) -> None:
+        self._used_at[connection] = time.monotonic()
 
     def _configure(self, connection: Connection) -> None:
         connection.prepare_threshold = self._prepare_threshold
