@@ -78,7 +78,7 @@ def peers(
                         shares[name].append(len(best & set(rows)) / 10)
     print(f"  among {tenant.size} of {chunks} chunks, each library with as many rows:")
     for name, values in times.items():
-        kind = next(kind for kind in ours if kind.split(",")[0].split()[-1] == name.split()[-1])
+        kind = "ours, " + name.rpartition(", ")[2]
         note = "" if name in ours else f"{np.median(np.array(values[10:]) / np.array(times[kind][10:])):.1f} × ours"
         if "vector" in name and name in shares:
             note += f", recall@10 {np.mean(shares[name]):.3f}"

@@ -1,8 +1,8 @@
 """The part of `benchmarks/search.py` that runs in the libraries' own environment, one question at a time.
 
 Each library writes the same passages with the same vectors into a table of its own, those of the tenant marked by a
-metadata field, and is asked the same questions with a filter on that field. No vector index: their searches are exact,
-like ours. A line of numbers comes in for each question, a line of JSON goes out.
+metadata field, and is asked the same questions with a filter on that field. None uses a vector index here: their
+searches are exact, like ours. A line of numbers comes in for each question, a line of JSON goes out.
 """
 
 from __future__ import annotations
@@ -99,10 +99,45 @@ def of_llama_index(texts: list[str], vectors: np.ndarray, owners: list[str]) -> 
     ]
 
 
+def of_raglite(texts: list[str], vectors: np.ndarray, owners: list[str]) -> Search:
+    """Its two searches and its fusion as its hybrid does it; without a model, the question's vector is given."""
+    from raglite import RAGLiteConfig
+    from raglite._database import Chunk, ChunkEmbedding, Document, create_database_engine
+    from raglite._search import keyword_search, reciprocal_rank_fusion, vector_search
+    from sqlmodel import Session
+
+    config = RAGLiteConfig(
+        db_url=url("psycopg"), embedder="text-embedding-3-small", reranker=None, vector_search_query_adapter=False,
+    )  # fmt: skip
+    with Session(create_database_engine(config)) as session:
+        session.add(Document(id="all", filename="all", metadata_={}))
+        session.commit()
+        for first in range(0, len(vectors), 1000):
+            part = range(first, min(first + 1000, len(vectors)))
+            session.add_all(
+                Chunk(id=str(i), document_id="all", index=i, headings="", body=texts[i],
+                      metadata_={"tenant": [owners[i]]})
+                for i in part
+            )  # fmt: skip
+            session.commit()
+            session.add_all(ChunkEmbedding(chunk_id=str(i), embedding=vectors[i].astype(np.float32)) for i in part)
+            session.commit()
+
+    def search(vector: np.ndarray, text: str) -> list[int]:
+        only = {"tenant": "own"}
+        near, _ = vector_search(vector, num_results=20, metadata_filter=only, config=config)
+        matching, _ = keyword_search(text, num_results=20, metadata_filter=only, config=config)
+        ids, _ = reciprocal_rank_fusion([near, matching], weights=[0.75, 0.25])
+        return [int(i) for i in ids[:10]]
+
+    return search
+
+
 MAKERS = {
     "langchain-postgres PGVector, vector": of_langchain,
     "llama-index PGVectorStore, vector": of_llama_index,
     "langchain-postgres PGVectorStore, hybrid": of_langchain_hybrid,
+    "raglite, hybrid": of_raglite,
 }
 
 
@@ -115,6 +150,8 @@ def main() -> None:
     for name, make in MAKERS.items():
         try:
             searches[name] = make(texts, data["vectors"].astype(np.float32), owners)
+        except ImportError:
+            continue  # it is in another environment
         except Exception as error:
             print(f"  {name}: did not run ({type(error).__name__}: {str(error)[:200]})", file=sys.stderr)
     with psycopg.connect(os.environ["PEERS_CONNINFO"], autocommit=True) as connection:
