@@ -31,7 +31,7 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.database import ENTER, Database, queries
+from rag.database import ENTER, Database, entering, queries
 from rag.embedded import EmbeddedServer, start_server
 from rag.ingestion.chunk_rows import add_chunks
 from rag.ingestion.library import find_documents
@@ -95,7 +95,7 @@ class RawSearch:
 
     def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
-            self.connection.execute(ENTER, {"tenant_id": tenant.id, "token_hash": "", "email": ""})
+            self.connection.execute(ENTER, entering(tenant.id, plans="force_generic_plan"))
             for text, values, binary in statements:
                 self.connection.execute(text, values, binary=binary).fetchall()  # type: ignore[arg-type]
 
@@ -321,7 +321,11 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
     wanted = options.only
     if wanted in (None, "speed"):
         unguarded = Unguarded(
-            make_conninfo(server.superuser, dbname="measured", options="-csearch_path=public,extensions")
+            make_conninfo(
+                server.superuser,
+                dbname="measured",
+                options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan",
+            )
         )
         unguarded.open()
         speed(database, unguarded, conninfo, corpus, tenants, options.questions)

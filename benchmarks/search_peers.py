@@ -107,8 +107,12 @@ def of_raglite(texts: list[str], vectors: np.ndarray, owners: list[str]) -> Sear
     from sqlmodel import Session
 
     config = RAGLiteConfig(
-        db_url=url("psycopg"), embedder="text-embedding-3-small", reranker=None, vector_search_query_adapter=False,
-    )  # fmt: skip
+        db_url=url("psycopg"),
+        llm="gpt-4o-mini",  # never called; the default wants llama.cpp
+        embedder="text-embedding-3-small",
+        reranker=None,
+        vector_search_query_adapter=False,
+    )
     with Session(create_database_engine(config)) as session:
         session.add(Document(id="all", filename="all", metadata_={}))
         session.commit()

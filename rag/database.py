@@ -32,16 +32,18 @@ ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
        set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.account_id', %(account_id)s, true),
        set_config('rag.actor', %(actor)s, true), set_config('rag.reads', %(reads)s, true),
-       set_config('rag.token_hash', %(token_hash)s, true), set_config('rag.email', %(email)s, true)
+       set_config('rag.token_hash', %(token_hash)s, true), set_config('rag.email', %(email)s, true),
+       set_config('plan_cache_mode', %(plans)s, true)
 """
 
 
-def entering(who: Who | None, *, token_hash: str = "", email: str = "") -> dict[str, str]:
+def entering(who: Who | None, *, token_hash: str = "", email: str = "", plans: str = "auto") -> dict[str, str]:
     """The parameters of `ENTER`: whose transaction it is and what they may read.
 
     The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
     """
-    values = {"tenant_id": "", "account_id": "", "actor": "", "reads": "", "token_hash": token_hash, "email": email}
+    values = {"tenant_id": "", "account_id": "", "actor": "", "reads": ""}
+    values |= {"token_hash": token_hash, "email": email, "plans": plans}
     if isinstance(who, Identity):
         reads = "all" if who.may(Role.ADMIN) else f"group:{who.user_group}"
         values |= {
@@ -112,7 +114,8 @@ class Database:
         """A transaction as `who` that only reads, and sees one moment in all its statements.
 
         It is a pipeline: nothing is waited for until its rows are fetched. Without one, rows can be read as they come.
-        Raises `DatabaseUnavailable`.
+        Statements are planned once, not for each value, which took as long as running the small ones. Raises
+        `DatabaseUnavailable`.
         """
         try:
             with (
@@ -121,7 +124,7 @@ class Database:
                 connection.transaction(),
             ):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                connection.execute(ENTER, entering(who))
+                connection.execute(ENTER, entering(who, plans="force_generic_plan"))
                 yield connection
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
@@ -162,6 +165,11 @@ class Database:
                 "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true)"
             )
             register_vector(connection)
+
+
+def entering(tenant_id: str, token_hash: str = "", email: str = "", *, plans: str = "auto") -> dict[str, str]:
+    """The parameters of `ENTER`."""
+    return {"tenant_id": tenant_id, "token_hash": token_hash, "email": email, "plans": plans}
 
 
 def _first_line(error: BaseException) -> str:

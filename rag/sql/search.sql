@@ -49,8 +49,8 @@ WITH segment AS (
     VALUES (%(tenant_id)s, %(collection_id)s, %(first_passage)s, %(last_passage)s, %(postings)s)
     RETURNING id
 )
-INSERT INTO keyword_blocks (segment_id, first_term, tenant_id, data)
-SELECT segment.id, first_term, %(tenant_id)s, data
+INSERT INTO keyword_blocks (segment_id, first_term, tenant_id, collection_id, data)
+SELECT segment.id, first_term, %(tenant_id)s, %(collection_id)s, data
 FROM segment CROSS JOIN unnest(%(first_terms)s::integer[], %(data)s::bytea[]) AS block (first_term, data)
 
 -- segments --

@@ -41,6 +41,7 @@ CREATE INDEX keyword_segments_scope ON keyword_segments (tenant_id, collection_i
 CREATE TABLE keyword_blocks (
     segment_id bigint NOT NULL REFERENCES keyword_segments ON DELETE CASCADE,
     first_term integer NOT NULL,
+    collection_id uuid NOT NULL,
     tenant_id text NOT NULL REFERENCES tenants ON DELETE CASCADE,
     data bytea NOT NULL,
     PRIMARY KEY (segment_id, first_term)
@@ -166,12 +167,12 @@ WITH terms AS (
 ), ended AS (
     SELECT *, sum(postings) OVER (PARTITION BY collection_id, part, block ORDER BY term)::integer AS until FROM placed
 )
-INSERT INTO keyword_blocks (segment_id, first_term, tenant_id, data)
-SELECT s.id, min(e.term), s.tenant_id,
+INSERT INTO keyword_blocks (segment_id, first_term, collection_id, tenant_id, data)
+SELECT s.id, min(e.term), s.collection_id, s.tenant_id,
        int4send(count(*)::integer) || string_agg(int4send(e.term), ''::bytea ORDER BY e.term)
        || string_agg(int4send(e.until), ''::bytea ORDER BY e.term) || string_agg(e.records, ''::bytea ORDER BY e.term)
 FROM ended e JOIN keyword_segments s ON s.collection_id = e.collection_id AND s.part = e.part
-GROUP BY s.id, s.tenant_id, e.block;
+GROUP BY s.id, s.collection_id, s.tenant_id, e.block;
 
 ALTER TABLE keyword_segments DROP COLUMN part;
 ALTER TABLE collections FORCE ROW LEVEL SECURITY;
@@ -196,6 +197,11 @@ BEGIN
         EXECUTE format('CREATE POLICY tenant ON %I USING (tenant_id = (SELECT rag_tenant())) '
                        'WITH CHECK (tenant_id = (SELECT rag_tenant()))', t);
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO rag_app', t);
+        -- Where a later migration is there already: it limits readers to their collections, in the tables it found.
+        IF to_regproc('rag_reads_all') IS NOT NULL THEN
+            EXECUTE format('CREATE POLICY reader ON %I AS RESTRICTIVE FOR SELECT USING ((SELECT rag_reads_all()) '
+                           'OR collection_id = ANY (ARRAY(SELECT id FROM collections)))', t);
+        END IF;
     END LOOP;
 END
 $$;
