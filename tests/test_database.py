@@ -140,20 +140,15 @@ def test_deleting_a_document_takes_its_keywords_out_of_the_counts(database: Data
         ).fetchone()
         assert chunk is not None
         connection.execute(
-            "INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, length, average_length, "
-            "weights) VALUES (%s, 'demo', %s, %s, 7, 7.0, '{3:1.5,9:0.5}/1000')",
-            (chunk[0], collection.id, document[0]),
+            "INSERT INTO keyword_documents (document_id, tenant_id, collection_id, language, first_passage, tokens, "
+            "chunk_ids) VALUES (%s, 'demo', %s, 'en', 5, 7, ARRAY[%s])",
+            (document[0], collection.id, chunk[0]),
         )
-    counts = (
-        "SELECT (SELECT sum(chunks) FROM keyword_terms), "
-        "(SELECT count(*) FROM keyword_removals, unnest(terms)), chunks, tokens FROM keyword_totals"
-    )
+    counts = "SELECT chunks, tokens, (SELECT sum(passages) FROM keyword_tombstones) FROM keyword_totals"
     with database.transaction("demo") as connection:
-        assert connection.execute(counts).fetchone() == (2, 0, 1, 7)
+        assert connection.execute(counts).fetchone() == (1, 7, None)
         connection.execute("DELETE FROM documents")
-        assert connection.execute(counts).fetchone() == (2, 2, 0, 0)
-        connection.execute("SELECT fold_keyword_removals('demo', %s, 1)", (collection.id,))
-        assert connection.execute(counts).fetchone() == (None, 0, 0, 0)
+        assert connection.execute(counts).fetchone() == (0, 0, 1)
 
 
 def test_migrations_are_applied_once(owner_conninfo: str) -> None:

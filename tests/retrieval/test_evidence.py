@@ -6,7 +6,7 @@ import pytest
 
 from rag.retrieval.analysers import analyse
 from rag.retrieval.evidence import background, compound_share, coverage, matched_words, question_words
-from rag.retrieval.keywords import inverse_document_frequency
+from rag.retrieval.postings import inverse_document_frequency
 from rag.retrieval.spelling import corrections, is_one_slip_away
 
 
