@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import Connection
 
-from rag.retrieval.analysers import analyse
+from rag.retrieval.analysers import analyse, analyser_code
 from rag.retrieval.postings import postings_of
 from rag.retrieval.segments import add_segment, compact
 from rag.sql import queries
@@ -91,11 +91,6 @@ def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID
     where = {"tenant_id": tenant_id, "collection_id": collection_id, "document_id": document_id}
     connection.execute(queries["delete_bits"], where)
     connection.execute(queries["insert_bits"], where)
-
-
-def analyser_code(language: str) -> str:
-    """A language code as the index keeps it: lower case, without its region."""
-    return language.lower().replace("_", "-").split("-")[0]
 
 
 def term_ids(text: str, language: str) -> NDArray[np.int32]:

@@ -18,10 +18,12 @@ DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = %(docum
 
 -- chunks_to_index --
 -- A document's passages with what stands in front of them, and the language of their analyser.
-SELECT c.id, d.title, c.section, c.content, coalesce(nullif(d.language, ''), l.language)
+SELECT c.id, d.title, c.section, c.content, o.language || CASE WHEN o.language LIKE 'ko%%'
+           AND l.overrides ->> 'korean_analyser' = 'kiwi' THEN '+kiwi' ELSE '' END
 FROM document_chunks c
 JOIN documents d ON d.id = c.document_id
 JOIN collections l ON l.id = c.collection_id
+CROSS JOIN LATERAL (SELECT coalesce(nullif(d.language, ''), l.language)) AS o (language)
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND c.document_id = %(document_id)s
 ORDER BY c.chunk_index
 
@@ -225,8 +227,7 @@ CROSS JOIN LATERAL (
     FROM document_chunks c WHERE c.id = asked.id OFFSET 0
 ) AS c
 CROSS JOIN LATERAL (
-    SELECT d.title, d.file_name, coalesce(nullif(d.language, ''), (
-        SELECT l.language FROM collections l WHERE l.id = d.collection_id)) AS language
+    SELECT d.title, d.file_name, (SELECT k.language FROM keyword_documents k WHERE k.document_id = d.id) AS language
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = asked.id OFFSET 0) AS t ON true
