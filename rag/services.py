@@ -143,7 +143,7 @@ def connect_services(settings: Settings) -> Services:
         log.info("Starting the built-in database")
         embedded = start_server(settings.data_dir)
         application, owner = embedded.application, embedded.owner
-    database = Database(application, prepare=":6543" not in application)
+    database = Database(application, is_pooled=settings.database_pooled or None)
     try:
         applied = migrate(owner)
         if applied:
