@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,13 +69,12 @@ def project(project_server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def pooler(server: EmbeddedServer, database_name: str, tmp_path: Path) -> Iterator[str]:
+def pooler(server: EmbeddedServer, database_name: str) -> Iterator[str]:
     """The address of the test's database behind PgBouncer in transaction mode."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         pytest.skip("PgBouncer is not installed (Debian: apt install pgbouncer)")
-    folder = tmp_path / "pgbouncer"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))
     behind = conninfo_to_dict(make_conninfo(server.application, dbname=database_name))
     port = _free_port()
     (folder / "users").write_text(f'"rag_app" "{behind["password"]}"\n')
@@ -84,10 +85,11 @@ def pooler(server: EmbeddedServer, database_name: str, tmp_path: Path) -> Iterat
         f"logfile = {folder / 'log'}\npidfile = {folder / 'pid'}\n"
     )
     command = [program, str(folder / "pgbouncer.ini")]
-    if os.geteuid() == 0:  # it refuses to run as root
-        for path in (tmp_path, folder, *folder.iterdir()):
-            shutil.chown(path, "postgres")
-        command = [program, "-u", "postgres", str(folder / "pgbouncer.ini")]
+    if os.geteuid() == 0:  # it refuses to run as root: as whoever may use the server's socket
+        account = pwd.getpwuid(Path(str(behind["host"])).stat().st_uid)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, account.pw_uid, account.pw_gid)
+        command[1:1] = ["-u", account.pw_name]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"postgresql://rag_app:{behind['password']}@127.0.0.1:{port}/pooled"
     try:
@@ -96,6 +98,7 @@ def pooler(server: EmbeddedServer, database_name: str, tmp_path: Path) -> Iterat
     finally:
         process.kill()
         process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _free_port() -> int:
