@@ -22,7 +22,7 @@ from rag.answering.live import LiveAnswers
 from rag.database import Database
 from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, NotAllowed
-from rag.files import FileStore
+from rag.files import FileStore, Originals
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -51,7 +51,7 @@ class Services:
 
     settings: Settings
     database: Database
-    files: FileStore
+    files: Originals
     providers: Providers
     ledger: Ledger
     retriever: Retriever
@@ -87,7 +87,13 @@ def assemble(
     settings: Settings, database: Database, embedded: EmbeddedServer | None = None, owner_conninfo: str = ""
 ) -> Services:
     """Put the parts together around an open database."""
-    files = FileStore(settings.data_dir / "files")
+    sessions = Sessions(database, settings)
+    files: Originals = FileStore(settings.data_dir / "files")
+    accounts = None
+    closers: list[Callable[[], Any]] = []
+    if settings.supabase_service_role_key:
+        files, accounts, closer = _at_supabase(settings, database, sessions)
+        closers.append(closer)
     providers = Providers(settings)
     ledger = Ledger(database)
     chat_logs = ChatLogs(database)
@@ -99,8 +105,7 @@ def assemble(
     queue = Queue(database, processor)
     syncs = make_syncs(database, files, processor.bench, queue, settings)
     queue.on_sync = syncs.run
-    sessions = Sessions(database, settings)
-    closers = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
+    closers[:0] = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
     if embedded is not None:
         closers.append(embedded.stop)
     return Services(
@@ -121,7 +126,7 @@ def assemble(
         feedback=Feedback(database),
         chat_logs=chat_logs,
         analytics=Analytics(database),
-        accounts=Accounts(database, sessions, settings),
+        accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
         tenants=Tenants(database, files),
         audit=AuditLog(database),
@@ -129,6 +134,21 @@ def assemble(
         api_keys=ApiKeys(database),
         closers=tuple(closers),
     )
+
+
+def _at_supabase(
+    settings: Settings, database: Database, sessions: Sessions
+) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
+    """What a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
+    # Half a second of imports that nobody else waits for.
+    from rag.access.supabase_accounts import SupabaseAccounts
+    from rag.providers.supabase import SupabaseProject
+    from rag.providers.supabase_storage import SupabaseFiles
+
+    project = SupabaseProject(settings)
+    is_asked = settings.sign_in == "supabase"
+    accounts = SupabaseAccounts(database, sessions, settings, project) if is_asked else None
+    return SupabaseFiles(project, settings.supabase_bucket), accounts, project.close
 
 
 def connect_services(settings: Settings) -> Services:

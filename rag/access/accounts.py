@@ -113,7 +113,7 @@ class Accounts:
         address = normal_email(email)
         values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
         require_good_password(password, email=address)
-        hashed = self._passwords.hash(password)
+        hashed = self._keep_password(address, tenant_id, Role.ADMIN, password)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_accounts"])
             use_link(connection, token, "first_admin")
@@ -134,7 +134,7 @@ class Accounts:
         """Set the password of the link's account; all its sessions end. Raises `LinkExpired`, `WeakPassword`."""
         account = self.account_of_link(token)
         require_good_password(password, email=account.email)
-        hashed = self._passwords.hash(password)
+        hashed = self._keep_password(account.email, account.tenant_id, account.role, password)
         with self._database.transaction(account.tenant_id) as connection:
             use_link(connection, token, "set_password")
             account, ended = _set_password(connection, account.id, hashed)
@@ -222,6 +222,10 @@ class Accounts:
         return after
 
     # Inside
+
+    def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
+        """What to store of a new password; whoever keeps passwords elsewhere does so here."""
+        return self._passwords.hash(password)
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:

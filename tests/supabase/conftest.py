@@ -10,14 +10,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from supabase_standin import ANON, SERVICE, SupabaseStandin
 
 from rag.embedded import EmbeddedServer, start_server
+from rag.providers.supabase import SupabaseProject
+from rag.settings import Settings
 
 #: What every Supabase project has before anybody adds a table.
 PROJECT = """
@@ -117,3 +121,30 @@ def _wait_for(address: str, log: Path) -> None:
             if time.monotonic() > deadline:
                 raise AssertionError(log.read_text() if log.exists() else "no log") from None
             time.sleep(0.05)
+
+
+@pytest.fixture
+def standin() -> Iterator[SupabaseStandin]:
+    """A Supabase project over HTTP on this machine."""
+    with SupabaseStandin() as running:
+        yield running
+
+
+@pytest.fixture
+def at_supabase(standin: SupabaseStandin, settings: Settings) -> Settings:
+    """Settings that name the stand-in, with a timeout that a test can wait for."""
+    return replace(
+        settings,
+        supabase_url=standin.url,
+        supabase_anon_key=ANON,
+        supabase_service_role_key=SERVICE,
+        supabase_timeout_seconds=0.4,
+        sign_in="supabase",
+    )
+
+
+@pytest.fixture
+def supabase_project(at_supabase: Settings) -> Iterator[SupabaseProject]:
+    made = SupabaseProject(at_supabase)
+    yield made
+    made.close()
