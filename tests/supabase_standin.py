@@ -7,7 +7,6 @@ Faults can be asked for: `fail(path, …)`.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import secrets
@@ -54,7 +53,8 @@ class SupabaseStandin:
     #: Of the database that RPC calls run on, as the role `authenticator`.
     database: str = ""
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
-    refresh_tokens: dict[str, str] = field(default_factory=dict)
+    #: Person and session of each.
+    refresh_tokens: dict[str, tuple[str, str]] = field(default_factory=dict)
     buckets: dict[str, dict[str, Any]] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
@@ -217,10 +217,10 @@ class _Handler(BaseHTTPRequestHandler):
                     return 200, self._session(user)
             raise AuthTrouble(400, "invalid_credentials")
         if path == "token":
-            user_id = self.project.refresh_tokens.pop(body["refresh_token"], None)
-            if user_id is None or user_id not in self.project.users:
+            user_id, session_id = self.project.refresh_tokens.pop(body["refresh_token"], ("", ""))
+            if user_id not in self.project.users:
                 raise AuthTrouble(400, "refresh_token_not_found")
-            return 200, self._session(self.project.users[user_id])
+            return 200, self._session(self.project.users[user_id], session_id)
         if path == "logout":
             user = self._user()
             self._forget(user["id"])
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
             if self.command == "PUT":
                 if body["password"] == user["password"]:
                     raise AuthTrouble(422, "same_password")
-                self._set_password(user, body["password"])
+                self._set_password(user, body["password"], self.project.verified(self.bearer)["session_id"])
             return 200, _shown(user)
         if self.bearer != SERVICE:
             raise AuthTrouble(403, "not_admin")
@@ -256,23 +256,25 @@ class _Handler(BaseHTTPRequestHandler):
             self._set_password(user, body["password"])
         return 200, _shown(user)
 
-    def _set_password(self, user: dict[str, Any], password: str) -> None:
+    def _set_password(self, user: dict[str, Any], password: str, keep_session_id: str = "") -> None:
         if len(password) < 6:
             raise AuthTrouble(422, "weak_password", weak_password={"reasons": ["length"]})
         user["password"] = password
-        self._forget(user["id"])
+        # Auth keeps the session that changes its own password, and ends the person's others.
+        self._forget(user["id"], keep_session_id)
 
-    def _forget(self, user_id: str) -> None:
-        for token in [token for token, owner in self.project.refresh_tokens.items() if owner == user_id]:
-            del self.project.refresh_tokens[token]
+    def _forget(self, user_id: str, keep_session_id: str = "") -> None:
+        for token, (owner, session_id) in list(self.project.refresh_tokens.items()):
+            if owner == user_id and session_id != keep_session_id:
+                del self.project.refresh_tokens[token]
 
-    def _session(self, user: dict[str, Any]) -> dict[str, Any]:
+    def _session(self, user: dict[str, Any], session_id: str = "") -> dict[str, Any]:
         if user["ban_duration"] != "none":
             raise AuthTrouble(400, "user_banned")
-        token = secrets.token_urlsafe(12)
-        self.project.refresh_tokens[token] = user["id"]
+        token, session_id = secrets.token_urlsafe(12), session_id or str(uuid4())
+        self.project.refresh_tokens[token] = user["id"], session_id
         return {
-            "access_token": self.project.token(user), "refresh_token": token, "token_type": "bearer",
+            "access_token": self.project.token(user, session_id=session_id), "refresh_token": token, "token_type": "bearer",
             "expires_in": self.project.seconds, "expires_at": int(time.time()) + self.project.seconds,
             "user": _shown(user),
         }  # fmt: skip
@@ -366,8 +368,3 @@ class _Handler(BaseHTTPRequestHandler):
 def _shown(user: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in user.items() if key not in ("password", "ban_duration")}
 
-
-def key_of(token: str) -> dict[str, Any]:
-    """The header of a token."""
-    head = token.split(".")[0]
-    return dict(json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4))))
