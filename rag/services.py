@@ -15,6 +15,8 @@ import streamlit as st
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.external import ExternalAccounts
+from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
@@ -73,6 +75,7 @@ class Services:
     api_keys: ApiKeys
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
+    single_sign_on: OpenIdProvider | None = None
     #: What to close at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
@@ -132,6 +135,7 @@ def assemble(
         audit=AuditLog(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
+        single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         closers=tuple(closers),
     )
 

@@ -112,7 +112,9 @@ class SupabaseStandin:
     def verified(self, token: str) -> dict[str, Any]:
         """The claims of a token of ours. Raises `jwt.PyJWTError`."""
         key = self.secret if self.is_legacy else self.key.public_key()
-        return dict(jwt.decode(token, key, algorithms=["HS256" if self.is_legacy else "ES256"], audience="authenticated"))
+        return dict(
+            jwt.decode(token, key, algorithms=["HS256" if self.is_legacy else "ES256"], audience="authenticated")
+        )
 
 
 class AuthTrouble(Exception):
@@ -185,7 +187,9 @@ class _Handler(BaseHTTPRequestHandler):
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         try:
             self.send_response(status)
-            self.send_header("content-type", "application/octet-stream" if isinstance(body, bytes) else "application/json")
+            self.send_header(
+                "content-type", "application/octet-stream" if isinstance(body, bytes) else "application/json"
+            )
             self.send_header("content-length", str(len(content)))
             for name, value in (headers or {}).items():
                 self.send_header(name, value)
@@ -210,7 +214,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.raw or b"{}")
         if path == ".well-known/jwks.json":
             key = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(self.project.key.public_key()))
-            return 200, {"keys": [] if self.project.is_legacy else [{**key, "kid": "one", "alg": "ES256", "use": "sig"}]}
+            return 200, {
+                "keys": [] if self.project.is_legacy else [{**key, "kid": "one", "alg": "ES256", "use": "sig"}]
+            }
         if path == "token" and self.query["grant_type"] == ["password"]:
             for user in self.project.users.values():
                 if user["email"] == body["email"] and user["password"] == body["password"]:
@@ -367,4 +373,3 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _shown(user: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in user.items() if key not in ("password", "ban_duration")}
-

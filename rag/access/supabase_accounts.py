@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from cryptography.fernet import Fernet, InvalidToken
+from supabase_auth.types import AdminUserAttributes
 
 from rag.access.account_fields import role_from
 from rag.access.accounts import Accounts
@@ -33,7 +34,6 @@ from rag.providers.supabase import UNREADABLE, SupabaseProject, call
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
 from supabase import Client
-from supabase_auth.types import AdminUserAttributes
 
 log = logging.getLogger("rag.access")
 Found = TypeVar("Found")

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from storage3.utils import StorageException
 from supabase_auth.errors import AuthApiError, AuthError, AuthRetryableError, AuthWeakPasswordError
 
+from rag.addresses import require_safe_origin
 from rag.errors import (
     AccessError,
     FileTooLarge,
@@ -30,7 +31,6 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
-from rag.providers.connections import require_web_address
 from rag.settings import Settings
 from supabase import Client, ClientOptions, create_client
 
@@ -66,8 +66,7 @@ class SupabaseProject:
     """One project. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        require_web_address("SUPABASE_URL", settings.supabase_url)
-        self.url = settings.supabase_url.rstrip("/")
+        self.url = require_safe_origin("SUPABASE_URL", settings.supabase_url).rstrip("/")
         self._anon_key = settings.supabase_anon_key
         self._timeout_seconds = settings.supabase_timeout_seconds
         self._transport = self._new_transport()

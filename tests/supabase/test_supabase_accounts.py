@@ -207,7 +207,9 @@ def test_a_new_password_that_supabase_refuses_is_said(
         accounts.change_password(identity_of(account), PASSWORD, "another good password")
 
 
-def test_a_wrong_key_of_the_server_is_named(accounts: SupabaseAccounts, admin: Identity, standin: SupabaseStandin) -> None:
+def test_a_wrong_key_of_the_server_is_named(
+    accounts: SupabaseAccounts, admin: Identity, standin: SupabaseStandin
+) -> None:
     _, link = accounts.invite(admin, EMAIL, "Person")
     standin.fail(USERS, 403, {"code": "not_admin", "message": "User not allowed"})
     with pytest.raises(ProviderKeyRejected, match="SUPABASE_SERVICE_ROLE_KEY"):
