@@ -97,7 +97,7 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
 
 
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
-    """Whether `supabase db push` keeps a record here, and the versions it has: each of the two knows the other's work."""
+    """Whether `supabase db push` keeps a record here, and the versions it has: each knows the other's work."""
     there = connection.execute(
         "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "
         "false)"

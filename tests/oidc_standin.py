@@ -57,9 +57,9 @@ class OidcStandin:
         self._server.server_close()
 
     def sign(self, claims: dict[str, Any], key: Any = None, algorithm: str = "RS256") -> str:
-        return jwt.encode({"alg": algorithm, "kid": "one"}, claims, key or self.key, algorithms=[algorithm])
+        return jwt.encode({"alg": algorithm, "kid": self.key.kid}, claims, key or self.key, algorithms=[algorithm])
 
-    def person(self, nonce: str, **changes: Any) -> dict[str, Any]:
+    def person(self, nonce: str, /, **changes: Any) -> dict[str, Any]:
         """The claims of an honest token for client `hr`."""
         now = int(time.time())
         return {

@@ -280,7 +280,8 @@ class _Handler(BaseHTTPRequestHandler):
         token, session_id = secrets.token_urlsafe(12), session_id or str(uuid4())
         self.project.refresh_tokens[token] = user["id"], session_id
         return {
-            "access_token": self.project.token(user, session_id=session_id), "refresh_token": token, "token_type": "bearer",
+            "access_token": self.project.token(user, session_id=session_id), "token_type": "bearer",
+            "refresh_token": token,
             "expires_in": self.project.seconds, "expires_at": int(time.time()) + self.project.seconds,
             "user": _shown(user),
         }  # fmt: skip
@@ -355,12 +356,15 @@ class _Handler(BaseHTTPRequestHandler):
         arguments = sql.SQL(", ").join(
             sql.SQL("{} => {}").format(sql.Identifier(key), sql.Placeholder(key)) for key in parameters
         )
+        # As PostgREST does: JSON arrays for vectors are text to Postgres.
+        parameters = {k: json.dumps(v) if isinstance(v, list) else v for k, v in parameters.items()}
         statement = sql.SQL("SELECT coalesce(json_agg(r), '[]') FROM {}({}) r").format(sql.Identifier(name), arguments)
         try:
             with psycopg.connect(self.project.database) as connection:
                 connection.execute(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(claims["role"])))
                 connection.execute(
-                    "SELECT set_config('request.jwt.claims', %s, true), set_config('search_path', 'public, extensions', true)",
+                    "SELECT set_config('request.jwt.claims', %s, true), "
+                    "set_config('search_path', 'public, extensions', true)",
                     (json.dumps(claims),),
                 )
                 row = connection.execute(statement, parameters).fetchone()

@@ -1,7 +1,7 @@
 """Signing in at an OpenID Connect provider: Google, Entra ID, Okta, Keycloak and whoever else keeps to the standard.
 
 Authorization code with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1); signing out from there by
-OpenID Connect Back-Channel Logout 1.0. Who somebody is comes from a verified token, where they belong from our settings.
+Back-Channel Logout 1.0. Who somebody is comes from a verified token, where they belong from our settings.
 """
 
 from __future__ import annotations
@@ -158,6 +158,8 @@ class OpenIdProvider:
                 },
             )
             claims.validate(leeway=LEEWAY_SECONDS)
+            if not isinstance(claims["sub"], str) or not claims["sub"]:
+                raise ValueError("sub")
         except (JoseError, AuthlibBaseError, ValueError, TypeError) as exc:
             raise AccessError(NOT_VALID) from exc
         return dict(decoded.claims)
@@ -201,7 +203,7 @@ class OpenIdProvider:
         found = self._fetch(self.issuer.rstrip("/") + "/.well-known/openid-configuration", FRESH_SECONDS)
         if found.get("issuer") != self.issuer:
             raise ProviderAnswerInvalid(
-                "The sign-in service calls itself otherwise than OIDC_ISSUER. An administrator has to set it exactly so; "
+                "The sign-in service calls itself otherwise than OIDC_ISSUER. An administrator has to set it just so; "
                 "with Entra ID, to the address of one's own organisation, not of all."
             )
         return found

@@ -75,7 +75,7 @@ def connect(settings: Settings) -> Connections:
     primary = provider_of(settings.openai_base_url)
     for name in ("openai_api_key", "cohere_api_key", "gemini_api_key", "openrouter_api_key"):
         _require_sendable(environment_name(name), getattr(settings, name))
-    for name in ("cohere_base_url", "gemini_base_url", "openrouter_base_url"):
+    for name in ("cohere_base_url", "gemini_base_url", "openrouter_base_url", "upstage_base_url"):
         require_web_address(environment_name(name), getattr(settings, name))
     # A model that runs on this machine asks for no key, but the SDK does.
     main = _client(

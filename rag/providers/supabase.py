@@ -1,7 +1,7 @@
 """The door to a Supabase project: its clients, and its errors as ours.
 
-A client that signs a person in sends that person's token from then on. So there are two kinds: one with the service key,
-shared and never signed in on, and one with the public key for each person, thrown away after.
+A client that signs a person in sends that person's token from then on. So there are two kinds: one with the service
+key, shared and never signed in on, and one with the public key for each person, thrown away after.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The originals in Supabase Storage: one private bucket, keys of content, read and written by the server only.
 
-Storage takes only ASCII in a key, so what people call a file stays in the database. No signed link is ever made: whoever
-has one needs no right any more, and what is handed out cannot be taken back.
+Storage takes only ASCII in a key, so what people call a file stays in the database. No signed link is ever made:
+whoever has one needs no right any more, and what is handed out cannot be taken back.
 """
 
 from __future__ import annotations

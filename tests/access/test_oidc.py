@@ -185,9 +185,7 @@ def test_a_person_does_not_change_tenant_with_their_address(provider: OpenIdProv
         provider.finish(ATTEMPT, BACK)
 
 
-def test_a_disabled_account_stays_out(
-    provider: OpenIdProvider, elsewhere: OidcStandin, database: Database
-) -> None:
+def test_a_disabled_account_stays_out(provider: OpenIdProvider, elsewhere: OidcStandin, database: Database) -> None:
     account = provider.finish(ATTEMPT, BACK)
     with database.transaction("demo") as connection:
         connection.execute("UPDATE accounts SET is_active = false WHERE id = %s", (account.id,))

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
+from postgrest import APIError
 from psycopg import Connection, sql
+from supabase_standin import ANON, SERVICE, SupabaseStandin
 
 from rag.database import Database
 from rag.migrations import MIGRATIONS, migrate
+from rag.providers.supabase import SupabaseProject
+from rag.settings import Settings
 
 VECTOR = "[1" + ",0" * 1535 + "]"
 CALL = "SELECT content FROM match_document_chunks(%s::extensions.vector, %s, 0.0, 10)"
@@ -87,6 +91,23 @@ def test_the_token_decides_and_not_the_tenant_that_is_asked_for(filled: str) -> 
         assert connection.execute("SELECT content FROM document_chunks").fetchall() == [("completed of demo",)]
 
 
+def test_the_supabase_client_finds_the_signed_in_persons_tenant_only(filled: str, standin: SupabaseStandin) -> None:
+    standin.database = psycopg.conninfo.make_conninfo(filled, user="authenticator", password="authenticator")
+    standin.add_user("a@example.com", "a good password", tenant="demo")
+    keys = {"supabase_anon_key": ANON, "supabase_service_role_key": SERVICE}
+    project = SupabaseProject(Settings(supabase_url=standin.url, **keys))
+    embedding = [1.0, *[0.0] * 1535]
+    with project.visitor() as client:
+        with pytest.raises(APIError, match="permission denied"):
+            client.rpc("match_document_chunks", {"query_embedding": embedding, "p_tenant_id": "demo"}).execute()
+        client.auth.sign_in_with_password({"email": "a@example.com", "password": "a good password"})
+        for tenant, expected in (("demo", ["completed of demo"]), ("other", [])):
+            parameters = {"query_embedding": embedding, "p_tenant_id": tenant, "match_count": 5}
+            rows = client.rpc("match_document_chunks", parameters).execute().data
+            assert [row["content"] for row in rows] == expected  # type: ignore[call-overload, index, union-attr]
+    project.close()
+
+
 def test_a_visitor_without_an_account_may_not_search(filled: str) -> None:
     with rest_call(filled, "anon") as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute(CALL, (VECTOR, "demo"))
@@ -143,7 +164,8 @@ def test_what_the_supabase_command_line_applied_is_not_applied_again(project: st
     with psycopg.connect(project) as connection:
         connection.execute("CREATE SCHEMA supabase_migrations")
         connection.execute(
-            "CREATE TABLE supabase_migrations.schema_migrations (version text PRIMARY KEY, statements text[], name text)"
+            "CREATE TABLE supabase_migrations.schema_migrations "
+            "(version text PRIMARY KEY, statements text[], name text)"
         )
         for path in sorted(MIGRATIONS.glob("*.sql"))[:-1]:
             connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
