@@ -67,7 +67,7 @@ def test_a_host_that_does_not_exist_is_said() -> None:
     def nowhere(host: str) -> list[str]:
         raise OSError
 
-    with pytest.raises(InvalidInput, match="no host api.example.com"):
+    with pytest.raises(InvalidInput, match=r"no host api\.example\.com"):
         require_allowed_address("https://api.example.com/", OPEN, resolve=nowhere)
 
 

@@ -52,7 +52,7 @@ def test_a_public_bucket_is_refused(stored: SupabaseFiles, supabase_project: Sup
 
 def test_a_missing_original_is_explained(stored: SupabaseFiles) -> None:
     stored.put("demo", b"content")
-    with pytest.raises(NotFound, match="bucket documents.*upload the file again"):
+    with pytest.raises(NotFound, match=r"bucket documents.*upload the file again"):
         stored.get("demo", KEY)
 
 
