@@ -30,6 +30,10 @@ class Originals(Protocol):
         """Remove a file; does nothing when it is gone already."""
         ...
 
+    def keys(self, tenant_id: str) -> list[str]:
+        """The keys of everything a tenant has stored, in order."""
+        ...
+
 
 def storage_key(tenant_id: str, key: str) -> str:
     """Tenant and key as one path. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
@@ -70,6 +74,14 @@ class FileStore:
     def delete(self, tenant_id: str, key: str) -> None:
         """Remove a file; does nothing when it is gone already."""
         self.path(tenant_id, key).unlink(missing_ok=True)
+
+    def keys(self, tenant_id: str) -> list[str]:
+        """The keys of everything a tenant has stored, in order."""
+        folder = self.folder / tenant_id
+        if not TENANT.fullmatch(tenant_id) or not folder.is_dir():
+            return []
+        found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        return sorted(key for key in found if KEY.fullmatch(key))
 
     def path(self, tenant_id: str, key: str) -> Path:
         """Where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""

@@ -318,6 +318,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self._object(path.removeprefix("object/"))
 
     def _object(self, path: str) -> tuple[int, Any]:
+        if path.startswith("list/"):
+            return 200, self._listed(path.removeprefix("list/"))
         objects, is_info = self.project.objects, path.startswith("info/")
         path = path.removeprefix("info/")
         if path.partition("/")[0] not in self.project.buckets:
@@ -335,6 +337,16 @@ class _Handler(BaseHTTPRequestHandler):
         if path not in objects:
             raise StorageTrouble(404, "not_found", "Object not found")
         return (200, {"name": path}) if is_info else (200, objects[path])
+
+    def _listed(self, bucket: str) -> list[dict[str, Any]]:
+        if bucket not in self.project.buckets:
+            raise StorageTrouble(404, "Bucket not found", "Bucket not found")
+        body = json.loads(self.raw)
+        start = f"{bucket}/{body['prefix']}/"
+        below = [path.removeprefix(start) for path in self.project.objects if path.startswith(start)]
+        names = sorted({name.partition("/")[0] for name in below})
+        shown = names[body["offset"] : body["offset"] + body["limit"]]
+        return [{"name": name, "id": str(uuid4()) if name in below else None, "metadata": None} for name in shown]
 
     def _uploaded_file(self) -> bytes:
         head = f"Content-Type: {self.headers['content-type']}\r\n\r\n".encode()

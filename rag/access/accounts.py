@@ -19,6 +19,7 @@ from psycopg.rows import kwargs_row
 
 from rag.access.account_fields import is_email, normal_email, normal_group, normal_name, role_from
 from rag.access.attempts import Strangers, next_attempt
+from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
 from rag.access.sessions import Sessions
@@ -74,7 +75,7 @@ class Accounts:
         if not account.is_active:
             raise AccessError("This account is disabled. Ask an administrator to enable it.")
         if self._database.fetch_value(tenant_id, "is_suspended"):
-            raise AccessError("Your company's access is suspended. Ask whoever runs this service.")
+            raise AccessError(SUSPENDED)
         return account
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:

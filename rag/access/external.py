@@ -25,6 +25,7 @@ ANOTHER_PERSON = (
     "This e-mail address belonged to somebody else here before. Ask an administrator to change the old account first."
 )
 UNKNOWN_TENANT = "Your account names an organisation that is not known here. Ask an administrator."
+SUSPENDED = "Your company's access is suspended. Ask whoever runs this service."
 DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 
@@ -106,6 +107,8 @@ class ExternalAccounts:
                 connection.execute(queries["ensure_tenant"], {"tenant_id": person.tenant_id})
             if connection.execute(queries["lock_accounts"]).fetchone() is None:
                 raise AccessError(UNKNOWN_TENANT)
+            if (row := connection.execute(queries["is_suspended"]).fetchone()) and row[0]:
+                raise AccessError(SUSPENDED)
             account_id = known[1] if known else _add(connection, address, person)
             _bind(connection, account_id, person)
             account = _update(connection, account_id, address, person)

@@ -13,13 +13,15 @@ from typing import Any
 from storage3.utils import StorageException
 
 from rag.errors import NotFound, ProviderError, SettingsError
-from rag.files import storage_key
+from rag.files import KEY, TENANT, storage_key
 from rag.providers.supabase import SupabaseProject, call
 
 MISSING = (
     "The original of this document is not in Supabase Storage (bucket {bucket}): somebody removed it there. "
     "Its passages still answer; upload the file again to open its pages."
 )
+#: Names listed by one call.
+PAGE = 1000
 
 
 class SupabaseFiles:
@@ -57,6 +59,25 @@ class SupabaseFiles:
         # Nothing removed is said alike of a file that was gone and of one that may not be removed.
         if not removed and call(self._objects().exists, path):
             raise ProviderError("Supabase Storage did not remove a file. It is tried again by itself.")
+
+    def keys(self, tenant_id: str) -> list[str]:
+        """The keys of everything a tenant has stored, in order. Raises `ProviderError`."""
+        if not TENANT.fullmatch(tenant_id):
+            return []
+        folders = self._names(tenant_id)
+        found = (f"{folder}/{name}" for folder in folders for name in self._names(f"{tenant_id}/{folder}"))
+        return sorted(key for key in found if KEY.fullmatch(key))
+
+    def _names(self, folder: str) -> list[str]:
+        names: list[str] = []
+        while True:
+            try:
+                page = call(self._objects().list, folder, {"limit": PAGE, "offset": len(names)})
+            except NotFound:  # the whole bucket is gone
+                return names
+            names += [str(item["name"]) for item in page]
+            if len(page) < PAGE:
+                return names
 
     def require_private_bucket(self) -> None:
         """Make the bucket unless it is there. Raises `SettingsError` when strangers could read what is in it."""

@@ -2,9 +2,20 @@
 -- And sign-ins by others: which of our accounts a person of theirs is, and what is known of sessions they began.
 
 -- The tenant a token of Supabase Auth names, put into it by whoever holds the service key; null without one.
+-- Null as well for a suspended tenant and a disabled account: a token outlives both by up to an hour. The owner looks,
+-- because whoever calls the REST API may read neither table.
 CREATE FUNCTION rag_claimed_tenant() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN nullif(current_setting('request.jwt.claims', true), '')::jsonb -> 'app_metadata' ->> 'tenant';
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, extensions AS $$
+DECLARE
+    claims jsonb := nullif(current_setting('request.jwt.claims', true), '')::jsonb;
+BEGIN
+    RETURN (
+        SELECT t.id FROM tenants t
+        WHERE t.id = claims -> 'app_metadata' ->> 'tenant' AND t.suspended_at IS NULL
+          AND NOT EXISTS (SELECT FROM accounts a WHERE a.email = lower(claims ->> 'email') AND NOT a.is_active)
+    );
+END
+$$;
 COMMENT ON FUNCTION rag_claimed_tenant() IS 'The tenant in the verified token of the caller of the REST API.';
 
 -- Who a person of another sign-in service is here. The hash is that of the service and its name of the person.
@@ -97,9 +108,13 @@ BEGIN
         GRANT SELECT (id, document_id, tenant_id, collection_id, content, metadata, embedding)
             ON document_chunks TO authenticated;
         GRANT SELECT (id, tenant_id, status) ON documents TO authenticated;
+        -- Which collections are open to everybody is decided by their own policy.
+        GRANT SELECT (id, tenant_id) ON collections TO authenticated;
         GRANT EXECUTE ON FUNCTION match_document_chunks TO authenticated;
         IF NOT EXISTS (SELECT FROM pg_policies WHERE schemaname = 'public' AND tablename = 'documents'
                        AND policyname = 'claimed') THEN
+            CREATE POLICY claimed ON collections FOR SELECT TO authenticated
+                USING (tenant_id = (SELECT rag_claimed_tenant()));
             CREATE POLICY claimed ON documents FOR SELECT TO authenticated
                 USING (tenant_id = (SELECT rag_claimed_tenant()) AND status = 'completed');
             CREATE POLICY claimed ON document_chunks FOR SELECT TO authenticated

@@ -153,3 +153,11 @@ def test_an_answer_that_makes_no_sense_is_an_error_of_ours(stored: SupabaseFiles
     standin.fail("/storage/v1/bucket", "garbage")
     with pytest.raises(ProviderAnswerInvalid):
         stored.put("demo", b"content")
+
+
+def test_a_tenants_files_can_be_listed_and_another_tenants_are_not_among_them(stored: SupabaseFiles) -> None:
+    assert stored.keys("demo") == []
+    keys = sorted(stored.put("demo", str(number).encode()) for number in range(5))
+    stored.put("other", b"theirs")
+    assert stored.keys("demo") == keys
+    assert stored.keys("../other") == []
