@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import event
+from boards import event
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
@@ -22,7 +22,7 @@ from rag.services import Services, assemble
 from rag.types import Collection, Identity
 
 if TYPE_CHECKING:
-    from conftest import Board, Follow
+    from boards import Board, Follow
 
 SECRET = {"authorization": "Bearer a secret of the webhook"}
 

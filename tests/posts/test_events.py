@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import event
+from boards import event
 from standin import ProviderStandin
 
 from rag.database import Database
@@ -15,7 +15,7 @@ from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity
 
 if TYPE_CHECKING:
-    from conftest import Board, Follow
+    from boards import Board, Follow
 
 
 def contents(parts: Services, collection: Collection) -> dict[str, tuple[str, str]]:

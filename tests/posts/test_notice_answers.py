@@ -17,7 +17,7 @@ from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
 
 if TYPE_CHECKING:
-    from conftest import Board, Follow
+    from boards import Board, Follow
 
 QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
 TODAY = datetime.now(UTC)

@@ -17,7 +17,7 @@ from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 
 if TYPE_CHECKING:
-    from conftest import Board, Follow
+    from boards import Board, Follow
 
 
 def titles(parts: Services, collection: Collection) -> set[str]:
