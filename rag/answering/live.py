@@ -12,6 +12,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextvars import copy_context
 from threading import Event, Lock, Thread
 from typing import Any
 from uuid import UUID
@@ -136,8 +137,9 @@ class LiveAnswers:
                     self._save(live)
                     live.set_done()
 
-        # Daemon threads: a provider that hangs must not keep the process from ending.
-        Thread(target=work, name=f"answer-{message_id}", daemon=True).start()
+        # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
+        # that what is logged of the answer names the request that asked for it.
+        Thread(target=copy_context().run, args=(work,), name=f"answer-{message_id}", daemon=True).start()
         return live
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:

@@ -31,6 +31,19 @@ BINARY = {"type": "string", "contentMediaType": "application/octet-stream"}
 CONFINED = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
 PDF = MIME_TYPES["pdf"]
 PLAIN_TEXT = "text/plain; charset=utf-8"
+#: Everything `served_as` can say, as OpenAPI names it.
+SERVED = {
+    PDF: BINARY,
+    "text/plain": {"type": "string"},
+    MIME_TYPES["docx"]: BINARY,
+    "application/octet-stream": BINARY,
+}
+
+
+class Download(ApiModel):
+    """How the file is handed over."""
+
+    download: str = Field(default="", max_length=20, description="Anything, such as 1: to be saved, never shown.")
 
 
 class Picture(ApiModel):
@@ -47,7 +60,8 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
         scope="documents:read",
         summary="The file itself",
         tags=("Documents",),
-        media={"application/pdf": BINARY, "application/octet-stream": BINARY},
+        parameters=Download,
+        media=SERVED,
         errors=(304,),
     )
     def document_file(call: Call[None]) -> Response:
@@ -57,7 +71,7 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
         """
         document = library().get(call.identity, call.uuid("document_id"))
         disposition, media_type = served_as(document.mime_type)
-        if call.request.query_params.get("download"):
+        if call.parameters.download:
             disposition = "attachment"
         headers = {
             **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),

@@ -60,9 +60,18 @@ class AnswerStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, live: LiveAnswer, scope: Scope, told: Told, headers: dict[str, str]) -> None:
+    def __init__(
+        self,
+        live: LiveAnswer,
+        scope: Scope,
+        told: Told,
+        headers: dict[str, str],
+        *,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
         self._live = live
-        super().__init__(answer_events(live, scope, told), headers={**HEADERS, **headers})
+        events = answer_events(live, scope, told, heartbeat_seconds=heartbeat_seconds)
+        super().__init__(events, headers={**HEADERS, **headers})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -72,8 +81,13 @@ class AnswerStream(StreamingResponse):
                 self._live.cancel.set()
 
 
-async def answer_events(live: LiveAnswer, scope: Scope, told: Told) -> AsyncIterator[str]:
-    """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`."""
+async def answer_events(
+    live: LiveAnswer, scope: Scope, told: Told, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> AsyncIterator[str]:
+    """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after so long a silence.
+
+    Where next questions were asked for, they are told as `followUps` before the end.
+    """
     changes = Changes(live)
     shown, has_context, is_generating = 0, False, False
     yield event("searching")
@@ -94,8 +108,10 @@ async def answer_events(live: LiveAnswer, scope: Scope, told: Told) -> AsyncIter
                     continue
             if is_done and shown >= len(live.text):
                 break
-            if not await changes.wait(HEARTBEAT_SECONDS):
+            if not await changes.wait(heartbeat_seconds):
                 yield HEARTBEAT
+    if live.follow_ups:
+        yield event("followUps", list(live.follow_ups))
     if live.state is MessageState.COMPLETE:
         yield event("done")
     else:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import from_json
 
 from rag.api.bodies import FileField
 from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
 from rag.api.parts import running
 from rag.errors import InvalidInput
-from rag.profiles import profile_by_name, with_overrides
-from rag.types import ChunkingMethod, CollectionContents, Document, DocumentChunk, DocumentPage, DocumentStatus
+from rag.types import (
+    ChunkingMethod,
+    CollectionContents,
+    Document,
+    DocumentChunk,
+    DocumentPage,
+    DocumentStatus,
+    PdfType,
+)
 from rag.types import Collection as StoredCollection
 
-Item = TypeVar("Item")
 MOST_LISTED = 500
 COLLECTIONS, DOCUMENTS = ("Collections",), ("Documents",)
 #: What a form sends for a field that was left empty.
-Method = Annotated[ChunkingMethod | None, BeforeValidator(lambda value: value or None)]
+EMPTY_IS_NONE = BeforeValidator(lambda value: value or None)
+Method = Annotated[ChunkingMethod | None, EMPTY_IS_NONE]
+KindOfPdf = Annotated[PdfType | None, EMPTY_IS_NONE]
+#: A form has no objects, so this one comes as a text of JSON.
+Narrowing = Annotated[
+    dict[str, str],
+    BeforeValidator(lambda value: from_json(value or "{}") if isinstance(value, str) else value),
+    WithJsonSchema({"type": "string", "contentMediaType": "application/json", "examples": ['{"department": "HR"}']}),
+]
 
 
 class CollectionShape(ApiModel):
@@ -139,6 +153,16 @@ class UploadForm(ApiBody):
     password: str = Field(default="", max_length=1000, description="Opens a protected PDF; used once, never stored.")
     chunking_method: Method = Field(default=None, description="Default: the collection's.")
     generate_metadata: bool = Field(default=True, description="Have a model sum it up and tag it.")
+    pdf_type: KindOfPdf = Field(
+        default=None,
+        description="scanned recognises the text of every page, digital of none, auto of pages without text. "
+        "Default: the collection's.",
+    )
+    metadata: Narrowing = Field(
+        default_factory=dict,
+        description="What searches may be narrowed by, such as the department, in the fields that the collection has "
+        "for that: an object of texts as JSON.",
+    )
 
 
 @endpoint("/api/collections", scope="documents:read", summary="List collections", answer=Collections, tags=COLLECTIONS)
@@ -187,15 +211,16 @@ def add_document(call: Call[UploadForm]) -> DocumentShape:
     collection = parts.documents.collection(call.identity, call.uuid("collection_id"))
     if not form.file.name.strip():
         raise InvalidInput("The file needs a name.")
-    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     added = parts.documents.upload(
         call.identity,
         collection,
         form.file.name,
         form.file.content,
         password=form.password or None,
-        chunking_method=form.chunking_method or cast(ChunkingMethod, profile.chunking_method),
+        chunking_method=form.chunking_method,
         generate_metadata=form.generate_metadata,
+        pdf_type=form.pdf_type,
+        metadata=form.metadata,
     )
     return _document(added)
 
@@ -211,12 +236,13 @@ def add_document(call: Call[UploadForm]) -> DocumentShape:
 def list_documents(call: Call[None]) -> Documents:
     """The documents of all collections or one, newest first; of those with versions, the one that answers."""
     wanted: DocumentFilter = call.parameters
-    found = running().documents.list(call.identity, collection_id=wanted.collection_id)
-    found = [document for document in found if wanted.status in (None, document.status)]
-    shown = _part(found, wanted)
+    library, collection_id, status = running().documents, wanted.collection_id, wanted.status
+    shown = library.list(
+        call.identity, collection_id=collection_id, status=status, limit=wanted.limit, offset=wanted.offset
+    )
     return Documents(
         documents=[_document(document) for document in shown],
-        total=len(found),
+        total=library.count(call.identity, collection_id=collection_id, status=status),
         limit=wanted.limit,
         offset=wanted.offset,
     )
@@ -259,9 +285,10 @@ def list_chunks(call: Call[None]) -> Chunks:
     """The passages a document was cut into, in their order."""
     library, document_id = running().documents, call.uuid("document_id")
     library.get(call.identity, document_id)
-    found = library.chunks(call.identity, document_id)
-    shown = [_chunk(chunk) for chunk in _part(found, call.parameters)]
-    return Chunks(chunks=shown, total=len(found), limit=call.parameters.limit, offset=call.parameters.offset)
+    part: Paging = call.parameters
+    found = library.chunks(call.identity, document_id, limit=part.limit, offset=part.offset)
+    total = library.count_chunks(call.identity, document_id)
+    return Chunks(chunks=[_chunk(chunk) for chunk in found], total=total, limit=part.limit, offset=part.offset)
 
 
 @endpoint(
@@ -276,9 +303,10 @@ def list_pages(call: Call[None]) -> Pages:
     """The text read from each page, how it was read, and what is doubtful about it."""
     library, document_id = running().documents, call.uuid("document_id")
     library.get(call.identity, document_id)
-    found = library.pages(call.identity, document_id)
-    shown = [_page(page) for page in _part(found, call.parameters)]
-    return Pages(pages=shown, total=len(found), limit=call.parameters.limit, offset=call.parameters.offset)
+    part: Paging = call.parameters
+    found = library.pages(call.identity, document_id, limit=part.limit, offset=part.offset)
+    total = library.count_pages(call.identity, document_id)
+    return Pages(pages=[_page(page) for page in found], total=total, limit=part.limit, offset=part.offset)
 
 
 @endpoint(
@@ -336,10 +364,6 @@ def retry_document(call: Call[None]) -> DocumentShape:
     library, document_id = running().documents, call.uuid("document_id")
     library.get(call.identity, document_id)
     return _document(library.retry(call.identity, document_id))
-
-
-def _part(items: Sequence[Item], wanted: Paging) -> Sequence[Item]:
-    return items[wanted.offset : wanted.offset + wanted.limit]
 
 
 def _collection(found: StoredCollection, contents: CollectionContents | None) -> CollectionShape:

@@ -7,6 +7,7 @@ defaults of that document's table.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -22,7 +23,7 @@ from rag.api.event_stream import AnswerStream, Changes
 from rag.api.parts import running
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import PORTFOLIO, profile_by_name, with_overrides
 from rag.retrieval.options import Options
 from rag.services import Services
 from rag.types import Collection, ContextResponse, Outcome, Question, SearchFilters, Who
@@ -67,7 +68,7 @@ class SearchOptions(ApiBody):
             rerank_top_n=self.rerank_top_n,
             recency_boost=self.recency_boost,
             pinned_first=self.include_pinned_first,
-            # A caller of the API shows no suggestions, so none are paid for.
+            # Who shows no suggestions pays for none.
             follow_ups=0,
         )
 
@@ -76,6 +77,20 @@ class ChatOptions(SearchOptions):
     """The options of a search, and how the answer comes."""
 
     stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
+    follow_ups: int | None = Field(
+        default=None,
+        ge=0,
+        le=5,
+        description="Next questions to suggest. Default: what the collection suggests with the profile portfolio, "
+        "whose document (001) ends an answer with them; 0 with any other.",
+    )
+
+    def options_for(self, collection: Collection) -> Options:
+        """The same for the retrieval and the answer."""
+        wanted = self.follow_ups
+        if wanted is None and collection.profile != PORTFOLIO.name:
+            wanted = 0
+        return replace(self.to_options(), follow_ups=wanted)
 
 
 CollectionName = Annotated[
@@ -123,6 +138,10 @@ class ChatAnswer(ApiModel):
     answer: str
     sources: list[RAGSearchResult]
     latency_ms: int
+    follow_ups: list[str] | None = Field(default=None, description="Next questions, where they were asked for.")
+    source_names: list[str] | None = Field(
+        default=None, description="With the profile portfolio, as its document has it: each source once, by its title."
+    )
     notice: str | None = Field(
         default=None, description="Only where the answer did not end well: a sentence that says why."
     )
@@ -132,7 +151,8 @@ EVENTS = {
     "type": "string",
     "description": (
         'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
-        '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; or '
+        '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
+        '{"type": "followUps", "data": ["question"]} where they were asked for; or '
         '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. Lines that begin with a colon keep '
         "the connection open."
     ),
@@ -167,8 +187,7 @@ def search(call: Call[SearchBody]) -> Response:
         profile=profile,
         options=body.options.to_options(),
     )
-    for charge in found.charges:
-        parts.ledger.record(identity.tenant_id, charge)
+    parts.ledger.record_all(identity.tenant_id, found.charges)
     results = search_results(parts.database, identity, found.results)
     return _json(
         SearchAnswer(query=body.query, results=results, total=len(results), latency_ms=_ms_since(started)),
@@ -194,7 +213,7 @@ async def chat(call: Call[ChatBody]) -> Response:
     """
     started = time.perf_counter()
     parts, body = running(), call.body
-    live = await to_thread.run_sync(_ask, parts, call)
+    live, profile = await to_thread.run_sync(_ask, parts, call)
     identity = call.identity
 
     def told(context: ContextResponse) -> list[RAGSearchResult]:
@@ -212,6 +231,8 @@ async def chat(call: Call[ChatBody]) -> Response:
         answer=live.text,
         sources=sources,
         latency_ms=_ms_since(started),
+        follow_ups=list(live.follow_ups) or None,
+        source_names=list(dict.fromkeys(s.title for s in sources)) if profile == PORTFOLIO.name else None,
         notice=(live.notice or None) if live.outcome in (Outcome.FAILED, Outcome.REFUSED, Outcome.STOPPED) else None,
     )
     return _json(answer, headers)
@@ -222,26 +243,29 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None, *, profile:
 
     Raises `NotFound`.
     """
-    collections = parts.documents.collections(who)
-    if wanted:
-        for collection in collections:
-            if wanted in (str(collection.id), collection.name):
-                return collection
+    found = parts.database.fetch_one(who, "choose_collection", Collection, wanted=wanted or None, profile=profile)
+    if found is None and wanted:
         raise NotFound("There is no such collection. GET /api/collections lists those there are.")
-    if not collections:
+    if found is None:
         raise NotFound("There is no collection yet. An administrator can make one on the page Collections.")
-    return next((c for c in collections if c.profile == profile), collections[0])
+    return found
 
 
-def _ask(parts: Services, call: Call[ChatBody]) -> LiveAnswer:
+def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
+    """The answer under way, and the name of the profile that it follows."""
     body = call.body
     collection_id: str | None = body.collection
     if body.conversation_id is not None and collection_id is None:
         collection_id = str(parts.conversations.get(call.identity, body.conversation_id).collection_id)
     collection = chosen_collection(parts, call.identity, collection_id)
-    return parts.answers.ask(
-        call.identity, body.conversation_id, collection, body.query, options=body.options.to_options()
+    live = parts.answers.ask(
+        call.identity,
+        body.conversation_id,
+        collection,
+        body.query,
+        options=body.options.options_for(collection),
     )
+    return live, collection.profile
 
 
 async def _until_done(live: LiveAnswer, call: Call[Any]) -> None:

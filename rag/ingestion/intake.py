@@ -17,7 +17,7 @@ from rag.files import Originals
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity, PdfType, Step, Who
+from rag.types import ChunkingMethod, Collection, Document, DocumentPage, DocumentStatus, Identity, PdfType, Step, Who
 
 #: Longest name kept, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
@@ -40,8 +40,14 @@ def find_documents(
     sha256: str | None = None,
     original_id: UUID | None = None,
     with_superseded: bool = True,
+    status: DocumentStatus | None = None,
+    limit: int | None = None,
+    offset: int = 0,
 ) -> list[Document]:
-    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own."""
+    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own.
+
+    At most `limit` of them, after the first `offset`.
+    """
     rows = database.fetch_all(
         who,
         "find_documents",
@@ -51,8 +57,19 @@ def find_documents(
         sha256=sha256,
         original_id=original_id,
         with_superseded=with_superseded,
+        status=status,
+        limit=limit,
+        offset=offset,
     )
     return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+
+def find_pages(
+    database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
+) -> list[DocumentPage]:
+    """The pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
+    part = {"document_id": document_id, "limit": limit, "offset": offset}
+    return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
 
 def add_document(

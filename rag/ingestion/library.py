@@ -20,7 +20,7 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.files import Originals
 from rag.ingestion import collections as collecting
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
-from rag.ingestion.intake import JobQueue, add_document, find_documents
+from rag.ingestion.intake import JobQueue, add_document, find_documents, find_pages
 from rag.ingestion.ocr import Engine, recognition_engine
 from rag.ingestion.page_images import PageImages
 from rag.ingestion.reading import is_pdf
@@ -208,9 +208,30 @@ class DocumentLibrary:
         """What text is recognised with in scans; None when there is nothing."""
         return recognition_engine(self._settings)
 
-    def list(self, who: Who, *, collection_id: UUID | None = None) -> Documents:
+    def list(
+        self,
+        who: Who,
+        *,
+        collection_id: UUID | None = None,
+        status: DocumentStatus | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Documents:
         """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
-        return find_documents(self._database, who, collection_id=collection_id, with_superseded=False)
+        return find_documents(
+            self._database,
+            who,
+            collection_id=collection_id,
+            with_superseded=False,
+            status=status,
+            limit=limit,
+            offset=offset,
+        )
+
+    def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:
+        """How many documents `list` has in all."""
+        found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
+        return int(found)
 
     def get(self, who: Who, document_id: UUID) -> Document:
         """One document. Raises `NotFound`, also for another tenant's."""
@@ -219,13 +240,28 @@ class DocumentLibrary:
             raise NotFound("This document does not exist, or no longer.")
         return found[0]
 
-    def pages(self, who: Who, document_id: UUID) -> Pages:
+    def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:
         """The pages with their text, in their order."""
-        return self._database.fetch_all(who, "find_pages", DocumentPage, document_id=document_id)
+        return find_pages(self._database, who, document_id, limit=limit, offset=offset)
 
-    def chunks(self, who: Who, document_id: UUID, *, chunk_id: UUID | None = None) -> Chunks:
+    def count_pages(self, who: Who, document_id: UUID) -> int:
+        return int(self._database.fetch_value(who, "count_pages", document_id=document_id))
+
+    def chunks(
+        self,
+        who: Who,
+        document_id: UUID,
+        *,
+        chunk_id: UUID | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Chunks:
         """The chunks in their order, without their vectors."""
-        return self._database.fetch_all(who, "find_chunks", DocumentChunk, document_id=document_id, chunk_id=chunk_id)
+        part = {"document_id": document_id, "chunk_id": chunk_id, "limit": limit, "offset": offset}
+        return self._database.fetch_all(who, "find_chunks", DocumentChunk, **part)
+
+    def count_chunks(self, who: Who, document_id: UUID) -> int:
+        return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
 
     def original(self, who: Who, document_id: UUID) -> bytes:
         """The file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""

@@ -20,7 +20,7 @@ from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.file_removals import FileRemovals
-from rag.ingestion.intake import add_document
+from rag.ingestion.intake import add_document, find_pages
 from rag.ingestion.messages import reading_message
 from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import PaidCalls
@@ -266,7 +266,7 @@ class Processor:
 
     def _pages_of(self, work: Work) -> tuple[list[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
         """Pages and sections as they were read, and where a paid cut has cut."""
-        rows = self._database.fetch_all(work.document.tenant_id, "find_pages", DocumentPage, **work.key)
+        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
         with self._database.transaction(work.document.tenant_id) as connection:
             found = connection.execute(queries["document_work"], work.key).fetchone()
         if found is None:

@@ -19,7 +19,7 @@ from rag.files import Originals
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
-from rag.ingestion.intake import add_document, display_name
+from rag.ingestion.intake import add_document, display_name, find_pages
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.processor import Processor, page_from_row
 from rag.ingestion.publishing import publish
@@ -34,7 +34,6 @@ from rag.retrieval.query_analysis import detect_language
 from rag.types import (
     Chunk,
     Collection,
-    DocumentPage,
     DocumentStatus,
     Identity,
     Page,
@@ -258,7 +257,7 @@ class ReferenceDocuments:
             raise StepNotPossible("This document has no chunks yet. Send its text to the chunk step first.")
 
     def _pages(self, work: Work) -> Sequence[Page]:
-        rows = self._database.fetch_all(work.document.tenant_id, "find_pages", DocumentPage, **work.key)
+        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
         return [page_from_row(row) for row in rows]
 
     def _chunks(self, work: Work, embedding_model: str) -> Sequence[Chunk]:

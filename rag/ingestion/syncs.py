@@ -103,9 +103,12 @@ class Syncs:
         found = self._database.fetch_all(
             collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
         )
+        return self._or_usual(collection, found)
+
+    def _or_usual(self, collection: Collection, kept: list[SourceSettings]) -> list[SourceSettings]:
         kind = self._usual.get(collection.profile)
-        if found or kind is None:
-            return found
+        if kept or kind is None:
+            return kept
         return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
 
     def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
@@ -243,7 +246,9 @@ class Syncs:
         Raises `InvalidInput` for what is no event and `NotFound` when no collection follows its table.
         """
         chosen = [collection] if collection else find_collections(self._database, tenant_id)
-        boards = [(c, *self._event_settings(c)) for c in chosen]
+        # Of all at once: who sends an event waits for the answer.
+        kept = self._database.fetch_all(tenant_id, "find_sources", SourceSettings, collection_id=None)
+        boards = [(c, *self._event_settings(c, [s for s in kept if s.collection_id == c.id])) for c in chosen]
         followed = [
             (c, settings, is_set)
             for c, settings, is_set in boards
@@ -256,15 +261,17 @@ class Syncs:
         heard = [self._events.note(c, payload, settings) for c, settings, _ in wanted]
         return any(heard)
 
-    def _event_settings(self, collection: Collection) -> tuple[Mapping[str, Any] | None, bool]:
+    def _event_settings(
+        self, collection: Collection, sources: list[SourceSettings]
+    ) -> tuple[Mapping[str, Any] | None, bool]:
         """How a collection reads events, None when it does not; and whether a table of posts is its source."""
-        for kept in self.sources(collection):
+        for kept in self._or_usual(collection, sources):
             if kept.kind == self._events.kind:
                 return kept.settings, True
         return ({}, False) if self._usual.get(collection.profile) == self._events.kind else (None, False)
 
     def _follow_events(self, collection: Collection) -> None:
-        settings, _ = self._event_settings(collection)
+        settings, _ = self._event_settings(collection, self.sources(collection))
         if settings is not None:
             source = self.source(collection, self._events.kind, settings)
             report = self._events.follow(collection, source, settings, self._files, self._queue, self._bench)

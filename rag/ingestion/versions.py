@@ -12,12 +12,12 @@ from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.chunk_tags import tag_names
 from rag.ingestion.extracted import sections_from_json
-from rag.ingestion.intake import JobQueue, find_documents
+from rag.ingestion.intake import JobQueue, find_documents, find_pages
 from rag.ingestion.publishing import restore
 from rag.ingestion.reading import estimate_document
 from rag.ingestion.work import Bench, Work
 from rag.providers.registry import Providers
-from rag.types import ChunkingMethod, Document, DocumentPage, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
+from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
 
 #: The steps that can be run again by hand.
 BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
@@ -145,7 +145,7 @@ class Versions:
         key = {"document_id": work.document.id}
         found = connection.execute(queries["document_work"], key).fetchone()
         sections = sections_from_json(found[0]) if found else ()
-        rows = self._database.fetch_all(work.document.tenant_id, "find_pages", DocumentPage, **key)
+        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
         pages = tuple(Page(number=row.number, text=row.text, label=row.label) for row in rows)
         return estimate_document(self._bench, work, work.document.title, pages, tuple(sections), self._providers)
 

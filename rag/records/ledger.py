@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
@@ -50,6 +50,13 @@ class Ledger:
             self._database.execute(tenant_id, "record_charge", **row)
         else:
             connection.execute(queries["record_charge"], row)
+
+    def record_all(self, tenant_id: str, charges: Sequence[Charge]) -> None:
+        """Write a row for each of these charges, all or none."""
+        if charges:
+            with self._database.transaction(tenant_id) as connection:
+                for charge in charges:
+                    self.record(tenant_id, charge, connection=connection)
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
         """What processing this document did cost, by step. None: a call has no known price; then so has the total.

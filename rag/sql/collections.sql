@@ -10,6 +10,16 @@ WHERE tenant_id = rag_tenant()
   AND (%(collection_name)s::text IS NULL OR name = %(collection_name)s)
 ORDER BY created_at, id
 
+-- choose_collection --
+-- The collection of that id or name; without one, the first of the profile, else the oldest
+SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
+       calibrated_at, groups
+FROM collections
+WHERE tenant_id = rag_tenant() AND (%(wanted)s::text IS NULL OR %(wanted)s IN (id::text, name))
+ORDER BY CASE WHEN %(wanted)s::text IS NULL THEN profile = %(profile)s ELSE id::text = %(wanted)s END DESC,
+         created_at, id
+LIMIT 1
+
 -- add_collection --
 -- A new collection; nothing happens when the name is taken
 INSERT INTO collections (tenant_id, name, profile, embedding_model, language)

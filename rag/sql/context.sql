@@ -41,7 +41,8 @@ FROM document_chunks c JOIN documents d ON d.id = c.document_id
 WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY (%(chunk_ids)s::uuid[])
   AND NOT EXISTS (
       SELECT FROM jsonb_each(%(metadata)s::jsonb) AS wanted
-      WHERE NOT c.metadata @> jsonb_build_object(wanted.key, wanted.value)
+      WHERE NOT (c.metadata || jsonb_build_object('chunkIndex', c.chunk_index))
+                @> jsonb_build_object(wanted.key, wanted.value)
         AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))
 
 -- metadata_values --

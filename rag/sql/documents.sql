@@ -17,7 +17,16 @@ WHERE d.tenant_id = rag_tenant()
   AND (%(sha256)s::text IS NULL OR d.sha256 = %(sha256)s)
   AND (%(original_id)s::uuid IS NULL OR d.original_id = %(original_id)s)
   AND (%(with_superseded)s OR d.status <> 'superseded')
+  AND (%(status)s::text IS NULL OR d.status = %(status)s)
 ORDER BY d.created_at DESC, d.version DESC, d.id
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- count_documents --
+-- How many documents a list has in all its parts
+SELECT count(*) FROM documents
+WHERE tenant_id = rag_tenant() AND status <> 'superseded'
+  AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
+  AND (%(status)s::text IS NULL OR status = %(status)s)
 
 -- lock_name --
 -- Uploads of one name into one collection wait for each other until their transaction ends
@@ -263,6 +272,11 @@ SELECT document_id, number, text, characters, method, language, label, warnings
 FROM document_pages
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 ORDER BY number
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- count_pages --
+-- How many pages a document has
+SELECT count(*) FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- find_chunks --
 -- The chunks of a document in their order, without their vectors
@@ -272,6 +286,11 @@ FROM document_chunks
 WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
   AND (%(chunk_id)s::uuid IS NULL OR id = %(chunk_id)s)
 ORDER BY chunk_index
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- count_chunks --
+-- How many chunks a document has
+SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
 
 -- suggestions --
 -- Questions found in the metadata of searchable documents, newest document first

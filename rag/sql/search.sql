@@ -131,7 +131,8 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
       SELECT FROM document_chunks c
       WHERE c.document_id = d.id AND NOT EXISTS (
           SELECT FROM jsonb_each(%(metadata)s) AS wanted
-          WHERE NOT c.metadata @> jsonb_build_object(wanted.key, wanted.value)
+          WHERE NOT (c.metadata || jsonb_build_object('chunkIndex', c.chunk_index))
+                    @> jsonb_build_object(wanted.key, wanted.value)
             AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))))
 
 -- search_postings --

@@ -23,6 +23,8 @@ CREATE TABLE hof_attachments (
     content bytea);
 GRANT SELECT ON hof_categories, hof_posts, hof_attachments TO rag_app;
 """
+QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
+TODAY = datetime.now(UTC)
 START = datetime(2026, 11, 1, 0, 0, tzinfo=UTC)
 
 
@@ -94,3 +96,7 @@ def event(kind: str, record: dict[str, Any]) -> dict[str, Any]:
         "record": None if is_gone else record,
         "old_record": record if is_gone else None,
     }
+
+
+def days_ago(days: int) -> str:
+    return (TODAY - timedelta(days=days)).isoformat()

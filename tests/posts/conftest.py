@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from boards import Board, Follow
+from boards import Board, Follow, days_ago
 from standin import ProviderStandin
 
 from rag.database import Database
@@ -60,3 +60,34 @@ def administrator() -> Identity:
 @pytest.fixture
 def follow(parts: Services) -> Follow:
     return Follow(parts)
+
+
+@pytest.fixture
+def filled(board: Board, notices: Collection, parts: Services, administrator: Identity, follow: Follow) -> Collection:
+    """A board with posts of every kind of age and mark about one subject."""
+    about = "<p>12월 정착지원금 신청 방법이 어떻게 되나요? {}</p>"
+    board.put("old", "작년 정착지원금", about.format("작년"), category_id="c1", created_at=days_ago(700))
+    board.put("new", "이번 정착지원금", about.format("이번"), category_id="c1", created_at=days_ago(3))
+    board.put(
+        "important",
+        "필독 정착지원금",
+        about.format("필독"),
+        category_id="c2",
+        created_at=days_ago(50),
+        is_important=True,
+    )
+    board.put(
+        "pinned", "고정 정착지원금", about.format("고정"), category_id="c4", created_at=days_ago(800), is_pinned=True
+    )
+    board.put(
+        "dated", "옮긴 글", "<p>작성일: 2024-12-15</p>" + about.format("옮긴"), category_id="c9", created_at=days_ago(1)
+    )
+    board.put("other", "주차 안내", "<p>지하 2층에 주차합니다.</p>", category_id="c3", created_at=days_ago(2))
+    board.put(
+        "long", "긴 글", "<p>정착지원금 신청 방법이 어떻게 되나요. </p>" * 150, category_id="c1", created_at=days_ago(9)
+    )
+    board.attach("new", "image.txt", "신청 일정".encode())
+    board.attach("new", "양식.hwp", size=1000)
+    parts.syncs.sync_now(administrator, notices)
+    follow.process(notices)
+    return notices

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from boards import QUESTION, TODAY
 from standin import ProviderStandin
 
 from rag.answering.answer import DoneEvent, TextEvent
@@ -17,45 +18,7 @@ from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
-
-QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
-TODAY = datetime.now(UTC)
-
-
-def days_ago(days: int) -> str:
-    return (TODAY - timedelta(days=days)).isoformat()
-
-
-@pytest.fixture
-def filled(board: Board, notices: Collection, parts: Services, administrator: Identity, follow: Follow) -> Collection:
-    """A board with posts of every kind of age and mark about one subject."""
-    about = "<p>12월 정착지원금 신청 방법이 어떻게 되나요? {}</p>"
-    board.put("old", "작년 정착지원금", about.format("작년"), category_id="c1", created_at=days_ago(700))
-    board.put("new", "이번 정착지원금", about.format("이번"), category_id="c1", created_at=days_ago(3))
-    board.put(
-        "important",
-        "필독 정착지원금",
-        about.format("필독"),
-        category_id="c2",
-        created_at=days_ago(50),
-        is_important=True,
-    )
-    board.put(
-        "pinned", "고정 정착지원금", about.format("고정"), category_id="c4", created_at=days_ago(800), is_pinned=True
-    )
-    board.put(
-        "dated", "옮긴 글", "<p>작성일: 2024-12-15</p>" + about.format("옮긴"), category_id="c9", created_at=days_ago(1)
-    )
-    board.put("other", "주차 안내", "<p>지하 2층에 주차합니다.</p>", category_id="c3", created_at=days_ago(2))
-    board.put(
-        "long", "긴 글", "<p>정착지원금 신청 방법이 어떻게 되나요. </p>" * 150, category_id="c1", created_at=days_ago(9)
-    )
-    board.attach("new", "image.txt", "신청 일정".encode())
-    board.attach("new", "양식.hwp", size=1000)
-    parts.syncs.sync_now(administrator, notices)
-    follow.process(notices)
-    return notices
+    pass
 
 
 def ask(parts: Services, collection: Collection, administrator: Identity, **options: Any) -> Any:
@@ -123,6 +86,7 @@ def test_only_important_posts_where_the_collection_wants_them(
         ("title", "필독 정착지원금"),
         ("isImportant", True),
         ("totalChunks", 1),
+        ("chunkIndex", 0),
     ],
 )
 def test_each_field_narrows_a_search(

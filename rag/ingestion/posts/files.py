@@ -1,12 +1,16 @@
 """The files behind attachments' addresses: fetched only from where the installation's settings allow, and if small.
 
 Addresses come from a table that others write. Without such a rule they could name machines that only this one reaches.
+Names that lead to addresses within a network are refused too, unless the settings give that very address.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
@@ -15,14 +19,24 @@ from rag.ingestion.loaders.attachment import KINDS
 from rag.ingestion.posts.post import PostAttachment
 
 TIMEOUT_SECONDS = 20.0
+Resolve = Callable[[str], Sequence[str]]
+"""The IP addresses behind a host's name. Raises `OSError`."""
+
+
+def resolve(host: str) -> list[str]:
+    """The IP addresses behind a host's name, as the system finds them."""
+    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 class AttachmentFiles:
     """Fetches attachments. `allowed` are the beginnings of addresses they may have, such as a Storage bucket's."""
 
-    def __init__(self, allowed: tuple[str, ...] = (), *, client: httpx.Client | None = None) -> None:
+    def __init__(
+        self, allowed: tuple[str, ...] = (), *, client: httpx.Client | None = None, resolve: Resolve = resolve
+    ) -> None:
         self._allowed = allowed
         self._client = client
+        self._resolve = resolve
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
         """The attachment with its bytes where they can be described and are no more than allowed; else as it is.
@@ -49,11 +63,23 @@ class AttachmentFiles:
             is_allowed = any(_begins(wanted.scheme, wanted.netloc, wanted.path, prefix) for prefix in self._allowed)
         except ValueError:
             return ""
-        return address if is_allowed and ".." not in wanted.path.split("/") else ""
+        return address if is_allowed and not _leaves(wanted.path) else ""
+
+    def _is_within(self, address: str) -> bool:
+        """Whether a host is of a network of ours: a name may be allowed and lead there all the same.
+
+        A host given by its number, and localhost, stand in the settings by intent: nobody but their author can name it.
+        """
+        host = urlsplit(address).hostname or ""
+        if host == "localhost" or _number(host) is not None:
+            return False
+        return any((found := _number(ip)) is None or not found.is_global for ip in self._resolve(host))
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
         """The bytes; None when they are not there or too many."""
         try:
+            if self._is_within(address):
+                return None
             # Never elsewhere: a redirect could leave what is allowed.
             with self._http().stream("GET", address, follow_redirects=False) as answer:
                 if answer.status_code >= 500 or answer.status_code == 429:
@@ -76,6 +102,18 @@ class AttachmentFiles:
         if self._client is None:
             self._client = httpx.Client(timeout=TIMEOUT_SECONDS)
         return self._client
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _leaves(path: str) -> bool:
+    """Whether a path climbs, also where its dots or slashes are encoded."""
+    return ".." in unquote(path).replace("\\", "/").split("/")
 
 
 def _begins(scheme: str, netloc: str, path: str, prefix: str) -> bool:
