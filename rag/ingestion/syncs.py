@@ -11,6 +11,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from psycopg import Connection
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
@@ -245,9 +247,21 @@ class Syncs:
 
         Raises `InvalidInput` for what is no event and `NotFound` when no collection follows its table.
         """
-        chosen = [collection] if collection else find_collections(self._database, tenant_id)
-        # Of all at once: who sends an event waits for the answer.
-        kept = self._database.fetch_all(tenant_id, "find_sources", SourceSettings, collection_id=None)
+        # All in one transaction: who sends an event waits for the answer.
+        with self._database.transaction(tenant_id) as connection:
+            followed = self._following(connection, payload, collection)
+            heard = [self._events.note(connection, c, payload, settings) for c, settings in followed]
+        return any(heard)
+
+    def _following(
+        self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
+    ) -> list[tuple[Collection, Mapping[str, Any]]]:
+        """The collections that an event is for, of all or the one given, with how they read it. Raises `NotFound`."""
+        with connection.cursor(row_factory=class_row(Collection)) as cursor:
+            all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
+            chosen = cursor.execute(queries["find_collections"], all_of_them).fetchall()
+        with connection.cursor(row_factory=class_row(SourceSettings)) as cursor:
+            kept = cursor.execute(queries["find_sources"], {"collection_id": None}).fetchall()
         boards = [(c, *self._event_settings(c, [s for s in kept if s.collection_id == c.id])) for c in chosen]
         followed = [
             (c, settings, is_set)
@@ -258,8 +272,7 @@ class Syncs:
             raise NotFound("No collection follows this table.")
         # A board that has another source hears of events only where no other board does.
         wanted = [f for f in followed if f[2]] or followed
-        heard = [self._events.note(c, payload, settings) for c, settings, _ in wanted]
-        return any(heard)
+        return [(c, settings) for c, settings, _ in wanted]
 
     def _event_settings(
         self, collection: Collection, sources: list[SourceSettings]

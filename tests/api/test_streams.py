@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-import threading
 import time
 from collections.abc import Callable
 from uuid import uuid4
@@ -18,7 +16,6 @@ from standin import ProviderStandin
 from rag.answering.events import DoneEvent, TextEvent
 from rag.answering.live import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, answer_events
-from rag.api.request_ids import name_request
 from rag.types import MessageState, Outcome
 
 QUESTION = "How many days of annual leave do employees have?"

@@ -52,11 +52,8 @@ def test_the_basic_chat_of_the_source(caller: TestClient, provider_standin: Prov
     said = caller.post("/api/rag/chat", json={"query": QUESTION}).json()
     assert set(said) == {"query", "answer", "sources", "latencyMs"}
     assert (said["query"], said["answer"]) == (QUESTION, ANSWER)
-    assert [source["title"] for source in said["sources"]][:3] == [
-        "고정 정착지원금",
-        "필독 정착지원금",
-        "이번 정착지원금",
-    ]
+    titles = [source["title"] for source in said["sources"]]
+    assert titles[:3] == ["고정 정착지원금", "필독 정착지원금", "이번 정착지원금"]
     assert len(titles) == 5
     for source in said["sources"]:
         assert RECORD.keys() <= source["metadata"].keys()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
@@ -48,8 +49,10 @@ class PostEvents:
         """Whether the event is of the table that these settings name."""
         return mapping_from(settings).is_table(str(payload.get("table") or ""))
 
-    def note(self, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-        """Keep the event if it is the newest of its post, and queue what has to be done, in one transaction.
+    def note(
+        self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> bool:
+        """Keep the event if it is the newest of its post, and queue what has to be done, in the caller's transaction.
 
         Raises `InvalidInput` for what is no event.
         """
@@ -70,10 +73,9 @@ class PostEvents:
             "event_at": post.updated_at or datetime.now(UTC),
             "is_deletion": kind == "DELETE",
         }
-        with self._database.transaction(collection.tenant_id) as connection:
-            is_new = connection.execute(queries["note_event"], row).fetchone() is not None
-            if is_new:
-                connection.execute(queries["enqueue_sync"], row)
+        is_new = connection.execute(queries["note_event"], row).fetchone() is not None
+        if is_new:
+            connection.execute(queries["enqueue_sync"], row)
         return is_new
 
     def follow(

@@ -57,8 +57,8 @@ class AttachmentFiles:
         """The address to fetch, a relative one taken from the first that is allowed; "" where it may not be."""
         if not url or not self._allowed:
             return ""
-        address = urljoin(self._allowed[0], url)
         try:
+            address = urljoin(self._allowed[0].rstrip("/") + "/", url)
             wanted = urlsplit(address)
             is_allowed = any(_begins(wanted.scheme, wanted.netloc, wanted.path, prefix) for prefix in self._allowed)
         except ValueError:
