@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag.errors import InvalidInput
 from rag.settings import Settings
@@ -23,6 +24,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
     where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
     where.add_argument("--table", default="", help="the posts of this table")
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="FIELD=NAME",
+        help="with --table: what a column is called there, such as title=subject or categories.table=boards",
+    )
     parser.add_argument("--tenant", default="")
     parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
     parser.set_defaults(run=sync)
@@ -61,6 +69,18 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     return 1 if report.failed else 0
 
 
+def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
+    """The settings of a table of posts. Raises `InvalidInput`."""
+    mapping: dict[str, Any] = {"table": table}
+    for given in columns:
+        field, equals, name = given.partition("=")
+        if not equals:
+            raise InvalidInput(f"--column takes FIELD=NAME, such as title=subject, not {given!r}.")
+        beside, _, column = field.rpartition(".")
+        (mapping.setdefault(beside, {}) if beside else mapping)[column] = name
+    return mapping
+
+
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
     """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
     from rag.ingestion.extracted import ExtractionLimits
@@ -77,7 +97,7 @@ def _compared(parts: Services, identity: Identity, collection: Collection, argum
             parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
         )
     if arguments.table:
-        parts.syncs.set_source(identity, collection, PostsTable.kind, {"table": arguments.table})
+        parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
     if arguments.github:
         parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
     return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)

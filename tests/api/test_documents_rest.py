@@ -34,6 +34,75 @@ def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
     assert caller.get(one).status_code == 404
 
 
+def test_an_upload_says_how_it_is_read_and_what_it_may_be_narrowed_by(api: Api) -> None:
+    caller = api.client(api.key("documents:read", "documents:write", "search"))
+    library = api.parts.documents
+    civil = library.create_collection(api.admin, "Civil", "civil", embedding_model="builtin/lexical@1536")
+    path = f"/api/collections/{civil.id}/documents"
+    file = {"file": ("leave.pdf", hostile.leave_policy())}
+    form = {"pdfType": "digital", "chunkingMethod": "fixed", "metadata": '{"department": "HR"}'}
+    for wrong in ({"pdfType": "paper"}, {"metadata": "{"}, {"metadata": "[1]"}, {"metadata": '{"colour": "red"}'}):
+        assert caller.post(path, files=file, data={**form, **wrong}).status_code == 422, wrong
+    assert library.list(api.admin, collection_id=civil.id) == []
+    added = caller.post(path, files=file, data=form)
+    assert added.status_code == 201, added.text
+    assert (added.json()["chunkingMethod"], added.json()["metadata"]["department"]) == ("fixed", "HR")
+    assert library.list(api.admin, collection_id=civil.id)[0].pdf_type == "digital"
+
+
+def test_an_estimate_that_is_discarded_leaves_nothing(api: Api) -> None:
+    caller = api.client(api.key("documents:read", "documents:write"))
+    path = f"/api/collections/{api.collection.id}/documents"
+    one = f"/api/documents/{caller.post(path, files={'file': ('a.pdf', hostile.leave_policy())}).json()['id']}"
+    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    assert caller.get(one).json()["status"] == "estimated"
+    assert caller.post(f"{one}/discard").status_code == 204
+    assert caller.get(one).status_code == 404
+    assert caller.get("/api/documents").json()["total"] == 0
+    assert caller.post(path, files={"file": ("a.pdf", hostile.leave_policy())}).status_code == 201
+
+
+def test_lists_come_in_parts_that_together_are_the_whole(api: Api) -> None:
+    first = api.ready_document(hostile.long_document(7))
+    caller = api.client(api.key("documents:read", "documents:write"))
+    path = f"/api/collections/{api.collection.id}/documents"
+    for number in range(3):
+        added = caller.post(path, files={"file": (f"{number}.txt", f"Rule {number} of the house".encode())})
+        assert added.status_code == 201, added.text
+
+    def parts(address: str, name: str, **wanted: str) -> list[str]:
+        found: list[str] = []
+        while True:
+            answer = caller.get(address, params={"limit": 2, "offset": len(found), **wanted}).json()
+            if not answer[name]:
+                assert answer["total"] == len(found)
+                return found
+            assert len(answer[name]) <= 2
+            found += [str(item.get("id", item.get("number"))) for item in answer[name]]
+
+    every = parts("/api/documents", "documents")
+    assert every == [str(document.id) for document in api.parts.documents.list("demo")]
+    assert parts("/api/documents", "documents", status="completed") == [str(first.id)]
+    assert parts("/api/documents", "documents", collectionId=str(first.id)) == []
+    assert parts(f"/api/documents/{first.id}/pages", "pages") == [str(number) for number in range(1, 8)]
+    chunks = api.parts.documents.chunks("demo", first.id)
+    assert parts(f"/api/documents/{first.id}/chunks", "chunks") == [str(chunk.id) for chunk in chunks]
+
+
+def test_each_kind_of_original_is_served_as_it_is_described(api: Api) -> None:
+    caller = api.client(api.key("documents:read", "documents:write"))
+    described = caller.get("/api/openapi.json").json()["paths"]["/api/documents/{document_id}/file"]["get"]
+    media = set(described["responses"]["200"]["content"])
+    path = f"/api/collections/{api.collection.id}/documents"
+    kinds = {"a.pdf": hostile.leave_policy(), "b.txt": b"The rules of the house", "c.html": b"<p>The rules</p>"}
+    for name, content in kinds.items():
+        added = caller.post(path, files={"file": (name, content)}).json()
+        served = caller.get(f"/api/documents/{added['id']}/file")
+        assert served.content == content
+        assert served.headers["content-type"].partition(";")[0] in media
+    assert len(media) == 4
+
+
 def test_files_that_cannot_be_taken_are_refused_as_callers_expect(api: Api) -> None:
     caller = api.client(api.key("documents:write"))
     path = f"/api/collections/{api.collection.id}/documents"

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.api import opinion, reference_documents
+from rag.api import opinion, questions, reference_documents
 from rag.database import Database
 from rag.services import Services
 from rag.settings import Settings
@@ -71,7 +71,7 @@ def client_of(app_services: Services) -> Iterator[Callable[[Identity], TestClien
     opened: list[TestClient] = []
 
     def make(identity: Identity) -> TestClient:
-        app = Starlette(routes=[*reference_documents.ROUTES, *opinion.ROUTES])
+        app = Starlette(routes=[*reference_documents.ROUTES, *opinion.ROUTES, *questions.ROUTES])
         opened.append(TestClient(SignedIn(app, identity)))
         return opened[-1]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from github_standin import GitHubStandin, repository, running_github
 from hostile import pdf_of
 from standin import ProviderStandin
+from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
@@ -129,6 +131,35 @@ def test_the_documents_own_question_is_answered_as_it_describes(
     steps = {step["name"]: step["detail"] for step in row[0]["steps"]}
     assert "github, resume, linkedin" in steps["filter"]
     assert row[0]["search"]["vectorTopK"] == 20  # limit 5, times 4
+
+
+def test_the_api_tells_sources_and_next_questions_as_the_document_ends_an_answer(
+    app_services: Services,
+    admin: Identity,
+    portfolio: Collection,
+    provider_standin: ProviderStandin,
+    client_of: Callable[[Identity], TestClient],
+) -> None:
+    sync(app_services, admin, portfolio)
+    provider_standin.reply(
+        lambda messages: (
+            "Which depots?\nWhich tools?\nSince when?"
+            if "Suggest 3" in str(messages[0]["content"])
+            else "I built the AI projects that plan shifts [1]."
+        )
+    )
+    client = client_of(admin)
+    said = client.post("/api/rag/chat", json={"query": QUESTION, "collection": "Portfolio"}).json()
+    assert said["answer"] == "I built the AI projects that plan shifts [1]."
+    assert said["followUps"] == ["Which depots?", "Which tools?", "Since when?"]
+    assert said["sourceNames"] == list(dict.fromkeys(source["title"] for source in said["sources"]))
+    assert len(said["sourceNames"]) == 2
+    streamed = {"query": QUESTION, "collection": "Portfolio", "options": {"stream": True}}
+    text = client.post("/api/rag/chat", json=streamed).text
+    events = [json.loads(line[6:]) for line in text.split("\n\n") if line.startswith("data: ")]
+    assert events[-2:] == [{"type": "followUps", "data": said["followUps"]}, {"type": "done"}]
+    without = {"query": QUESTION, "collection": "Portfolio", "options": {"followUps": 0}}
+    assert "followUps" not in client.post("/api/rag/chat", json=without).json()
 
 
 def test_a_folder_that_the_server_may_not_follow_is_refused(settings: Settings, folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,174 @@
+"""`python -m rag sync` as whoever runs the product types it, and killed in the middle of a sync."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hostile
+import psycopg
+import pytest
+from github_standin import GitHubStandin, running_github
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.services import Services
+from rag.types import Collection, DocumentStatus, Identity
+
+if TYPE_CHECKING:
+    from boards import Board
+
+PROJECT = Path(__file__).resolve().parents[2]
+Start = Callable[..., "subprocess.Popen[str]"]
+MAPPED = """
+CREATE SCHEMA intranet;
+CREATE TABLE intranet.notices (nr integer PRIMARY KEY, subject text, body text, changed timestamptz DEFAULT now(),
+                               board integer);
+CREATE TABLE intranet.boards (id integer PRIMARY KEY, label text, short text);
+INSERT INTO intranet.boards VALUES (7, 'MD 공지', 'notice-md');
+INSERT INTO intranet.notices (nr, subject, body, board) VALUES (1, '주차 안내', '<p>지하 2층</p>', 7),
+                                                              (2, '휴가 안내', '<p>연차 25일</p>', NULL);
+"""
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubStandin]:
+    with running_github() as running:
+        yield running
+
+
+@pytest.fixture
+def start(
+    parts: Services,
+    database: Database,
+    owner_conninfo: str,
+    superuser_conninfo: str,
+    provider_standin: ProviderStandin,
+    github: GitHubStandin,
+) -> Start:
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database.conninfo,
+        "MIGRATION_DATABASE_URL": owner_conninfo,
+        "RAG_DATA_DIR": str(parts.settings.data_dir),
+        "OPENAI_API_KEY": "key",
+        "OPENAI_BASE_URL": provider_standin.openai_url,
+        "GITHUB_API_URL": github.url,
+    }
+
+    def started(*arguments: str, **more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "rag", "sync", "--tenant", "demo", "--collection", "Board", *arguments]
+        return subprocess.Popen(
+            command, env={**environment, **more}, cwd=PROJECT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    return started
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """The exit code with what was said."""
+    said, complained = process.communicate(timeout=120)
+    return process.returncode, said, complained
+
+
+def titles(parts: Services, collection: Collection) -> set[str]:
+    found = parts.documents.list("demo", collection_id=collection.id)
+    assert {document.status for document in found} <= {DocumentStatus.COMPLETED}
+    return {document.title for document in found}
+
+
+def test_a_table_elsewhere_with_columns_of_its_own_is_followed(
+    start: Start, parts: Services, notices: Collection, superuser_conninfo: str
+) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        connection.execute(MAPPED)
+    names = ("id=nr", "title=subject", "content=body", "updated_at=changed", "category_id=board",
+             "categories.table=intranet.boards", "categories.name=label", "categories.slug=short")  # fmt: skip
+    columns = [argument for name in names for argument in ("--column", name)]
+    elsewhere = {"RAG_POSTS_DATABASE_URL": superuser_conninfo}
+    code, said, complained = ended(start("--table", "intranet.notices", *columns, **elsewhere))
+    assert code == 0, complained
+    assert "Board: 2 added, 0 updated, 0 unchanged, 0 removed, 0 failed" in said
+    assert "Cost: $" in said
+    assert titles(parts, notices) == {"주차 안내", "휴가 안내"}
+    slugs = {d.title: d.metadata["categorySlug"] for d in parts.documents.list("demo", collection_id=notices.id)}
+    assert slugs == {"주차 안내": "notice-md", "휴가 안내": "general"}
+    # The mapping is kept: from now on the collection's name is enough.
+    code, said, complained = ended(start(**elsewhere))
+    assert (code, "0 added, 0 updated, 2 unchanged" in said) == (0, True), complained
+
+
+def test_columns_that_cannot_be_are_named(start: Start, notices: Collection) -> None:
+    code, _, complained = ended(start("--table", "hof_posts", "--column", "subtitle=x"))
+    assert (code, "subtitle" in complained) == (1, True)
+    code, _, complained = ended(start("--table", "hof_posts", "--column", "title"))
+    assert (code, "FIELD=NAME" in complained) == (1, True)
+
+
+def test_a_folder_and_an_account_are_followed_by_name(
+    start: Start, parts: Services, notices: Collection, tmp_path: Path
+) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "leave.pdf").write_bytes(hostile.leave_policy())
+    code, said, complained = ended(start("--folder", str(tmp_path / "papers")))
+    assert (code, "1 added" in said) == (0, True), complained
+    code, said, complained = ended(start("--github", "acme"))
+    assert code == 0, complained
+    assert {"planner", "empty"} < titles(parts, notices)
+
+
+def test_a_sync_that_is_killed_and_started_again_ends_like_one_that_was_not(
+    start: Start,
+    parts: Services,
+    notices: Collection,
+    administrator: Identity,
+    board: Board,
+    database: Database,
+    provider_standin: ProviderStandin,
+) -> None:
+    keys = [f"p{number:02}" for number in range(24)]
+    for key in keys:
+        board.put(key, f"제목 {key}", f"<p>본문 {key}</p>")
+
+    def done(query: str) -> int:
+        with database.transaction("demo") as connection:
+            found: Any = connection.execute(query).fetchone()
+        return int(found[0])
+
+    # Once while posts are stored, once while they are embedded.
+    for query, enough in (
+        ("SELECT count(*) FROM sync_items", 5),
+        ("SELECT count(*) FROM cost_ledger", 4),
+    ):
+        process = start()
+        deadline = time.monotonic() + 60
+        while done(query) < enough and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    # What the dead process had begun to process is the queue's: it left word with each post.
+    board.put("p03", "제목 p03", "<p>neu</p>")
+    board.remove("p04")
+    assert parts.syncs.sync_now(administrator, notices).removed == 1
+    for document in parts.documents.list("demo", collection_id=notices.id):
+        if document.status is not DocumentStatus.COMPLETED:
+            parts.processor.run("demo", document.id)
+    rows = board.connection.execute("SELECT title, regexp_replace(content, '<[^>]+>', '', 'g') FROM hof_posts")
+    found = {
+        (document.title, "".join(chunk.content for chunk in parts.documents.chunks("demo", document.id)))
+        for document in parts.documents.list("demo", collection_id=notices.id)
+    }
+    assert found == set(rows.fetchall())
+    assert titles(parts, notices) == {f"제목 {key}" for key in keys if key != "p04"}
+    # One bill of each document that was embedded, however often the process died.
+    billed = "SELECT count(*) - count(DISTINCT document_id) FROM cost_ledger WHERE operation = 'embedding'"
+    assert done(billed) == 0
+    assert parts.syncs.sync_now(administrator, notices).unchanged == 23
