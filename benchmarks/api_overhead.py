@@ -119,9 +119,8 @@ def _compare(parts: rag.services.Services, settings: Settings, turns: int) -> in
     thread.join(5)
     overhead = statistics.median(outer - inner for outer, inner in zip(by_http, itself, strict=True))
     inside, outside = statistics.median(itself), statistics.median(by_http)
-    print(
-        f"{turns} searches at a load of {os.getloadavg()[0]:.1f}: {inside:.1f} ms in the process, {outside:.1f} ms by HTTP"
-    )
+    print(f"{turns} searches at a load of {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    print(f"  {inside:.1f} ms in the process, {outside:.1f} ms by HTTP")
     print(f"  latencyMs in the answer: {statistics.median(reported):.0f} ms")
     print(f"  processor time of the server beyond the search: {statistics.median(work):.1f} ms")
     print(f"  overhead: median {overhead:.1f} ms (bar: {BAR_MS:.0f} ms)")
