@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from plain_server import PlainServer, plain_server
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 from standin import ProviderStandin
 
 from rag.database import Database
-from rag.embedded import EmbeddedServer, start_server
+from rag.embedded import DATABASE, start_server
 from rag.migrations import migrate
 from rag.settings import Settings, environment_name
 from rag.types import Collection
@@ -32,6 +33,8 @@ for field in Settings.__dataclass_fields__:
 os.environ["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"
 
 names = itertools.count(1)
+#: Of a superuser; where it is set, tests work on that server instead of the embedded one.
+ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,8 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """The embedded server with one migrated database to copy from."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainServer]:
+    """The embedded server, or the one of RAG_TEST_DATABASE_URL, with one migrated database to copy from."""
+    if ELSEWHERE:
+        with plain_server(ELSEWHERE) as given:
+            migrate(given.owner)
+            yield given
+        return
     running = start_server(tmp_path_factory.mktemp("embedded"))
     migrate(running.owner)
     with psycopg.connect(running.superuser, autocommit=True) as connection:
@@ -48,18 +56,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]
         connection.execute("ALTER SYSTEM SET synchronous_commit = off")
         connection.execute("ALTER SYSTEM SET full_page_writes = off")
         connection.execute("SELECT pg_reload_conf()")
-    yield running
+    yield PlainServer(running.application, running.owner, running.superuser, DATABASE)
     running.stop()
 
 
 @pytest.fixture
-def database_name(server: EmbeddedServer) -> Iterator[str]:
+def database_name(server: PlainServer) -> Iterator[str]:
     """A fresh copy of the migrated database with the tenants `demo` and `other`."""
-    name = f"test_{next(names)}"
+    name = f"{server.template}_test_{next(names)}"
     identifier = sql.Identifier(name)
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE rag OWNER rag_owner STRATEGY FILE_COPY").format(identifier)
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER rag_owner STRATEGY FILE_COPY").format(
+                identifier, sql.Identifier(server.template)
+            )
         )
     with psycopg.connect(server.superuser, dbname=name) as connection:
         connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
@@ -69,19 +79,19 @@ def database_name(server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def owner_conninfo(server: EmbeddedServer, database_name: str) -> str:
+def owner_conninfo(server: PlainServer, database_name: str) -> str:
     """Connects to the test's database as the owner of the tables."""
     return make_conninfo(server.owner, dbname=database_name)
 
 
 @pytest.fixture
-def superuser_conninfo(server: EmbeddedServer, database_name: str) -> str:
+def superuser_conninfo(server: PlainServer, database_name: str) -> str:
     """Connects to the test's database past row-level security."""
     return make_conninfo(server.superuser, dbname=database_name)
 
 
 @pytest.fixture
-def database(server: EmbeddedServer, database_name: str) -> Iterator[Database]:
+def database(server: PlainServer, database_name: str) -> Iterator[Database]:
     """The application's own door to the test's database, as role rag_app."""
     opened = Database(make_conninfo(server.application, dbname=database_name))
     opened.open()

@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rag.database import Database
-from rag.embedded import EmbeddedServer, start_server
+from rag.embedded import start_server
 from rag.errors import DatabaseUnavailable, SettingsError
 from rag.migrations import MIGRATIONS, migrate
 from rag.sql import read_queries
@@ -146,12 +146,16 @@ def test_the_server_runs_in_a_folder_with_spaces_and_hangul(tmp_path: Path) -> N
         running.stop()
 
 
-def test_the_server_refuses_whoever_has_no_password(server: EmbeddedServer) -> None:
-    socket = server.folder / "socket"
-    for role in ("postgres", "rag_app", "rag_owner"):
-        with pytest.raises(psycopg.OperationalError, match="password"):
-            psycopg.connect(host=str(socket), user=role, dbname="postgres")
-    assert socket.stat().st_mode & 0o077 == 0
+def test_the_server_refuses_whoever_has_no_password(tmp_path: Path) -> None:
+    running = start_server(tmp_path / "data")
+    try:
+        socket = running.folder / "socket"
+        for role in ("postgres", "rag_app", "rag_owner"):
+            with pytest.raises(psycopg.OperationalError, match="password"):
+                psycopg.connect(host=str(socket), user=role, dbname="postgres")
+        assert socket.stat().st_mode & 0o077 == 0
+    finally:
+        running.stop()
 
 
 def test_a_killed_server_starts_again_with_its_data(tmp_path: Path) -> None:
