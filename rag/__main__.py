@@ -15,6 +15,17 @@ log = logging.getLogger("rag.start")
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."
 
 
+def command_line() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    for module in (serve, ingest, import_vectors, sync, questions, reembed, tenant, keeping):
+        module.add_parsers(commands)
+    return parser
+
+
 def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s%(request)s")
     for handler in logging.getLogger().handlers:
@@ -25,13 +36,7 @@ def main() -> int:
     log.addHandler(progress)
     log.setLevel(logging.INFO)
     log.propagate = False
-    parser = argparse.ArgumentParser(
-        prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in (serve, ingest, import_vectors, sync, questions, reembed, tenant, keeping):
-        module.add_parsers(commands)
-    arguments = parser.parse_args()
+    arguments = command_line().parse_args()
     try:
         return int(arguments.run(arguments, load_settings()))
     except RagError as exc:

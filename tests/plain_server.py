@@ -32,7 +32,7 @@ def plain_server(superuser: str) -> Iterator[PlainServer]:
     name = sql.Identifier(template)
     with psycopg.connect(superuser, autocommit=True) as connection:
         for role in ("rag_owner", "rag_app"):
-            if not connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
                 connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
             attributes = sql.SQL("ALTER ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}")
             connection.execute(attributes.format(sql.Identifier(role), sql.Literal(PASSWORD)))
