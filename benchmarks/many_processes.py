@@ -92,7 +92,7 @@ class Processes:
     def _start(self, command: str, **variables: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [sys.executable, "-m", "rag", command],
-            cwd=PROJECT, env={**self._environment, **variables}, stdout=subprocess.DEVNULL,
+            cwd=PROJECT, env={**self._environment, **variables}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._stack.callback(_end, process)
         return process
