@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
-# A package that only tests have would otherwise change how Streamlit writes its log.
-os.environ["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"
-
 names = itertools.count(1)
 #: Of a superuser; where it is set, tests work on that server instead of the embedded one.
 ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
@@ -42,22 +40,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainServer]:
-    """The embedded server, or the one of RAG_TEST_DATABASE_URL, with one migrated database to copy from."""
+def server() -> Iterator[PlainServer]:
+    """The embedded server, or the one of RAG_TEST_DATABASE_URL, with one migrated database to copy from.
+
+    Not in pytest's folder: another pytest that starts takes everybody else's right to pass through it away, and with it
+    the server's own, which is another account where tests are run by root.
+    """
     if ELSEWHERE:
         with plain_server(ELSEWHERE) as given:
             migrate(given.owner)
             yield given
         return
-    running = start_server(tmp_path_factory.mktemp("embedded"))
-    migrate(running.owner)
-    with psycopg.connect(running.superuser, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("ALTER SYSTEM SET synchronous_commit = off")
-        connection.execute("ALTER SYSTEM SET full_page_writes = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield PlainServer(running.application, running.owner, running.superuser, DATABASE)
-    running.stop()
+    with tempfile.TemporaryDirectory(prefix="hr-tests-", ignore_cleanup_errors=True) as folder:
+        running = start_server(Path(folder))
+        migrate(running.owner)
+        with psycopg.connect(running.superuser, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("ALTER SYSTEM SET synchronous_commit = off")
+            connection.execute("ALTER SYSTEM SET full_page_writes = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield PlainServer(running.application, running.owner, running.superuser, DATABASE)
+        running.stop()
 
 
 @pytest.fixture

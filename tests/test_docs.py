@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -90,8 +91,10 @@ def test_the_readme_lists_every_command() -> None:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("docs") / "data"
+def data() -> Iterator[Path]:
+    """A data folder outside pytest's own, for the reason given at the fixture `server`."""
+    with tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "data"
 
 
 @pytest.fixture(scope="module")
@@ -133,16 +136,19 @@ def shell(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
 
 @pytest.mark.parametrize("page", [page for page in PAGES if any(b.is_run for b in blocks(page, "sh", "python"))])
 def test_the_commands_and_the_code_of_a_page_run_in_their_order(
-    page: str, running: Product, secret: str, shell: dict[str, str], tmp_path: Path
+    page: str, running: Product, secret: str, shell: dict[str, str]
 ) -> None:
+    with tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True) as folder:
+        run_in_order(page, Path(folder), running, secret, shell)
+
+
+def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: dict[str, str]) -> None:
     for block in blocks(page, "sh", "python"):
         if not block.is_run:
             continue
         text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
         command = ["sh", "-e", "-c", text] if block.language == "sh" else [sys.executable, "-c", text]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=shell, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
         assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
 
@@ -226,9 +232,10 @@ def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
     (block,) = blocks("docs/operations.md", language)
     port = free_port()
     public = f"http://127.0.0.1:{port}"
-    with ProviderStandin(token_interval_seconds=0.1) as standin:
+    temporary = tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True)
+    with temporary as outside, ProviderStandin(token_interval_seconds=0.1) as standin:
         standin.reply("Full-time employees have twenty-seven days of annual leave in every year [1]. " * 3)
-        data = tmp_path / "data"
+        data = Path(outside) / "data"
         product = Product(
             data, RAG_PUBLIC_URL=public, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=standin.openai_url,
             EMBEDDING_MODEL="builtin/lexical@1536",
