@@ -9,6 +9,7 @@ import sys
 from rag.api.request_ids import name_request
 from rag.commands import import_vectors, ingest, keeping, questions, reembed, serve, sync, tenant
 from rag.errors import RagError
+from rag.secret_texts import hide_secrets
 from rag.settings import load_settings
 
 log = logging.getLogger("rag.start")
@@ -38,7 +39,9 @@ def main() -> int:
     log.propagate = False
     arguments = command_line().parse_args()
     try:
-        return int(arguments.run(arguments, load_settings()))
+        settings = load_settings()
+        hide_secrets(settings, [*logging.getLogger().handlers, progress])
+        return int(arguments.run(arguments, settings))
     except RagError as exc:
         print(exc.message, file=sys.stderr)
         return 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from rag.database import Database
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.estimate import estimate_costs
 from rag.ingestion.imports.export_file import Problem, read_export
@@ -56,7 +56,7 @@ class VectorImport:
     def __init__(
         self,
         database: Database,
-        files: FileStore,
+        files: Originals,
         providers: Providers,
         collection: Collection,
         *,
