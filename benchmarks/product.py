@@ -62,7 +62,8 @@ class Product:
             [sys.executable, "-m", "rag", "serve"],
             cwd=PROJECT, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        threading.Thread(target=self._read_output, daemon=True).start()
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
         deadline, seen = time.monotonic() + timeout_seconds, ""
         while "Ctrl-C stops everything" not in seen:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -134,6 +135,10 @@ class Product:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self._process.kill()
+                self._process.wait()
+        self._reader.join(5)
+        if self._process.stdout is not None and not self._reader.is_alive():
+            self._process.stdout.close()
 
     def _database(self) -> _Opened:
         return _Opened(start_server(self._data_dir).application)

@@ -1,18 +1,22 @@
 """Everything of the built-in server in one file: the database as `pg_dump` writes it, and the originals.
 
-It can be made while people work. The database is one moment; originals are content-addressed and never change, so those
-copied before that moment and those that came until it are all it can speak of. Passwords of the server's own roles are
+It can be made while people work: the database is one moment, and the originals are those that this moment speaks of.
+Passwords of the server's own roles are
 not in it: a restored folder makes new ones.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +31,20 @@ from rag.migrations import MIGRATIONS
 from rag.settings import Settings
 
 DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
+
+
+#: Deleting a document while its file is copied asks for another moment; a file that never was there, for all of these.
+MOST_MOMENTS = 20
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment of the database: its name for `pg_dump`, what it holds, and the originals it speaks of."""
+
+    snapshot: str
+    documents: int
+    migrations: list[str]
+    files: set[str]
 
 
 @dataclass(frozen=True)
@@ -50,19 +68,16 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
         if path.exists():
             raise SettingsError(f"{path} is there already. Name a file that is not.")
         with tempfile.TemporaryDirectory() as folder, tarfile.open(partial, "w") as archive:
-            kept: set[str] = set()
-            _add_files(archive, settings.data_dir / FILES, kept)
             dump = Path(folder) / DUMP
-            _run(server, "pg_dump", "--format=custom", f"--file={dump}")
-            _add_files(archive, settings.data_dir / FILES, kept)
+            with _moment_with_files(server, archive, settings.data_dir / FILES) as moment:
+                _run(server, "pg_dump", "--format=custom", f"--snapshot={moment.snapshot}", f"--file={dump}")
             archive.add(dump, DUMP)
             manifest = Path(folder) / MANIFEST
-            documents, migrations = _contents(server)
             values = {
                 "madeAt": datetime.now(UTC).isoformat(),
-                "documents": documents,
-                "files": len(kept),
-                "migrations": migrations,
+                "documents": moment.documents,
+                "files": len(moment.files),
+                "migrations": moment.migrations,
             }
             manifest.write_text(json.dumps(values, indent=2), "utf-8")
             archive.add(manifest, MANIFEST)
@@ -73,7 +88,7 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
     finally:
         partial.unlink(missing_ok=True)
         server.stop()
-    return BackedUp(documents, len(kept), path.stat().st_size)
+    return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
 
 
 def restore(settings: Settings, path: Path) -> BackedUp:
@@ -88,6 +103,7 @@ def restore(settings: Settings, path: Path) -> BackedUp:
             f"{settings.data_dir} holds a database already. Stop the application and move the folder away, or set "
             "RAG_DATA_DIR to an empty one."
         )
+    present = set(settings.data_dir.iterdir()) if settings.data_dir.is_dir() else None
     try:
         with tarfile.open(path) as archive, tempfile.TemporaryDirectory() as folder:
             manifest = json.loads(_read(archive, MANIFEST))
@@ -98,13 +114,32 @@ def restore(settings: Settings, path: Path) -> BackedUp:
             server = start_server(settings.data_dir)
             try:
                 _run(server, "pg_restore", "--exit-on-error", "--clean", "--if-exists", str(Path(folder) / DUMP))
-                files = _extract_files(archive, settings.data_dir / FILES, _referenced(server))
-                documents, _ = _contents(server)
+                with _connect(server) as connection:
+                    documents, _ = _contents(connection)
+                    wanted = _referenced(connection)
+                brought = _extract_files(archive, settings.data_dir / FILES, wanted)
+                if missing := wanted - brought:
+                    raise SettingsError(f"{path} is damaged: {len(missing)} of {len(wanted)} originals are not in it.")
             finally:
                 server.stop()
-    except (OSError, tarfile.TarError, KeyError, ValueError) as exc:
-        raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
-    return BackedUp(documents, files, path.stat().st_size)
+    except BaseException as exc:
+        # Half a copy would be taken for a whole one at the next start.
+        _remove_new(settings.data_dir, present)
+        if isinstance(exc, OSError | tarfile.TarError | KeyError | TypeError | ValueError | EOFError):
+            raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
+        raise
+    return BackedUp(documents, len(brought), path.stat().st_size)
+
+
+def _remove_new(folder: Path, present: set[Path] | None) -> None:
+    """Remove what was not in the folder before, and the folder itself where it was not there."""
+    for path in set(folder.iterdir()) - (present or set()) if folder.is_dir() else ():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    if present is None and folder.is_dir():
+        folder.rmdir()
 
 
 def _require_built_in(settings: Settings) -> None:
@@ -115,55 +150,70 @@ def _require_built_in(settings: Settings) -> None:
         )
 
 
-def _add_files(archive: tarfile.TarFile, folder: Path, kept: set[str]) -> None:
-    """Add the originals that are not in the archive yet. One deleted meanwhile is left out: nothing speaks of it."""
-    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-        name = f"{FILES}/{path.relative_to(folder)}"
-        if name in kept or not path.is_file() or not KEY.fullmatch("/".join(path.parts[-2:])):
-            continue
-        try:
-            archive.add(path, name)
-        except FileNotFoundError:
-            continue
-        kept.add(name)
+@contextmanager
+def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
+    """Put the originals of one moment into the archive, and hold that moment open for `pg_dump`.
+
+    A file may be deleted between the moment and its copying; then a later moment is taken, which does not speak of it.
+    """
+    kept: set[str] = set()
+    for _ in range(MOST_MOMENTS):
+        with _connect(server) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            exported = connection.execute("SELECT pg_export_snapshot()").fetchone()
+            assert exported is not None  # noqa: S101  a SELECT without FROM has a row
+            moment = Moment(str(exported[0]), *_contents(connection), _referenced(connection))
+            for name in sorted(moment.files - kept):
+                with contextlib.suppress(FileNotFoundError):
+                    archive.add(folder / name, f"{FILES}/{name}")
+                    kept.add(name)
+            if moment.files <= kept:
+                yield moment
+                return
+    missing = sorted(moment.files - kept)
+    raise SettingsError(
+        f"{len(missing)} originals are not in {folder}, such as {missing[0]}. Delete their documents, or bring the "
+        "files back, and make the backup again."
+    )
 
 
-def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> int:
+def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> set[str]:
     """Write the originals the database speaks of; those deleted while the backup was made stay out."""
-    written = 0
+    written: set[str] = set()
     for member in archive:
-        tenant, _, key = member.name.removeprefix(f"{FILES}/").partition("/")
-        if not member.isfile() or not TENANT.fullmatch(tenant) or not KEY.fullmatch(key):
+        name = member.name.removeprefix(f"{FILES}/")
+        tenant, _, key = name.partition("/")
+        if not member.isfile() or not TENANT.fullmatch(tenant) or not KEY.fullmatch(key) or name not in wanted:
             continue
-        content = archive.extractfile(member)
-        if content is None or f"{tenant}/{key}" not in wanted:
-            continue
+        content = _read(archive, member)
+        if not key.endswith(hashlib.sha256(content).hexdigest()):
+            continue  # damaged, and missed for that
         target = folder / tenant / key
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content.read())
-        written += 1
+        target.write_bytes(content)
+        written.add(name)
     return written
 
 
-def _read(archive: tarfile.TarFile, name: str) -> bytes:
-    """A small member's content. Raises `KeyError` when it is not there."""
-    content = archive.extractfile(name)
+def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
+    """A member's content. Raises `KeyError` when it is not there."""
+    content = archive.extractfile(member)
     if content is None:
-        raise KeyError(name)
+        raise KeyError(str(member))
     return content.read()
 
 
-def _contents(server: EmbeddedServer) -> tuple[int, list[str]]:
+def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
     """How many documents there are, and the migrations applied."""
-    with _connect(server) as connection:
-        documents = connection.execute("SELECT count(*) FROM documents").fetchone()
-        migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
+    documents = connection.execute("SELECT count(*) FROM documents").fetchone()
+    migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
     return (documents[0] if documents else 0), [name for (name,) in migrations]
 
 
-def _referenced(server: EmbeddedServer) -> set[str]:
-    with _connect(server) as connection:
-        return {f"{tenant}/{path}" for tenant, path in connection.execute("SELECT tenant_id, file_path FROM documents")}
+def _referenced(connection: psycopg.Connection) -> set[str]:
+    """The originals that documents of all tenants speak of, as tenant and key."""
+    found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
+    return {f"{tenant}/{path}" for tenant, path in found}
 
 
 def _connect(server: EmbeddedServer) -> psycopg.Connection:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from plain_server import PlainServer, plain_server
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 from standin import ProviderStandin
 
 from rag.database import Database
-from rag.embedded import EmbeddedServer, start_server
+from rag.embedded import DATABASE, start_server
 from rag.migrations import migrate
 from rag.settings import Settings, environment_name
 from rag.types import Collection
@@ -30,6 +31,8 @@ for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
 names = itertools.count(1)
+#: Of a superuser; where it is set, tests work on that server instead of the embedded one.
+ELSEWHERE = os.environ.get("RAG_TEST_DATABASE_URL", "")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,12 +40,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[EmbeddedServer]:
-    """The embedded server with one migrated database to copy from.
+def server() -> Iterator[PlainServer]:
+    """The embedded server, or the one of RAG_TEST_DATABASE_URL, with one migrated database to copy from.
 
     Not in pytest's folder: another pytest that starts takes everybody else's right to pass through it away, and with it
     the server's own, which is another account where tests are run by root.
     """
+    if ELSEWHERE:
+        with plain_server(ELSEWHERE) as given:
+            migrate(given.owner)
+            yield given
+        return
     with tempfile.TemporaryDirectory(prefix="hr-tests-", ignore_cleanup_errors=True) as folder:
         running = start_server(Path(folder))
         migrate(running.owner)
@@ -51,18 +59,20 @@ def server() -> Iterator[EmbeddedServer]:
             connection.execute("ALTER SYSTEM SET synchronous_commit = off")
             connection.execute("ALTER SYSTEM SET full_page_writes = off")
             connection.execute("SELECT pg_reload_conf()")
-        yield running
+        yield PlainServer(running.application, running.owner, running.superuser, DATABASE)
         running.stop()
 
 
 @pytest.fixture
-def database_name(server: EmbeddedServer) -> Iterator[str]:
+def database_name(server: PlainServer) -> Iterator[str]:
     """A fresh copy of the migrated database with the tenants `demo` and `other`."""
-    name = f"test_{next(names)}"
+    name = f"{server.template}_test_{next(names)}"
     identifier = sql.Identifier(name)
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE rag OWNER rag_owner STRATEGY FILE_COPY").format(identifier)
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER rag_owner STRATEGY FILE_COPY").format(
+                identifier, sql.Identifier(server.template)
+            )
         )
     with psycopg.connect(server.superuser, dbname=name) as connection:
         connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
@@ -72,19 +82,19 @@ def database_name(server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def owner_conninfo(server: EmbeddedServer, database_name: str) -> str:
+def owner_conninfo(server: PlainServer, database_name: str) -> str:
     """Connects to the test's database as the owner of the tables."""
     return make_conninfo(server.owner, dbname=database_name)
 
 
 @pytest.fixture
-def superuser_conninfo(server: EmbeddedServer, database_name: str) -> str:
+def superuser_conninfo(server: PlainServer, database_name: str) -> str:
     """Connects to the test's database past row-level security."""
     return make_conninfo(server.superuser, dbname=database_name)
 
 
 @pytest.fixture
-def database(server: EmbeddedServer, database_name: str) -> Iterator[Database]:
+def database(server: PlainServer, database_name: str) -> Iterator[Database]:
     """The application's own door to the test's database, as role rag_app."""
     opened = Database(make_conninfo(server.application, dbname=database_name))
     opened.open()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,3 +108,174 @@ def test_another_database_is_backed_up_by_its_own_means(tmp_path: Path) -> None:
     for act in (back_up, restore):
         with pytest.raises(SettingsError, match="own means"):
             act(settings, tmp_path / "x.tar")
+
+
+@pytest.fixture
+def small_backup(tmp_path: Path) -> Path:
+    """A backup of a tenant with one document."""
+    folder, path = tmp_path / "first", tmp_path / "backup.tar"
+    run(folder, "tenant", "create", "acme")
+    environment = {**os.environ, "RAG_DATA_DIR": str(folder), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
+    subprocess.run([sys.executable, "-c", PREPARE], cwd=PROJECT, env=environment, check=True, timeout=180)
+    run(folder, "backup", str(path))
+    return path
+
+
+def rewritten(path: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
+    """The backup with its parts changed, or left out."""
+    damaged = path.with_name("damaged.tar")
+    with tarfile.open(path) as archive, tarfile.open(damaged, "w") as other:
+        for member in archive:
+            file = archive.extractfile(member)
+            content = change(member.name, file.read() if file else b"")
+            if content is not None:
+                member.size = len(content)
+                other.addfile(member, io.BytesIO(content))
+    return damaged
+
+
+def test_a_backup_that_breaks_off_or_is_damaged_leaves_nothing_behind(small_backup: Path, tmp_path: Path) -> None:
+    whole = small_backup.read_bytes()
+    cut = tmp_path / "cut.tar"
+    data = tmp_path / "new"
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "notes.txt").write_text("mine")
+    for length in (len(whole) // 3, len(whole) - 12_000):
+        cut.write_bytes(whole[:length])
+        with pytest.raises(SettingsError):
+            restore(Settings(data_dir=data), cut)
+        assert not data.exists()
+    changes: list[Callable[[str, bytes], bytes | None]] = [
+        lambda name, content: content[: len(content) // 2] if name == "database.dump" else content,
+        lambda name, content: content[::-1] if name.startswith("files/") else content,
+        lambda name, content: b"[]" if name == "manifest.json" else content,
+    ]
+    for change, folder in zip(changes, (data, tmp_path / "kept", data), strict=True):
+        was_there = folder.exists()
+        with pytest.raises(SettingsError):
+            restore(Settings(data_dir=folder), rewritten(small_backup, change))
+        assert folder.exists() == was_there
+        assert not was_there or [path.name for path in folder.iterdir()] == ["notes.txt"]
+    assert restore(Settings(data_dir=tmp_path / "kept"), small_backup).documents == 1
+
+
+def test_a_document_whose_original_is_gone_ends_the_backup_with_a_sentence(small_backup: Path, tmp_path: Path) -> None:
+    for path in (tmp_path / "first" / "files").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    with pytest.raises(SettingsError, match="1 originals are not in"):
+        back_up(Settings(data_dir=tmp_path / "first"), tmp_path / "second.tar")
+    assert not list(tmp_path.glob("second*"))
+
+
+def test_a_backup_made_while_people_work_is_one_moment_of_all_tenants(tmp_path: Path) -> None:
+    data = tmp_path / "first"
+    environment = {**os.environ, "RAG_DATA_DIR": str(data), "RAG_SAMPLES": "false", "RAG_EXTRACTION_MEMORY_MB": "512"}
+    with subprocess.Popen(
+        [sys.executable, "-c", BUSY], cwd=PROJECT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as busy:  # fmt: skip
+        try:
+            assert busy.stdin is not None
+            assert busy.stdout is not None
+            assert busy.stdout.readline() == "ready\n"
+            for number in range(2):
+                back_up(Settings(data_dir=data), tmp_path / f"{number}.tar")
+            busy.stdin.write("stop\n")
+            busy.stdin.flush()
+            rounds = int(busy.stdout.readline())
+            assert busy.wait(60) == 0
+        finally:
+            busy.kill()
+    assert rounds >= 1
+    for number in range(2):
+        copy = tmp_path / f"copy{number}"
+        made = restore(Settings(data_dir=copy), tmp_path / f"{number}.tar")
+        assert made.documents >= 2
+        done = subprocess.run(
+            [sys.executable, "-c", CHECK], cwd=PROJECT, env={**environment, "RAG_DATA_DIR": str(copy)},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        for tenant in ("acme", "zeta"):
+            found = json.loads(done.stdout)[tenant]
+            assert found["answer"] == f"{tenant} gives 31 days of zebra leave."
+            assert found["messages"] == 2
+            assert found["costs"] == ["0.125"]
+            assert found["originals"] is True
+
+
+#: Two tenants, each with a document, a conversation and a bill; uploads and deletes until told to stop.
+BUSY = """
+import sys, threading
+from decimal import Decimal
+from rag.public import _program
+from rag.services import connect_services
+from rag.settings import load_settings
+from rag.types import Charge, Usage
+
+parts = connect_services(load_settings())
+collections = {}
+for tenant in ("acme", "zeta"):
+    parts.tenants.create(tenant, tenant)
+    made = parts.documents.ensure_collection(tenant, "HR documents", "hr", "builtin/lexical@1536", "en")
+    collections[tenant] = made
+    parts.processor.process_document(
+        file=f"{tenant} gives 31 days of zebra leave.".encode() * 3, file_name="zebra.txt", tenant_id=tenant,
+        collection=made, generate_metadata=False,
+    )
+    with parts.database.transaction(tenant) as connection:
+        connection.execute(
+            "WITH a AS (INSERT INTO accounts (tenant_id, email, role, password_hash)"
+            " VALUES (%(t)s, %(t)s || '@x', 'admin', '') RETURNING id),"
+            " c AS (INSERT INTO conversations (tenant_id, account_id, collection_id, title)"
+            " SELECT %(t)s, a.id, %(c)s, 'Leave' FROM a RETURNING id)"
+            " INSERT INTO messages (tenant_id, conversation_id, role, content)"
+            " SELECT %(t)s, c.id, r, 'text' FROM c, unnest(ARRAY['user', 'assistant']) r", {"t": tenant, "c": made.id}
+        )
+    usage = Usage(provider="openai", model="text-embedding-3-small", input_tokens=9)
+    parts.ledger.record(tenant, Charge(operation="embedding", usage=usage, cost=Decimal("0.125")))
+stopped, rounds = threading.Event(), 0
+
+def work():
+    global rounds
+    while not stopped.is_set():
+        for tenant, collection in collections.items():
+            result = parts.processor.process_document(
+                file=f"Round {rounds} of {tenant}.".encode(), file_name=f"{rounds}.txt", tenant_id=tenant,
+                collection=collection, generate_metadata=False,
+            )
+            parts.documents.delete(_program(tenant), result.document_id)
+        rounds += 1
+
+working = threading.Thread(target=work)
+working.start()
+print("ready", flush=True)
+sys.stdin.readline()
+stopped.set()
+working.join()
+print(rounds, flush=True)
+parts.close()
+"""
+
+CHECK = """
+import json
+from rag.services import connect_services
+from rag.settings import load_settings
+
+parts = connect_services(load_settings())
+told = {}
+for tenant in ("acme", "zeta"):
+    documents = parts.documents.list(tenant)
+    zebra = next(d for d in documents if d.file_name == "zebra.txt")
+    with parts.database.transaction(tenant) as connection:
+        costs = connection.execute("SELECT cost::text FROM cost_ledger ORDER BY created_at").fetchall()
+        messages = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
+    told[tenant] = {
+        "answer": parts.documents.chunks(tenant, zebra.id)[0].content.split(".")[0] + ".",
+        "costs": [str(float(cost)) for (cost,) in costs], "messages": messages,
+        "originals": all(parts.documents.original(tenant, d.id) for d in documents),
+    }
+print(json.dumps(told))
+parts.close()
+"""

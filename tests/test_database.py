@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rag.database import Database
-from rag.embedded import EmbeddedServer, start_server
+from rag.embedded import start_server
 from rag.errors import DatabaseUnavailable, SettingsError
 from rag.migrations import MIGRATIONS, migrate
 from rag.sql import read_queries
@@ -183,12 +183,16 @@ def test_the_server_runs_in_a_folder_with_spaces_and_hangul(tmp_path: Path) -> N
         running.stop()
 
 
-def test_the_server_refuses_whoever_has_no_password(server: EmbeddedServer) -> None:
-    socket = server.folder / "socket"
-    for role in ("postgres", "rag_app", "rag_owner"):
-        with pytest.raises(psycopg.OperationalError, match="password"):
-            psycopg.connect(host=str(socket), user=role, dbname="postgres")
-    assert socket.stat().st_mode & 0o077 == 0
+def test_the_server_refuses_whoever_has_no_password(tmp_path: Path) -> None:
+    running = start_server(tmp_path / "data")
+    try:
+        socket = running.folder / "socket"
+        for role in ("postgres", "rag_app", "rag_owner"):
+            with pytest.raises(psycopg.OperationalError, match="password"):
+                psycopg.connect(host=str(socket), user=role, dbname="postgres")
+        assert socket.stat().st_mode & 0o077 == 0
+    finally:
+        running.stop()
 
 
 def test_a_killed_server_starts_again_with_its_data(tmp_path: Path) -> None:
@@ -234,6 +238,7 @@ def test_the_last_process_to_leave_stops_the_server(tmp_path: Path) -> None:
 
 def test_a_role_that_may_not_become_the_applications_is_told_what_to_grant(superuser_conninfo: str) -> None:
     with psycopg.connect(superuser_conninfo, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS stranger")
         connection.execute("CREATE ROLE stranger LOGIN PASSWORD 'x'")
     database = Database(make_conninfo(superuser_conninfo, user="stranger", password="x"))
     with pytest.raises(DatabaseUnavailable, match="GRANT rag_app TO"):

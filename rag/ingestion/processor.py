@@ -20,6 +20,7 @@ from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.file_removals import FileRemovals
+from rag.ingestion.imports.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.intake import add_document, find_pages
 from rag.ingestion.messages import reading_message
 from rag.ingestion.ocr import text_recognition
@@ -285,6 +286,8 @@ class Processor:
         if spans is not None:
             return chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
         self._bench.note_progress(work, Step.CHUNK, 0, 1)
+        if work.document.mime_type == EXPORT_TYPE:
+            return chunks_from_bytes(self._files.get(work.document.tenant_id, work.document.file_path))
         method = work.document.chunking_method
         is_paid = method == "semantic" and embedder.is_paid
         chunks = chunk_document(

@@ -17,6 +17,7 @@ from rag.ingestion.chunking import chunk_document, figures_for, join_pages, size
 from rag.ingestion.counted import counted_before
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.imports.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.messages import all_blank, no_text_message, reading_message
 from rag.ingestion.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
@@ -80,6 +81,8 @@ class Reader:
             document = work.document
             if document.mime_type == POST_TYPE:
                 extracted = self._posts.load(work, content, on_page=tell)
+            elif document.mime_type == EXPORT_TYPE:
+                extracted = read_passages(content)  # written by us, when it was imported
             else:
                 extracted = self._sandbox.load(
                     content, file_name=document.file_name, mime_type=document.mime_type, on_page=tell

@@ -12,6 +12,7 @@ from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.chunk_tags import tag_names
 from rag.ingestion.extracted import sections_from_json
+from rag.ingestion.imports.passages import EXPORT_TYPE
 from rag.ingestion.intake import JobQueue, find_documents, find_pages
 from rag.ingestion.publishing import restore
 from rag.ingestion.reading import estimate_document
@@ -81,6 +82,8 @@ class Versions:
         if only_missing and chunking_method in (None, document.chunking_method):
             # Publishing needs every chunk to have its vector.
             raise InvalidInput("Nothing is missing: every chunk of this document has its vector.")
+        if document.mime_type == EXPORT_TYPE and chunking_method not in (None, document.chunking_method):
+            raise InvalidInput("Imported passages stay as they were cut. Upload the document itself to cut it anew.")
         self._require_idle(identity, document)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from pgvector import SparseVector
 from pgvector.psycopg import register_vector
+from plain_server import PlainServer
 from psycopg.conninfo import make_conninfo
 
 from rag.database import Database
-from rag.embedded import EmbeddedServer
 from rag.migrations import MIGRATIONS, migrate
 from rag.retrieval.keywords import contextual_text, index_document, term_id, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
@@ -28,7 +28,7 @@ PASSAGES = [f"{'parking ' * (1 + n % 4)} for bicycles number {n} {'and cars ' * 
 
 
 @pytest.fixture
-def earlier(server: EmbeddedServer, tmp_path: Path) -> Iterator[str]:
+def earlier(server: PlainServer, tmp_path: Path) -> Iterator[str]:
     """The owner's address of a database with the tables as they were."""
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS earlier WITH (FORCE)")
@@ -89,7 +89,7 @@ def expected(passages: list[str], question: str) -> list[float]:
     return sorted((2.5 * np.asarray(retriever.get_scores(tokenize(question, "en")), float)).tolist(), reverse=True)[:10]
 
 
-def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: EmbeddedServer, earlier: str) -> None:
+def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: PlainServer, earlier: str) -> None:
     superuser = make_conninfo(server.superuser, dbname="earlier")
     collection, documents = fill(superuser)
     assert [name[:14] for name in migrate(earlier)][:1] == ["20261121000600"]

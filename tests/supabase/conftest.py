@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from supabase_standin import ANON, SERVICE, SupabaseStandin
@@ -73,7 +74,7 @@ def project(project_server: EmbeddedServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def pooler(server: EmbeddedServer, database_name: str) -> Iterator[str]:
+def pooler(server: PlainServer, database_name: str) -> Iterator[str]:
     """The address of the test's database behind PgBouncer in transaction mode."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 from rag.access.tenants import Tenants, all_tenants
+from rag.commands import Commands, add_command
 from rag.errors import InvalidInput
 from rag.settings import Settings
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("tenant", help="make, suspend, export or delete a tenant")
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "tenant", "make, suspend, export or delete a tenant")
     acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
     for act, text in (
         ("list", "all tenants"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag.commands import Commands, add_command, add_place
 from rag.errors import InvalidInput
 from rag.settings import Settings
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from rag.types import Collection, Identity
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("sync", help="make a collection equal to its sources: posts, a folder, an account")
-    parser.add_argument("--collection", default=None, help="its name; the first one when not given")
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "sync", "make a collection equal to its sources: posts, a folder, an account")
+    add_place(parser)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
     where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
@@ -31,7 +32,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="FIELD=NAME",
         help="with --table: what a column is called there, such as title=subject or categories.table=boards",
     )
-    parser.add_argument("--tenant", default="")
     parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
     parser.set_defaults(run=sync)
 

@@ -6,17 +6,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from rag.commands import Commands, add_command, add_place, agreed
 from rag.errors import SettingsError
 from rag.ingestion.reembedding import Reembedding, Reembeddings
 from rag.profiles import profile_by_name, with_overrides
 from rag.settings import Settings
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("reembed", help="embed a collection again, with another model, beside the old vectors")
-    parser.add_argument("--collection", required=True)
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "reembed", "embed a collection again, with another model, beside the old vectors")
+    add_place(parser, needs_collection=True)
     parser.add_argument("--model", default="", help="provider/model@dimensions; the profile's own when not given")
-    parser.add_argument("--tenant", default="")
     parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
     parser.add_argument("--undo", action="store_true", help="go back to the model before; free until the clean-up")
     parser.add_argument("--clean-up", action="store_true", help="remove the old vectors; then it cannot be undone")
@@ -49,7 +49,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
             )
         move = open_moves[0] if open_moves else moves.estimate(identity, collection.id, wanted)
         print(f"{collection.name}: {move.from_model} to {move.to_model}, {cost_words(move)}")
-        if move.status == "estimated" and not arguments.yes and not _agreed():
+        if move.status == "estimated" and not arguments.yes and not agreed():
             moves.cancel(identity, move.id)
             return 1
         moves.confirm(identity, move.id, enqueue=False)
@@ -74,7 +74,3 @@ def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
 def cost_words(move: Reembedding) -> str:
     cost = "unpriced" if move.estimated_cost is None else f"about ${move.estimated_cost:.4f}"
     return f"{move.chunks_total:,} passages, {move.estimated_tokens:,} tokens, {cost}"
-
-
-def _agreed() -> bool:
-    return input("Go on? [y/N] ").strip().lower() in ("y", "yes")

@@ -1,0 +1,34 @@
+"""The command line: each module adds its commands with `add_parsers` and holds what they do.
+
+A command imports what it needs when it runs, so that help is there at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+Commands = argparse._SubParsersAction
+
+
+def add_command(
+    commands: Commands[argparse.ArgumentParser], name: str, text: str, *, more: str = ""
+) -> argparse.ArgumentParser:
+    """A command with its line in the list, and the same as the first sentence of its own help."""
+    description = f"{text[0].upper()}{text[1:]}. {more}".strip()
+    return commands.add_parser(name, help=text, description=description)
+
+
+def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False) -> None:
+    """The options that say of whose documents a command speaks."""
+    also = "" if needs_collection else "; the first one when not given"
+    parser.add_argument("--collection", required=needs_collection, default=None, help=f"the collection's name{also}")
+    parser.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+
+
+def agreed() -> bool:
+    """Ask before money is spent; where nobody can be asked, the answer is no."""
+    try:
+        return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print("\nNobody is there to say yes. Add --yes to go on without asking.")
+        return False

@@ -1,0 +1,93 @@
+"""`ingest`: a file, a folder or a ZIP archive through the whole pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import cast, get_args
+
+from rag.commands import Commands, add_command, add_place
+from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
+from rag.settings import Settings
+from rag.types import ChunkingMethod, PdfType
+
+
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "ingest", "process a file, a folder or a ZIP archive")
+    parser.add_argument("path", type=Path)
+    add_place(parser)
+    parser.add_argument(
+        "--chunking",
+        choices=get_args(ChunkingMethod),
+        default=None,
+        help="how to cut; the collection's own way if not said",
+    )
+    parser.add_argument(
+        "--pdf-type",
+        choices=get_args(PdfType),
+        default=None,
+        help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
+    )
+    parser.set_defaults(run=ingest)
+
+
+def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
+    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.loaders.folder import count_files, files_at
+    from rag.profiles import profile_by_name, with_overrides
+    from rag.public import _collection, process_document
+    from rag.services import services
+
+    path: Path = arguments.path
+    if not path.exists():
+        raise SettingsError(f"There is no file or folder {path}.")
+    limits = ExtractionLimits.of(settings)
+    total = count_files(path, limits)
+    if not total:
+        raise SettingsError(f"There is no file in {path} that could be read.")
+    tenant = arguments.tenant or settings.tenant
+    failed = 0
+    try:
+        collection = _collection(tenant, arguments.collection)
+        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        for number, found in enumerate(files_at(path, limits), 1):
+            show_progress(number - 1, total, found.place)
+            try:
+                if found.refusal:
+                    raise DocumentError(found.refusal)
+                result = process_document(
+                    file=found.content,
+                    file_name=found.name,
+                    tenant_id=tenant,
+                    chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
+                    collection=arguments.collection,
+                    pdf_type=arguments.pdf_type or profile.pdf_type,
+                )
+            except DocumentAlreadyStored as exc:
+                line = exc.message
+            except RagError as exc:
+                failed += 1
+                line = exc.message
+            else:
+                cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
+                line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
+            clear_progress()
+            print(f"[{number}/{total}] {found.place}: {line}", flush=True)
+    finally:
+        clear_progress()
+        services().close()
+    return 1 if failed else 0
+
+
+def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
+    """A bar on the terminal's last line; nothing where the output is kept in a file."""
+    if sys.stdout.isatty():
+        filled = width * done // total
+        print(f"\r{'█' * filled}{'░' * (width - filled)} {done}/{total} {name:<40.40}", end="", flush=True)
+
+
+def clear_progress() -> None:
+    if sys.stdout.isatty():
+        print("\r\x1b[K", end="", flush=True)

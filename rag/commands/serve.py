@@ -1,0 +1,107 @@
+"""`serve` and `worker`: the application, and processes beside it that only work on documents."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import logging
+import os
+import socket
+import time
+from pathlib import Path
+
+from rag.commands import Commands, add_command
+from rag.errors import SettingsError
+from rag.settings import Settings
+
+log = logging.getLogger("rag.start")
+
+
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    add_command(commands, "serve", "start the application").set_defaults(run=serve)
+    add_command(commands, "worker", "only process documents, beside a running application").set_defaults(run=worker)
+
+
+def serve(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Set everything up in sight of its reader, then serve until Ctrl-C."""
+    started = time.monotonic()
+    _require_free_port(settings)
+    os.chdir(Path(__file__).resolve().parents[2])
+
+    import uvicorn
+
+    from rag.samples.load import prepare_tenant
+    from rag.services import services
+
+    parts = services()
+    try:
+        prepare_tenant(parts)
+        link = parts.accounts.first_admin_link()
+        from app import app
+
+    except BaseException:
+        parts.close()
+        raise
+    address = settings.public_url or f"http://{_shown(settings.address)}:{settings.port}"
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                log.info("Ready in %.1f s at %s", time.monotonic() - started, address)
+                if link:
+                    print(f"\n  This link creates the first administrator, once:\n\n  {address}/welcome?token={link}\n")
+                print("  Ctrl-C stops everything.", flush=True)
+
+    config = uvicorn.Config(
+        app,
+        host=settings.address,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        ws_per_message_deflate=False,  # a redraw is small; packing it costs more time than sending it
+        timeout_graceful_shutdown=3,
+        ws_max_size=settings.maximum_upload_bytes,
+        server_header=False,
+    )
+    try:
+        Server(config).run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        parts.close()
+        log.info("Stopped")
+    return 0
+
+
+def worker(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.services import connect_services
+
+    parts = connect_services(settings)
+    parts.queue.start_worker()
+    log.info("Processing documents. Ctrl-C stops; what is under way goes on at the next start.")
+    try:
+        while True:
+            time.sleep(3600)
+    finally:
+        parts.close()
+
+
+def _require_free_port(settings: Settings) -> None:
+    with socket.socket(socket.AF_INET6 if ":" in settings.address else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.address, settings.port))
+        except OSError as exc:
+            if exc.errno == errno.EADDRINUSE:
+                raise SettingsError(
+                    f"Port {settings.port} is in use. Stop what uses it, or choose another: PORT=8502 make run"
+                ) from exc
+            raise SettingsError(
+                f"The address {settings.address}:{settings.port} cannot be used ({exc.strerror}). "
+                "Set RAG_ADDRESS and PORT to ones of this machine."
+            ) from exc
+
+
+def _shown(address: str) -> str:
+    return "localhost" if address in ("127.0.0.1", "0.0.0.0", "::") else address  # noqa: S104 - compared, not bound

@@ -1,0 +1,53 @@
+"""A Postgres that is there already, in place of the embedded server: RAG_TEST_DATABASE_URL names its superuser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+#: Of roles that exist for tests only. A server with other people's data is no place for them.
+PASSWORD = "of-the-tests"
+
+
+@dataclass(frozen=True)
+class PlainServer:
+    """What tests know of a server: how its three roles connect, and the migrated database that others are copies of."""
+
+    application: str
+    owner: str
+    superuser: str
+    template: str
+
+
+@contextmanager
+def plain_server(superuser: str) -> Iterator[PlainServer]:
+    """Roles and an empty database with pgvector, as docs/operations.md has them made; removed at the end."""
+    template = f"rag_tests_{os.getpid()}"
+    name = sql.Identifier(template)
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        for role in ("rag_owner", "rag_app"):
+            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+                connection.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
+            attributes = sql.SQL("ALTER ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}")
+            connection.execute(attributes.format(sql.Identifier(role), sql.Literal(PASSWORD)))
+        connection.execute("GRANT rag_app TO rag_owner WITH ADMIN OPTION")
+        connection.execute(sql.SQL("CREATE DATABASE {} OWNER rag_owner").format(name))
+    try:
+        with psycopg.connect(superuser, dbname=template, autocommit=True) as connection:
+            connection.execute("CREATE SCHEMA extensions AUTHORIZATION rag_owner")
+            connection.execute("CREATE EXTENSION vector WITH SCHEMA extensions")
+        yield PlainServer(
+            application=make_conninfo(superuser, user="rag_app", password=PASSWORD, dbname=template),
+            owner=make_conninfo(superuser, user="rag_owner", password=PASSWORD, dbname=template),
+            superuser=superuser,
+            template=template,
+        )
+    finally:
+        with psycopg.connect(superuser, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))

@@ -1,0 +1,299 @@
+"""Every fenced block of README and docs is tried: commands are run, code is executed, proxies really proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from standin import ProviderStandin
+
+from benchmarks.product import Product, free_port
+from benchmarks.streamlit_client import Person
+from rag.__main__ import command_line
+from rag.access.api_keys import ApiKeys
+from rag.database import Database
+from rag.embedded import start_server
+from rag.public import _program
+
+PROJECT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (PROJECT / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>[^>]+) -->\s*)?^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^ *```$",
+    re.S | re.M,
+)
+#: Blocks of `bash` set things up elsewhere (keys, Supabase): their commands of ours are only looked up.
+LANGUAGES = {"sh", "bash", "python", "sql", "nginx", "caddyfile", "text", "json", "jsonl", "toml"}
+
+
+SCOPES = ["chat", "search", "documents:read", "documents:write"]
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    language: str
+    text: str
+    is_run: bool
+
+
+def blocks(page: str, *languages: str) -> list[Block]:
+    found = [
+        Block(
+            page, match["language"], re.sub(rf"^{match['indent']}", "", match["text"], flags=re.M), not match["reason"]
+        )
+        for match in BLOCK.finditer((PROJECT / page).read_text("utf-8"))
+    ]
+    return [block for block in found if not languages or block.language in languages]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_says_what_it_is(page: str) -> None:
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+    fences = re.findall(r"^ *```", (PROJECT / page).read_text("utf-8"), re.M)
+    assert len(fences) == 2 * len(blocks(page))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_ours_exists_with_its_options(page: str) -> None:
+    parser = command_line()
+    text = "\n".join(block.text for block in blocks(page, "sh", "bash")).replace("\\\n", " ")
+    for line in text.splitlines():
+        if found := re.search(r"python3? -m rag (.*)", line):
+            with suppress(SystemExit):
+                parser.parse_args(shlex.split(found[1], comments=True))
+                continue
+            pytest.fail(f"{page} has a command that is none: {line}")
+
+
+def test_the_readme_lists_every_command() -> None:
+    readme = (PROJECT / "README.md").read_text("utf-8")
+    actions = [action for action in command_line()._actions if action.choices]
+    for name in actions[0].choices or ():
+        assert f"`{name}`" in readme, name
+
+
+# With the running product
+
+
+@pytest.fixture(scope="module")
+def data() -> Iterator[Path]:
+    """A data folder outside pytest's own, for the reason given at the fixture `server`."""
+    with tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture(scope="module")
+def running(data: Path) -> Iterator[Product]:
+    """The product with its samples, on the built-in database."""
+    product = Product(data)
+    product.start()
+    yield product
+    product.stop()
+
+
+@pytest.fixture(scope="module")
+def secret(running: Product, data: Path) -> Iterator[str]:
+    """An API key for everything that the documents do with one."""
+    server = start_server(data)
+    database = Database(server.application)
+    database.open()
+    yield ApiKeys(database).create(
+        _program("demo"), "Documents", ["chat", "search", "documents:read", "documents:write"]
+    )[1]
+    database.close()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def shell(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which `python` is this one."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name in ("python", "python3"):
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+        (folder / name).chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(PROJECT),
+        "RAG_DATA_DIR": str(data),
+    }
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(b.is_run for b in blocks(page, "sh", "python"))])
+def test_the_commands_and_the_code_of_a_page_run_in_their_order(
+    page: str, running: Product, secret: str, shell: dict[str, str]
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True) as folder:
+        run_in_order(page, Path(folder), running, secret, shell)
+
+
+def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: dict[str, str]) -> None:
+    for block in blocks(page, "sh", "python"):
+        if not block.is_run:
+            continue
+        text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
+        command = ["sh", "-e", "-c", text] if block.language == "sh" else [sys.executable, "-c", text]
+        done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
+        assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sql")])
+def test_the_statements_of_a_page_run(page: str, running: Product, data: Path) -> None:
+    server = start_server(data)
+    try:
+        with psycopg.connect(server.superuser, autocommit=True) as connection:
+            name = "docs_statements"
+            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        for block in blocks(page, "sql"):
+            # What sets a server up is tried on an empty database, what asks on the product's.
+            is_setup = "CREATE " in block.text
+            if "CREATE ROLE" in block.text:
+                text = block.text.replace("rag_owner", "docs_owner").replace("DATABASE hr", "DATABASE docs_hr")
+                with psycopg.connect(server.superuser, autocommit=True) as connection:
+                    for statement in filter(str.strip, text.split(";")):
+                        connection.execute(statement)  # type: ignore[arg-type]
+                continue
+            conninfo = psycopg.conninfo.make_conninfo(server.superuser, dbname=name) if is_setup else server.application
+            with psycopg.connect(conninfo, autocommit=True) as connection:
+                rows = 0
+                for statement in filter(str.strip, block.text.split(";")):
+                    cursor = connection.execute(statement)  # type: ignore[arg-type]
+                    rows = cursor.rowcount if statement.lstrip().startswith("SELECT") else rows
+                assert is_setup or rows > 0
+    finally:
+        server.stop()
+
+
+# Behind a proxy
+
+
+@contextmanager
+def nginx(folder: Path, block: str, port: int, target: str) -> Iterator[None]:
+    account = "user root;" if os.geteuid() == 0 else ""
+    paths = " ".join(f"{name}_temp_path {folder};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    (folder / "nginx.conf").write_text(
+        f"{account} pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}}\n"
+        f"http {{ access_log off; {paths} server {{ listen 127.0.0.1:{port};\n"
+        f"{block.replace('http://127.0.0.1:8501', target)} }} }}"
+    )
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    with _process([program, "-p", str(folder), "-c", str(folder / "nginx.conf")], port):
+        yield
+
+
+@contextmanager
+def caddy(folder: Path, block: str, port: int, target: str) -> Iterator[None]:
+    text = block.replace("hr.example.com", f"http://127.0.0.1:{port}").replace("127.0.0.1:8501", target[7:])
+    (folder / "Caddyfile").write_text("{\n\tadmin off\n}\n" + text)
+    with _process(["caddy", "run", "--config", str(folder / "Caddyfile")], port):
+        yield
+
+
+@contextmanager
+def _process(command: list[str], port: int) -> Iterator[None]:
+    home = {**os.environ, "XDG_DATA_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=home) as process:
+        try:
+            deadline = time.monotonic() + 20
+            while process.poll() is None and time.monotonic() < deadline:
+                with suppress(httpx.ConnectError):
+                    httpx.get(f"http://127.0.0.1:{port}/api/health", timeout=10)
+                    break
+                time.sleep(0.05)
+            if process.poll() is not None:
+                pytest.fail(process.stdout.read() if process.stdout else "it ended")
+            yield
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize(("program", "language"), [("nginx", "nginx"), ("caddy", "caddyfile")])
+def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
+    program: str, language: str, tmp_path: Path
+) -> None:
+    if not (shutil.which(program) or Path(f"/usr/sbin/{program}").exists()):
+        pytest.skip(f"{program} is not installed")
+    (block,) = blocks("docs/operations.md", language)
+    port = free_port()
+    public = f"http://127.0.0.1:{port}"
+    temporary = tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True)
+    with temporary as outside, ProviderStandin(token_interval_seconds=0.1) as standin:
+        standin.reply("Full-time employees have twenty-seven days of annual leave in every year [1]. " * 3)
+        data = Path(outside) / "data"
+        product = Product(
+            data, RAG_PUBLIC_URL=public, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=standin.openai_url,
+            EMBEDDING_MODEL="builtin/lexical@1536",
+        )  # fmt: skip
+        product.start()
+        try:
+            cookie = product.sign_in_people(1)[0]
+            secret = _key(data)
+            folder = tmp_path / "proxy"
+            folder.mkdir()
+            with {"nginx": nginx, "caddy": caddy}[program](folder, block.text, port, product.url):
+                asyncio.run(_look_at_a_page(f"127.0.0.1:{port}", cookie))
+                headers = {"Authorization": f"Bearer {secret}"}
+                with httpx.Client(base_url=public, headers=headers, timeout=60) as client:
+                    _upload(client)
+                    _read_stream(client)
+        finally:
+            product.stop()
+
+
+def _key(data: Path) -> str:
+    server = start_server(data)
+    database = Database(server.application)
+    database.open()
+    try:
+        return ApiKeys(database).create(_program("demo"), "Proxy", SCOPES)[1]
+    finally:
+        database.close()
+        server.stop()
+
+
+async def _look_at_a_page(address: str, cookie: str) -> None:
+    """Open the chat as a browser does: by websocket."""
+    person = Person(address, cookie)
+    await person.open()
+    await person.close()
+    assert person.errors == []
+
+
+def _upload(client: httpx.Client) -> None:
+    """More than nginx takes by itself (1 MB)."""
+    collection = client.get("/api/collections").json()["collections"][0]["id"]
+    content = b"Rule of the harbour. " * 100_000
+    answer = client.post(f"/api/collections/{collection}/documents", files={"file": ("big.txt", content, "text/plain")})
+    assert answer.status_code in (200, 201, 202), answer.text
+
+
+def _read_stream(client: httpx.Client) -> None:
+    """Pieces of an answer come when they are written, not together at its end."""
+    question = "How many days of annual leave do employees have?"
+    body = {"query": question, "collection": "HR documents", "options": {"stream": True}}
+    came: list[tuple[float, str]] = []
+    with client.stream("POST", "/api/rag/chat", json=body) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                came.append((time.monotonic(), json.loads(line[6:])["type"]))
+    assert came[-1][1] == "done"
+    pieces = [at for at, kind in came if kind == "chunk"]
+    assert len(pieces) > 3
+    assert pieces[-1] - pieces[0] > 0.3
