@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 # No key of the machine's owner may be used by a test.
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
+
+# Every start of pytest closes the common folder /tmp/pytest-of-NAME to all others. A server that another session runs in
+# there as an account of its own, as it has to for root, would lose its files. So each session has a folder to itself.
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-")
+    atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
 
 # A package that only tests have would otherwise change how Streamlit writes its log.
 os.environ["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"

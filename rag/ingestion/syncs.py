@@ -113,7 +113,7 @@ class Syncs:
         _require_admin(identity, collection)
         self.source(collection, kind, settings)
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
-        self._database.execute(identity.tenant_id, "set_source", **row)
+        self._database.execute(identity, "set_source", **row)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
         """A source of a kind there is a maker for. Raises `InvalidInput`."""
@@ -130,7 +130,7 @@ class Syncs:
         if not kept:
             raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
         ids = []
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             for source in kept:
                 parameters = {"collection_id": collection.id, "kind": source.kind, "asked_by": identity.name}
                 found = connection.execute(queries["ask_for_run"], parameters).fetchone()
@@ -206,6 +206,7 @@ class Syncs:
             self._bench.stop_if_asked()
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
+                self._bench.stop_if_suspended(tenant_id)
                 self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
 
         report = sync_collection(
