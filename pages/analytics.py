@@ -35,6 +35,12 @@ today = datetime.now(UTC).date()
 # Period and filters
 
 
+def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
+    """The questions as CSV. Who took them along is on record."""
+    services().audit.note(identity, "export made", f"questions of {period.first} to {period.last}")
+    return analytics.export_csv(identity, period, filters, wanted)
+
+
 def choose_period() -> Period:
     with st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"):
         st.title("Analytics", anchor=False, width="content")
@@ -126,7 +132,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         wanted = QuestionFilters(text=text or "", outcome=outcome)
         st.download_button(
             "Export CSV",
-            lambda: analytics.export_csv(identity, period, filters, wanted),
+            partial(export, period, filters, wanted),
             file_name=f"questions_{period.first}_{period.last}.csv",
             mime="text/csv",
             icon=":material/download:",

@@ -21,7 +21,7 @@ from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.sync import Source, SyncReport, sync_collection
 from rag.ingestion.work import TEMPORARY, Bench
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.ingestion")
 #: Progress is written at most this often, in seconds.
@@ -136,12 +136,12 @@ class Syncs:
                 found = connection.execute(queries["ask_for_run"], parameters).fetchone()
                 ids += [found[0]] if found else []
             connection.execute(queries["enqueue_sync"], {"collection_id": collection.id})
-        return [run for run in self.runs(identity.tenant_id, collection.id) if run.id in ids]
+        return [run for run in self.runs(identity, collection.id) if run.id in ids]
 
-    def runs(self, tenant_id: str, collection_id: UUID, *, limit: int = 20) -> list[SyncRun]:
+    def runs(self, who: Who, collection_id: UUID, *, limit: int = 20) -> list[SyncRun]:
         """The collection's runs, the latest first."""
         parameters = {"collection_id": collection_id, "run_id": None, "limit": limit}
-        return self._database.fetch_all(tenant_id, "find_runs", SyncRun, **parameters)
+        return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
 
     # Doing
 
