@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from uuid import UUID
 
 import pandas as pd
@@ -33,12 +34,6 @@ today = datetime.now(UTC).date()
 
 
 # Period and filters
-
-
-def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
-    """The questions as CSV. Who took them along is on record."""
-    services().audit.note(identity, "export made", f"questions of {period.first} to {period.last}")
-    return analytics.export_csv(identity, period, filters, wanted)
 
 
 def choose_period() -> Period:
@@ -199,6 +194,12 @@ def draw_questions(period: Period, filters: Filters) -> None:
         if last_page > 1:
             st.pagination(last_page, key="analytics_page")
     draw_selected(ids, chosen.selection.rows)
+
+
+def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
+    """The questions as CSV. Who took them along is on record."""
+    services().audit.note(identity, "export made", f"questions of {period.first} to {period.last}")
+    return analytics.export_csv(identity, period, filters, wanted)
 
 
 def draw_unanswered(period: Period, filters: Filters) -> None:

@@ -23,7 +23,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -61,9 +61,9 @@ class EmbeddedServer:
     """A running server. `application` and `owner` are connection strings of the two roles."""
 
     folder: Path
-    application: str
-    owner: str
-    superuser: str
+    application: str = field(repr=False)
+    owner: str = field(repr=False)
+    superuser: str = field(repr=False)
     #: Held shared by every process that uses the server.
     lock: int
 

@@ -77,9 +77,7 @@ class Reembeddings:
 
     def find(self, who: Who, *, collection_id: UUID | None = None) -> list[Reembedding]:
         """Moves of the tenant's collections, the latest first."""
-        return self._database.fetch_all(
-            who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id
-        )
+        return self._database.fetch_all(who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id)
 
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
         """One move. Raises `NotFound`."""
