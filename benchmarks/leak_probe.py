@@ -3,8 +3,8 @@
 Random probes of random people of two companies: services, every route with foreign ids, questions, streams, pages,
 uploads and media of the running product, lists and exports; beside them what lies around: queue payloads, logs, error
 messages, exports of whole tenants. Passes when nobody was shown a word that is not theirs, and nothing of anybody
-else was changed. `--without-conditions` first takes every condition on the tenant out of every statement: the database alone
-has to hold.
+else was changed. `--without-conditions` first takes every condition on the tenant out of every statement: the
+database alone has to hold.
 """
 
 from __future__ import annotations

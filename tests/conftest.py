@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
-# Every start of pytest closes the common folder /tmp/pytest-of-NAME to all others. A server that another session runs in
-# there as an account of its own, as it has to for root, would lose its files. So each session has a folder to itself.
+# Every start of pytest closes the common folder /tmp/pytest-of-NAME to all others. A server that another session runs
+# in there as an account of its own, as it has to for root, would lose its files: each session has a folder to itself.
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-")
     atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
