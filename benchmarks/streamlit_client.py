@@ -85,3 +85,30 @@ class Person:
                 ForwardMsg.FINISHED_WITH_COMPILE_ERROR,
             ):
                 return
+
+
+async def frames_of_page(address: str, cookie: str, name: str, query: str, *, timeout_seconds: float = 60) -> bytes:
+    """Everything the server sends to draw a page, as it comes. `name` is the page's path, empty for the first."""
+    frames = b""
+    async with (
+        asyncio.timeout(timeout_seconds),
+        websockets.connect(
+            f"ws://{address}/_stcore/stream",
+            subprotocols=[websockets.Subprotocol("streamlit")],
+            additional_headers={"Cookie": cookie},
+            max_size=None,
+        ) as socket,
+    ):
+        message = BackMsg()
+        message.rerun_script.page_name = name
+        message.rerun_script.query_string = query
+        message.rerun_script.context_info.url = f"http://{address}/{name}"
+        await socket.send(message.SerializeToString())
+        async for raw in socket:
+            assert isinstance(raw, bytes)
+            frames += raw
+            drawn = ForwardMsg()
+            drawn.ParseFromString(raw)
+            if drawn.WhichOneof("type") == "script_finished":
+                break
+    return frames

@@ -23,6 +23,8 @@ KINDS = {
     "Collections": "collection",
     "Documents": "document",
     "Embedding models": "embedding",
+    "Sources": "source",
+    "Syncs": "sync",
     "Company": "company",
     "Exports": "export",
 }

@@ -70,7 +70,7 @@ def save_source(collection: Collection) -> None:
 
 def draw_sync(collection: Collection) -> None:
     """The last run, followed while it is under way."""
-    runs = running.syncs.runs(identity.tenant_id, collection.id, limit=MOST_RUNS)
+    runs = running.syncs.runs(identity, collection.id, limit=MOST_RUNS)
     documents = library.list(identity, collection_id=collection.id)
     at_work = sum(document.status in ACTIVE for document in documents)
     if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
@@ -141,7 +141,7 @@ if len(boards) > 1:
 documents = [d for d in library.list(identity, collection_id=board.id) if is_post(d)]
 if not is_admin:
     documents = [d for d in documents if d.status is DocumentStatus.COMPLETED]
-runs = running.syncs.runs(identity.tenant_id, board.id, limit=1) if is_admin else []
+runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []
 
 with st.container(horizontal=True, vertical_alignment="center"):
     pinned = sum(d.metadata.get("isPinned") is True for d in documents)

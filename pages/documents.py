@@ -343,7 +343,7 @@ def draw_reference(document: Document) -> None:
     """The steps of a document of a collection of legal references."""
     references = services().references
     try:
-        reference = references.get(identity.tenant_id, document.id)
+        reference = references.get(identity, document.id)
     except RagError:
         return
     draw_reference_steps(
@@ -356,7 +356,7 @@ def draw_reference(document: Document) -> None:
 
 
 def draw_models(collections: Sequence[Collection]) -> None:
-    moves = library.reembeddings.find(identity.tenant_id)
+    moves = library.reembeddings.find(identity)
     is_moving = any(move.is_open for move in moves)
     with st.expander("Embedding models", icon=":material/scatter_plot:", expanded=is_moving):
         for collection in collections:

@@ -23,7 +23,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -61,9 +61,9 @@ class EmbeddedServer:
     """A running server. `application` and `owner` are connection strings of the two roles."""
 
     folder: Path
-    application: str
-    owner: str
-    superuser: str
+    application: str = field(repr=False)
+    owner: str = field(repr=False)
+    superuser: str = field(repr=False)
     #: Held shared by every process that uses the server.
     lock: int
 
@@ -346,7 +346,10 @@ def _run(
 
 
 def _postmaster(cluster: Path) -> int | None:
-    """The process of the running server, from its pid file, if that process lives and is a Postgres."""
+    """The process of the running server, from its pid file, if that process lives and is this folder's Postgres.
+
+    After a crash the number may have gone to another process, the server of another folder included.
+    """
     try:
         process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
         os.kill(process, 0)
@@ -357,7 +360,15 @@ def _postmaster(cluster: Path) -> int | None:
         state = Path(f"/proc/{process}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
     except OSError:
         return process  # no /proc on this system
-    return process if b"postgres" in words[0] and state != "Z" else None
+    return process if b"postgres" in words[0] and state != "Z" and _works_in(process, words, cluster) else None
+
+
+def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
+    """Whether a Postgres is this cluster's: it works in that folder, and was told so when it started."""
+    try:
+        return Path(f"/proc/{process}/cwd").samefile(cluster)
+    except OSError:
+        return os.fsencode(cluster) in words  # of another account: its folder cannot be asked for
 
 
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:

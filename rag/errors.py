@@ -5,6 +5,7 @@ RagError
 ├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
+│   ├── TenantSuspended      work of a tenant that has to wait
 │   └── OtherSite
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
 │   └── RouteUnknown
@@ -98,6 +99,10 @@ class NotAllowed(RagError):
 
 class ScopeMissing(NotAllowed):
     """This API key may not do this. An administrator can make one that may."""
+
+
+class TenantSuspended(NotAllowed):
+    """This company is suspended: nothing of it is processed until whoever runs the product resumes it."""
 
 
 class OtherSite(NotAllowed):

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from rag.access.guard import AuthGuard
+from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.api import (
     boards,
     documentation,
@@ -69,11 +69,16 @@ def _warm_up() -> None:
 def on_error(request: Request, exc: Exception) -> Response:
     """Every error of our own as one sentence and a code."""
     assert isinstance(exc, RagError)  # noqa: S101
-    return problem(request.scope, exc)
+    return problem(request.scope, exc, headers=SECURITY_HEADERS)
 
 
 def on_unexpected(request: Request, exc: Exception) -> Response:
-    return unexpected(request.scope, exc)
+    """Also what fails before the guard, which would add its headers."""
+    if isinstance(exc, RagError):
+        return on_error(request, exc)
+    answer = unexpected(request.scope, exc)
+    answer.headers.update(SECURITY_HEADERS)
+    return answer
 
 
 def on_script_error(exc: Exception) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 # No key of the machine's owner may be used by a test.
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
+
+# Every pytest that starts closes the folder it shares with the others (see `server`); tests start servers in there too.
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-")
+    atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
 
 names = itertools.count(1)
 #: Of a superuser; where it is set, tests work on that server instead of the embedded one.

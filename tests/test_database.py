@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rag.database import Database
-from rag.embedded import start_server
+from rag.embedded import EmbeddedServer, start_server, stop_server
 from rag.errors import DatabaseUnavailable, SettingsError
 from rag.migrations import MIGRATIONS, migrate
 from rag.sql import read_queries
@@ -209,7 +209,19 @@ def test_a_killed_server_starts_again_with_its_data(tmp_path: Path) -> None:
         with psycopg.connect(second.owner) as connection:
             assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
     finally:
+        first.stop()
         second.stop()
+    assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()
+
+
+def test_the_server_of_another_folder_is_never_stopped(server: EmbeddedServer, tmp_path: Path) -> None:
+    """A pid file left by a crash may name a process that is now another folder's server."""
+    (tmp_path / "data" / "postgres").mkdir(parents=True)
+    left = (server.folder / "postgres" / "postmaster.pid").read_text()
+    (tmp_path / "data" / "postgres" / "postmaster.pid").write_text(left)
+    stop_server(tmp_path / "data")
+    with psycopg.connect(server.application):
+        pass
 
 
 def test_an_unwritable_data_folder_is_one_sentence(tmp_path: Path) -> None:

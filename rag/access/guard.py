@@ -17,10 +17,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.access.api_keys import SECRET
 from rag.access.identity import AccessServices
+from rag.access.media import PATH as MEDIA_PATH
+from rag.access.media import ShownMedia
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.sockets import Sockets
 from rag.api.problems import problem
-from rag.errors import DatabaseUnavailable, KeyRejected, NotAllowed, OtherSite, RagError, SignedOut, TooManyRequests
+from rag.errors import (
+    DatabaseUnavailable,
+    KeyRejected,
+    NotAllowed,
+    NotFound,
+    OtherSite,
+    RagError,
+    SignedOut,
+    TooManyRequests,
+)
 from rag.settings import Settings
 from rag.types import Identity, Role
 
@@ -69,6 +80,7 @@ class AuthGuard:
         self._open_paths = open_paths
         self._recheck_seconds = recheck_seconds
         self._sockets = Sockets()
+        self._media = ShownMedia()
         self._watched: Sessions | None = None
         # Threads of its own: slow routes must not keep anybody from being recognised.
         self._limiter: CapacityLimiter | None = None
@@ -116,6 +128,9 @@ class AuthGuard:
         if is_upload and scope["method"] not in SAFE_METHODS and not identity.may(Role.ADMIN):
             await _refusal(scope, NotAllowed())(scope, receive, send)
             return
+        if path.startswith(MEDIA_PATH) and not self._media.may(identity.session_id, path):
+            await _refusal(scope, NotFound())(scope, receive, send)
+            return
         await self._app(_as(scope, identity), receive, send)
 
     async def _with_key(
@@ -157,7 +172,13 @@ class AuthGuard:
                 return True  # Not the session's fault; whoever asks the database next is told.
 
         await self._sockets.serve(
-            self._app, _as(scope, identity), receive, send, session_id, is_alive, self._recheck_seconds
+            self._app,
+            _as(scope, identity),
+            receive,
+            self._media.noting(session_id, send),
+            session_id,
+            is_alive,
+            self._recheck_seconds,
         )
 
     async def _identify(self, scope: Scope, sessions: Sessions) -> Identity | None:
@@ -177,6 +198,7 @@ class AuthGuard:
     def _watch(self, sessions: Sessions) -> None:
         if sessions is not self._watched:
             sessions.on_end(self._sockets.close_session)
+            sessions.on_end(self._media.forget)
             self._watched = sessions
 
 
@@ -266,8 +288,23 @@ async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:
 
 
 def _with_security_headers(send: Send, *, is_https: bool) -> Send:
-    hsts = {"Strict-Transport-Security": "max-age=31536000"} if is_https else {}
-    return _with_headers(send, {**SECURITY_HEADERS, **hsts})
+    added = security_headers(is_https=is_https)
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            confined = headers.get("content-security-policy", "")
+            headers.update(added)
+            if confined.startswith("sandbox;"):  # an original that may do nothing at all keeps it so
+                headers["Content-Security-Policy"] = confined
+        await send(message)
+
+    return guarded
+
+
+def security_headers(*, is_https: bool) -> dict[str, str]:
+    """What every answer carries."""
+    return {**SECURITY_HEADERS, **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {})}
 
 
 def _with_headers(send: Send, added: Mapping[str, str]) -> Send:

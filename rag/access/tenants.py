@@ -84,12 +84,17 @@ class Tenants:
     def suspend(self, tenant_id: str) -> None:
         """Nobody signs in and nothing is processed until `resume`; sessions that are open end. Nothing is lost."""
         self.get(tenant_id)
-        self._database.execute(tenant_id, "suspend_tenant")
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["suspend_tenant"])
+            _note(connection, "company suspended")
 
     def resume(self, tenant_id: str) -> None:
         """People sign in again, and work that waited goes on."""
         self.get(tenant_id)
-        self._database.execute(tenant_id, "resume_tenant")
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["resume_tenant"])
+            connection.execute(queries["wake_jobs"])
+            _note(connection, "company resumed")
 
     def export(self, tenant_id: str, path: Path) -> dict[str, int]:
         """Write everything of a tenant into a ZIP and return the rows by table.
@@ -116,6 +121,8 @@ class Tenants:
                 "files": len(files),
             }
             archive.writestr("manifest.json", json.dumps(manifest, indent=2))
+        with self._database.transaction(tenant_id) as connection:
+            _note(connection, "export made: everything")
         return rows
 
     def delete(self, tenant_id: str) -> Deletion:
@@ -171,6 +178,11 @@ def count_rows(connection: Connection) -> dict[str, int]:
         if found and found[0]:
             counted[table] = found[0]
     return counted
+
+
+def _note(connection: Connection, action: str) -> None:
+    """On the tenant's own audit log: its administrators see what was done from outside."""
+    connection.execute(queries["note_operator_act"], {"action": action})
 
 
 def _write_table(archive: zipfile.ZipFile, connection: Connection, table: str) -> int:

@@ -119,7 +119,7 @@ def sync_runs(call: Call[None]) -> SyncAnswer:
     """The last runs with their progress and what they cost."""
     parts = running()
     collection = chosen_collection(parts, call.identity, call.parameters.collection)
-    runs = parts.syncs.runs(call.tenant_id, collection.id, limit=MOST_RUNS)
+    runs = parts.syncs.runs(call.identity, collection.id, limit=MOST_RUNS)
     return SyncAnswer(collection=collection.name, runs=[_shape(run) for run in runs])
 
 

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag.access.guard import API, route_path
+from rag.access.guard import API, SECURITY_HEADERS, route_path
 from rag.settings import Settings
 
 ALLOWED_HEADERS = "Authorization, Content-Type, X-Api-Key, X-Request-Id"
@@ -47,7 +47,7 @@ class Cors:
                 "Access-Control-Max-Age": PREFLIGHT_SECONDS,
                 "Vary": "Origin",
             }
-            await Response(status_code=204, headers=allowed)(scope, receive, send)
+            await Response(status_code=204, headers={**SECURITY_HEADERS, **allowed})(scope, receive, send)
             return
 
         async def readable(message: Message) -> None:

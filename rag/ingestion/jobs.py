@@ -22,7 +22,7 @@ from procrastinate.jobs import Job
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderError
+from rag.errors import DatabaseUnavailable, ProviderError, TenantSuspended
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.providers.call_gate import retry_after
 
@@ -40,6 +40,8 @@ POOLED_POLLING_SECONDS = 0.5
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
+#: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
+SUSPENDED_SECONDS = 300.0
 #: Longest wait for work to end by itself when the application stops.
 STOP_SECONDS = 1.5
 
@@ -244,6 +246,8 @@ class Queue:
             return 0.0
         if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
             return 5.0
+        if isinstance(error, TenantSuspended):
+            return SUSPENDED_SECONDS
         if isinstance(error, FilesLeft):
             return FILES_SECONDS
         if isinstance(error, ProviderError):

@@ -21,7 +21,7 @@ from rag.ingestion.work import DocumentGone, find_collection, price_overrides
 from rag.prices import charge, estimate_tokens
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
-from rag.types import Identity, Role, Usage
+from rag.types import Identity, Role, Usage, Who
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +75,9 @@ class Reembeddings:
         self._database = database
         self._providers = providers
 
-    def find(self, tenant_id: str, *, collection_id: UUID | None = None) -> list[Reembedding]:
+    def find(self, who: Who, *, collection_id: UUID | None = None) -> list[Reembedding]:
         """Moves of the tenant's collections, the latest first."""
-        return self._database.fetch_all(
-            tenant_id, "find_reembeddings", Reembedding, id=None, collection_id=collection_id
-        )
+        return self._database.fetch_all(who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id)
 
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
         """One move. Raises `NotFound`."""
@@ -104,7 +102,7 @@ class Reembeddings:
         embedder = self._providers.embedder_for(to_model)
         if embedder.id == collection.embedding_model:
             raise InvalidInput(f"This collection is embedded with {embedder.model} already.")
-        with self._database.transaction(tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             missing = find_missing(connection, collection_id, embedder.id)
             tokens = sum(estimate_tokens(chunk.text) for chunk in missing)
             cost: Decimal | None = Decimal(0)
@@ -151,7 +149,7 @@ class Reembeddings:
         """Remove the vectors of earlier models; what was switched can no longer be undone."""
         _require_admin(identity)
         with self._database.transaction(identity) as connection:
-            for move in self.find(identity.tenant_id, collection_id=collection_id):
+            for move in self.find(identity, collection_id=collection_id):
                 if move.can_be_undone:
                     _remove_vectors(connection, collection_id, move.from_model)
             connection.execute(queries["clean_reembedding"], {"collection_id": collection_id})

@@ -15,7 +15,7 @@ from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.reembedding import MissingVector, Reembedding, Reembeddings, batches_of, find_missing, switch
-from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides
+from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides, require_active
 from rag.prices import charge
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.providers import Embedder
@@ -92,6 +92,7 @@ class ReembeddingWork:
         for (_, batch), (call, embeddings) in made:
             done += len(batch)
             with self._bench.database.transaction(move.tenant_id) as connection:
+                require_active(connection)
                 for usage in embeddings.usages if embedder.is_paid else ():
                     item = charge("embedding", usage, prices)
                     self._ledger.record(move.tenant_id, item, document_id=batch[0].document_id, connection=connection)

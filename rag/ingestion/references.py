@@ -178,6 +178,8 @@ class ReferenceDocuments:
             method = work.document.chunking_method
             chunks = chunk_document(pages, [], method=method, **sizes_for(work.profile, method))
             self._store(work, pages, chunks, detect_language(text[:3000]) or work.collection.language)
+        replaced = {"action": "document text replaced", "target": work.document.title, "changes": Jsonb({})}
+        self._database.execute(identity, "add_audit_entry", **replaced)
         return self.get(identity, document_id)
 
     def tag(self, identity: Identity, document_id: UUID) -> ReferenceDocument:

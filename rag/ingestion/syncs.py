@@ -23,7 +23,7 @@ from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.sync import Source, SyncReport, sync_collection
 from rag.ingestion.work import TEMPORARY, Bench
-from rag.types import Collection, Identity, Role
+from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.ingestion")
 #: Progress is written at most this often, in seconds.
@@ -118,7 +118,7 @@ class Syncs:
         _require_admin(identity, collection)
         self.source(collection, kind, settings)
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
-        self._database.execute(identity.tenant_id, "set_source", **row)
+        self._database.execute(identity, "set_source", **row)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
         """A source of a kind there is a maker for. Raises `InvalidInput`."""
@@ -135,18 +135,18 @@ class Syncs:
         if not kept:
             raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
         ids = []
-        with self._database.transaction(identity.tenant_id) as connection:
+        with self._database.transaction(identity) as connection:
             for source in kept:
                 parameters = {"collection_id": collection.id, "kind": source.kind, "asked_by": identity.name}
                 found = connection.execute(queries["ask_for_run"], parameters).fetchone()
                 ids += [found[0]] if found else []
             connection.execute(queries["enqueue_sync"], {"collection_id": collection.id})
-        return [run for run in self.runs(identity.tenant_id, collection.id) if run.id in ids]
+        return [run for run in self.runs(identity, collection.id) if run.id in ids]
 
-    def runs(self, tenant_id: str, collection_id: UUID, *, limit: int = 20) -> list[SyncRun]:
+    def runs(self, who: Who, collection_id: UUID, *, limit: int = 20) -> list[SyncRun]:
         """The collection's runs, the latest first."""
         parameters = {"collection_id": collection_id, "run_id": None, "limit": limit}
-        return self._database.fetch_all(tenant_id, "find_runs", SyncRun, **parameters)
+        return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
 
     # Doing
 
@@ -211,6 +211,7 @@ class Syncs:
             self._bench.stop_if_asked()
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
+                self._bench.stop_if_suspended(tenant_id)
                 self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
 
         report = sync_collection(

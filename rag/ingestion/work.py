@@ -13,13 +13,13 @@ from uuid import UUID
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import DatabaseUnavailable, ProviderQuotaExhausted, ProviderUnavailable, TenantSuspended
 from rag.ingestion.intake import find_documents
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.
-TEMPORARY = (ProviderUnavailable, ProviderQuotaExhausted, DatabaseUnavailable)
+TEMPORARY = (ProviderUnavailable, ProviderQuotaExhausted, DatabaseUnavailable, TenantSuspended)
 
 
 class WorkInterrupted(Exception):
@@ -79,13 +79,20 @@ class Bench:
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
         """Hold the lock of a document, or of other work by its job's lock.
 
-        It lasts as long as a transaction, so it ends with the process, however it ends.
+        It lasts as long as a transaction, so it ends with the process, however it ends. Raises `WorkedOnElsewhere`,
+        `TenantSuspended`.
         """
         with self.database.transaction(tenant_id) as connection:
             got = connection.execute(queries["claim_document"], {"document_id": str(worked_on)}).fetchone()
             if not got or not got[0]:
                 raise WorkedOnElsewhere
+            require_active(connection)
             yield
+
+    def stop_if_suspended(self, tenant_id: str) -> None:
+        """Raise `TenantSuspended` when nothing of this tenant may be processed now."""
+        with self.database.transaction(tenant_id) as connection:
+            require_active(connection)
 
     def work(self, tenant_id: str, document_id: UUID) -> Work:
         """The document as it stands. Raises `DocumentGone`."""
@@ -117,8 +124,16 @@ def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
     return prices
 
 
+def require_active(connection: Connection) -> None:
+    """Raise `TenantSuspended` when the transaction's tenant is."""
+    found = connection.execute(queries["is_suspended"]).fetchone()
+    if found and found[0]:
+        raise TenantSuspended
+
+
 def hold(connection: Connection, work: Work) -> None:
-    """Keep the document from being deleted until the transaction ends. Raises `DocumentGone`."""
+    """Keep the document from being deleted until the transaction ends. Raises `DocumentGone`, `TenantSuspended`."""
+    require_active(connection)
     if connection.execute(queries["hold_document"], work.key).fetchone() is None:
         raise DocumentGone
 

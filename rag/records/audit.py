@@ -26,7 +26,8 @@ class AuditEntry:
     """A row of `audit_log`. `changes` holds field → [before, after]; of a secret only "changed"."""
 
     id: int
-    account_id: UUID
+    #: None for whoever runs the product, from the command line.
+    account_id: UUID | None
     actor: str
     action: str
     target_id: str

@@ -118,7 +118,7 @@ class ChatLogs:
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
         """What was searched for in place of the person's own question; "" where that was the question itself."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
-        found = self.database.fetch_value(identity.tenant_id, "own_query_details", **parameters) or {}
+        found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         texts = [*(found.get("expanded") or []), found.get("translatedQuery") or ""]
         return next((text for text in texts if text and text != found.get("original")), "")
 

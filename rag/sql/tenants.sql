@@ -33,6 +33,16 @@ UPDATE tenants SET suspended_at = coalesce(suspended_at, now()) WHERE id = rag_t
 -- End a suspension.
 UPDATE tenants SET suspended_at = NULL WHERE id = rag_tenant();
 
+-- wake_jobs --
+-- Jobs that waited for another try are due now.
+UPDATE procrastinate_jobs SET scheduled_at = now()
+WHERE args ->> 'tenant_id' = rag_tenant() AND status = 'todo' AND scheduled_at > now();
+
+-- note_operator_act --
+-- What whoever runs the product did with the tenant.
+INSERT INTO audit_log (tenant_id, actor, action, target)
+SELECT id, 'operator', %(action)s, name FROM tenants WHERE id = rag_tenant();
+
 -- delete_tenant --
 -- Delete the tenant; everything of it follows.
 DELETE FROM tenants WHERE id = rag_tenant();

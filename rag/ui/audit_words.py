@@ -26,6 +26,7 @@ FIELDS: Mapping[str, str] = {
     "from_model": "model before",
     "to_model": "new model",
     "cleaned_at": "old vectors removed",
+    "kind": "kind of source",
 }
 LONGEST_VALUE = 120
 

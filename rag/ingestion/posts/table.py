@@ -29,7 +29,8 @@ class PostsTable:
     """The posts of one table. Implements `Source`.
 
     In the application's own database it reads as `rag_app` without a tenant: of our tables it sees nothing, and the
-    table of posts has to be granted to that role.
+    table of posts has to be granted to that role. The queue's tables and Postgres's own, which that role sees without a
+    tenant, count as not there.
     """
 
     kind = "posts"
@@ -75,6 +76,8 @@ class PostsTable:
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
         """Those of these posts that the table holds and people may read, by their keys."""
         with self._reading() as connection:
+            if not self._exists(connection, self._mapping.table):
+                return {}
             rows = self._posts(connection, "=", list(keys))
             return {post.id: self.item_of(post) for post in self._complete(connection, rows)}
 
@@ -122,7 +125,10 @@ class PostsTable:
 
     def _exists(self, connection: Connection, table: str) -> bool:
         found = connection.execute(
-            "SELECT to_regclass(%s) IS NOT NULL", [_table(table).as_string(connection)]
+            "SELECT EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(%(table)s) AND NOT (%(is_own)s AND "
+            "(c.relnamespace::regnamespace::text IN ('pg_catalog', 'information_schema') "
+            "OR c.relname LIKE 'procrastinate%%')))",
+            {"table": _table(table).as_string(connection), "is_own": self._is_own_database},
         ).fetchone()
         return bool(found and found[0])
 

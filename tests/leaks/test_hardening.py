@@ -1,0 +1,197 @@
+"""What every answer carries, what no other site can have done, and what is kept from whom it was not shown to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import hostile
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket
+
+from benchmarks.leak_calls import requests_of
+from rag.access.guard import CONTENT_SECURITY_POLICY, AuthGuard
+from rag.embedded import EmbeddedServer
+from rag.errors import SettingsError
+from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
+from rag.services import Services
+from rag.settings import Settings
+from rag.types import Account, Collection, Identity, Role
+
+SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
+PASSWORD = "a long enough password 7"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return Settings(data_dir=settings.data_dir, tesseract="none", cors_origins="https://intranet.example.com")
+
+
+@pytest.fixture
+def admin(app_services: Services) -> Identity:
+    token = app_services.accounts.first_admin_link("demo")
+    assert token is not None
+    account = app_services.accounts.create_first_admin(token, "admin@demo.example", "Admin", PASSWORD)
+    found = app_services.sessions.find(app_services.sessions.start(account))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def employee(app_services: Services, admin: Identity) -> Account:
+    return app_services.accounts.invite(admin, "one@demo.example", "One", Role.EMPLOYEE)[0]
+
+
+@pytest.fixture
+def browser(app_services: Services, admin: Identity) -> Iterator[TestClient]:
+    """Of the administrator."""
+    account = next(a for a in app_services.accounts.list(admin) if a.id == admin.account_id)
+    app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
+    token = app_services.sessions.start(account)
+    client = TestClient(app, cookies={"hr_session": token}, follow_redirects=False, raise_server_exceptions=False)
+    with client:
+        yield client
+
+
+def is_guarded(headers: Any) -> bool:
+    return (
+        headers.get("content-security-policy") in (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'")
+        and headers.get("x-content-type-options") == "nosniff"
+        and headers.get("x-frame-options") == "DENY"
+        and headers.get("referrer-policy") == "same-origin"
+    )
+
+
+def test_every_kind_of_answer_carries_the_policy(
+    app_services: Services, admin: Identity, collection: Collection, browser: TestClient
+) -> None:
+    library = app_services.documents
+    pdf = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    text = library.upload(admin, collection, "a.html", b"<p>Every employee has 27 days of leave a year.</p>" * 9)
+    origin = {"Origin": "https://intranet.example.com"}
+    preflight = {**origin, "Access-Control-Request-Method": "POST"}
+    answers = {
+        "page": browser.get("/account/password"),
+        "redirect": browser.get("/login"),
+        "json": browser.get("/api/documents"),
+        "not found": browser.get("/api/nowhere"),
+        "invalid": browser.post("/api/rag/search", json={}),
+        "pdf": browser.get(f"/api/documents/{pdf.id}/file"),
+        "original": browser.get(f"/api/documents/{text.id}/file"),
+        "picture": browser.get(f"/api/documents/{pdf.id}/pages/1.png"),
+        "stream": browser.post("/api/rag/chat", json={"query": "annual leave", "options": {"stream": True}}),
+        "documentation": browser.get("/api/docs"),
+        "openapi": browser.get("/api/openapi.json"),
+        "other site": browser.post("/api/rag/search", json={}, headers={"Origin": "https://evil.example"}),
+        "upload": browser.put("/_stcore/upload_file/a/b"),
+        "media": browser.get(f"/media/{SHOWN}"),
+        "preflight": browser.options("/api/rag/search", headers=preflight),
+        "bad key": browser.get("/api/documents", headers={"Authorization": f"Bearer rag_{'x' * 43}"}),
+    }
+    browser.cookies.clear()
+    answers |= {"signed out": browser.get("/api/documents"), "sign in": browser.get("/login")}
+    assert {name for name, answer in answers.items() if not is_guarded(answer.headers)} == set()
+    assert answers["original"].headers["content-security-policy"].startswith("sandbox;")
+    assert answers["pdf"].headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+
+
+def test_what_fails_before_the_guard_carries_it_too(database: Any) -> None:
+    def broken() -> Services:
+        raise SettingsError("The data folder cannot be written.")
+
+    def crashed() -> Services:
+        raise ZeroDivisionError
+
+    for services in (broken, crashed):
+        app = Starlette(middleware=[Middleware(AuthGuard, services=services)], exception_handlers=ERROR_HANDLERS)
+        answer = TestClient(app, raise_server_exceptions=False).get("/")
+        assert answer.status_code == 500
+        assert is_guarded(answer.headers)
+        assert "ZeroDivision" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param({"Origin": "https://evil.example"}, id="other_origin"),
+        pytest.param({"Origin": "null"}, id="no_origin"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, id="cross_site"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, id="same_site"),
+    ],
+)
+def test_no_other_site_changes_anything_with_somebodys_cookie(browser: TestClient, sent: dict[str, str]) -> None:
+    """Every route of the product that is not for reading only, those of the API included."""
+    changing = [(method, path) for method, path in requests_of(ROUTES) if method not in ("GET", "HEAD", "OPTIONS")]
+    assert len(changing) > 15
+    through = []
+    for method, path in changing:
+        answer = browser.request(method, path.replace("{document_id}", "0" * 32), json={}, headers=sent)
+        if answer.status_code != 403 or "another site" not in answer.text:
+            through.append((method, path, answer.status_code))
+    assert through == []
+
+
+def test_an_allowed_origin_reads_with_a_key_and_never_with_a_cookie(browser: TestClient) -> None:
+    answer = browser.post("/api/rag/search", json={"query": "x"}, headers={"Origin": "https://intranet.example.com"})
+    assert answer.status_code == 403
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+def test_only_what_proves_itself_otherwise_is_open_to_everybody() -> None:
+    assert sorted(OPEN_PATHS) == ["/api/health", "/api/rag/webhook"]
+
+
+# Streamlit's own endpoints
+
+
+async def media(request: Request) -> PlainTextResponse:
+    return PlainTextResponse("a picture")
+
+
+async def page(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.send_bytes(b"\x0a\x50/media/" + SHOWN.encode() + b"\x12\x07a page")
+    await websocket.receive()
+
+
+def test_a_picture_is_served_to_the_session_it_was_drawn_for(
+    app_services: Services, admin: Identity, employee: Account
+) -> None:
+    app = Starlette(
+        routes=[Route("/media/{name}", media), WebSocketRoute("/_stcore/stream", page)],
+        middleware=[Middleware(AuthGuard, services=lambda: app_services)],
+    )
+    tokens = [app_services.sessions.start(employee) for _ in range(2)]
+    one, other = (TestClient(app, cookies={"hr_session": token}) for token in tokens)
+    with one, other:
+        assert one.get(f"/media/{SHOWN}").status_code == 404
+        with one.websocket_connect("/_stcore/stream") as socket:
+            socket.receive_bytes()
+        assert one.get(f"/media/{SHOWN}").text == "a picture"
+        assert one.get(f"/media/f{SHOWN}").status_code == 404
+        assert other.get(f"/media/{SHOWN}").status_code == 404
+        app_services.sessions.end(tokens[0])
+        assert one.get(f"/media/{SHOWN}").status_code == 401
+
+
+# Secrets
+
+
+def test_no_secret_is_in_a_representation(server: EmbeddedServer, tmp_path: Path) -> None:
+    secret = "zq-secret-value"
+    names = [f.name for f in fields(Settings) if any(w in f.name for w in ("key", "secret", "token", "password"))]
+    keyed = Settings(
+        data_dir=tmp_path, **{name: secret for name in names if isinstance(getattr(Settings(), name), str)}
+    )
+    assert secret not in repr(keyed)
+    assert secret not in str(keyed)
+    for conninfo in (server.application, server.owner, server.superuser):
+        assert conninfo not in repr(server)
