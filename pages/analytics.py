@@ -83,10 +83,6 @@ def choose_filters(period: Period) -> Filters:
             label_visibility="collapsed",
             width=220,
         )
-        st.caption(
-            ":material/shield_person: Questions are personal. You see groups, never names or addresses.",
-            width="content",
-        )
     return Filters(document_id=UUID(document) if document else None, user_group=group)
 
 

@@ -49,15 +49,19 @@ entries = audit.entries(
     limit=SHOWN,
 )
 if not entries:
-    st.info("Nothing was changed that fits these filters.", icon=":material/history:")
+    is_filtered = bool(KINDS[kind or "Everything"] or actor != "Everybody" or text)
+    st.caption(
+        "Nothing was changed that fits these filters." if is_filtered else "Nobody changed anything in this period."
+    )
     st.stop()
+names = {str(c.id): c.name for c in services().documents.collections(identity)}
 table = pd.DataFrame(
     {
         "When": [date_time(entry.created_at, zone) for entry in entries],
         "Who": [entry.actor for entry in entries],
-        "What": [entry.action.capitalize() for entry in entries],
+        "What": [entry.action[:1].upper() + entry.action[1:] for entry in entries],
         "Of": [entry.target for entry in entries],
-        "Change": [change_words(entry) for entry in entries],
+        "Change": [change_words(entry, names) for entry in entries],
     }
 )
 st.dataframe(

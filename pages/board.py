@@ -79,7 +79,8 @@ def draw_sync(collection: Collection) -> None:
     if at_work or any(run.is_open for run in runs):
         state.board_was_active = True
     if not runs:
-        st.caption("This board has not been synced from here yet.")
+        if not is_sample(collection):
+            st.caption("This board was never synced. Say below where its posts come from, then sync.")
         return
     draw_run(runs[0])
     if at_work:
@@ -90,10 +91,14 @@ def draw_sync(collection: Collection) -> None:
                 draw_run(run)
 
 
+def is_sample(collection: Collection) -> bool:
+    return any(source.kind == SampleBoard.kind for source in running.syncs.sources(collection))
+
+
 def draw_source(collection: Collection) -> None:
     """Which table the posts come from."""
     kept = running.syncs.sources(collection)
-    if any(source.kind == SampleBoard.kind for source in kept):
+    if is_sample(collection):
         st.caption(
             "These posts are samples that come with the product. For your own board, make a collection with the "
             "profile Notice board on the page Collections; then set its table here."

@@ -214,7 +214,7 @@ def draw_list(collections: Sequence[Collection]) -> None:
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
     different = len(collection.overrides)
     with st.container(border=True, height="stretch", key=f"collections_card_{collection.id}", gap="small"):
-        st.markdown(f"**{plain(collection.name)}**  \n:gray[{profile_title(collection.profile)}]")
+        st.markdown(f"**{plain(collection.name)}**  \n:gray[Profile: {profile_title(collection.profile)}]")
         ready = "" if contents.ready == contents.documents else f", {contents.ready:,} ready"
         st.markdown(
             f":material/description: {count(contents.documents, 'document')}{ready}  \n"
@@ -265,7 +265,7 @@ def draw_opened(collection: Collection) -> None:
             )
     language = LANGUAGES.get(collection.language, collection.language)
     st.markdown(
-        f"{profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
+        f"Profile: {profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
         f"{count(contents.documents, 'document')} · {count(contents.chunks, 'passage')}"
     )
     if collection.groups:

@@ -36,6 +36,7 @@ from rag.ui.document_trouble import draw_trouble
 from rag.ui.document_upload import draw_upload
 from rag.ui.formats import count, money
 from rag.ui.page_view import draw_original_link
+from rag.ui.posts import is_post
 from rag.ui.text import plain
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
@@ -299,7 +300,8 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     wanted = draw_filters(documents, names)
-    shown = [document for document in documents if wanted.fits(document)]
+    # Posts come last: they have a page of their own, and a board has many.
+    shown = sorted((document for document in documents if wanted.fits(document)), key=is_post)
     if not shown:
         st.caption("No document matches.")
         return

@@ -12,14 +12,16 @@ from urllib.parse import urlsplit
 import pandas as pd
 import streamlit as st
 
+from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
 from rag.ui.api_keys import draw_api_keys
 from rag.ui.formats import count, date_time, time_zone
+from rag.ui.open_sessions import draw_sessions
+from rag.ui.roles import ROLES
 from rag.ui.text import plain
 
-ROLES = {Role.EMPLOYEE: "Employee", Role.MANAGER: "Manager", Role.ADMIN: "Administrator"}
 ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
 GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
 NOT_ONESELF = "Nobody can do this to their own account. Ask another administrator."
@@ -220,6 +222,24 @@ def draw_person(person: Account) -> None:
                     args=("Account enabled.", accounts.change, identity, person.id),
                     kwargs={"is_active": True},
                 )
+
+
+def draw_open_sessions(person: Account) -> None:
+    """Where somebody is signed in, each to be ended; read only when somebody wants to see it."""
+    sessions = services().sessions
+
+    def end(session: OpenSession) -> None:
+        attempt("Signed out there.", sessions.end_one, identity, person.id, session.session_id)
+
+    shown = st.expander(
+        "Where they are signed in" if person.id != identity.account_id else "Where you are signed in",
+        icon=":material/devices:",
+        key=f"people_sessions_{person.id}",
+        on_change="rerun",
+    )
+    if shown.open:
+        with shown:
+            draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
 
 
 people = accounts.list(identity)
