@@ -18,7 +18,7 @@ from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, Role
 from rag.ui.board import draw_posts, draw_run
 from rag.ui.document_names import STATUSES
-from rag.ui.formats import count
+from rag.ui.formats import SELECT_A_ROW, count
 from rag.ui.posts import by_priority, draw_post, is_post
 from rag.ui.text import plain
 
@@ -205,7 +205,7 @@ if documents:
     if opened is not None:
         draw_opened(opened)
     elif shown:
-        st.caption("Select a row to read the post.")
+        st.caption(f"{SELECT_A_ROW} to read the post.")
 else:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")

@@ -27,8 +27,8 @@ from rag.ui.text import plain
 
 #: So many collections stand side by side to choose from; more are in a list.
 SIDE_BY_SIDE = 4
-#: Room for what a search is narrowed by.
-FILTER_PIXELS = 230
+#: Height of a field that a search is narrowed by, and of the sentence above them.
+FIELD_PIXELS, SENTENCE_PIXELS = 84, 58
 #: A long history is what a run costs most: older turns come on demand.
 TURNS_SHOWN = 10
 
@@ -256,12 +256,15 @@ def draw_document_filter() -> None:
     chooser = st.popover(
         label, type="tertiary", icon=":material/filter_list:", key="chat_filter", on_change="rerun", wrap=False
     )
+    profile = with_overrides(profile_by_name(chosen_collection().profile), chosen_collection().overrides)
+    is_bound = len(collections) > 1 and conversation is not None
+    fields = 1 + is_board + len(profile.metadata_filters)
     # The place is there before what stands in it: a popover that grew after it opened would go below the window.
     with chooser:
-        inside = st.container(height=FILTER_PIXELS, border=False)
+        inside = st.container(height=FIELD_PIXELS * fields + SENTENCE_PIXELS * is_bound, border=False)
     if chooser.open:
         with inside:
-            if len(collections) > 1 and conversation is not None:
+            if is_bound:
                 st.caption(
                     f"This conversation asks in {plain(chosen_collection().name)}. A new chat can ask elsewhere."
                 )

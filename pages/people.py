@@ -17,7 +17,7 @@ from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
 from rag.ui.api_keys import draw_api_keys
-from rag.ui.formats import count, date_time, time_zone
+from rag.ui.formats import SELECT_A_ROW, count, date_time, time_zone
 from rag.ui.open_sessions import draw_sessions
 from rag.ui.roles import ROLES
 from rag.ui.text import plain
@@ -222,24 +222,19 @@ def draw_person(person: Account) -> None:
                     args=("Account enabled.", accounts.change, identity, person.id),
                     kwargs={"is_active": True},
                 )
+        draw_open_sessions(person)
 
 
 def draw_open_sessions(person: Account) -> None:
-    """Where somebody is signed in, each to be ended; read only when somebody wants to see it."""
+    """Where somebody is signed in, each to be ended."""
     sessions = services().sessions
 
     def end(session: OpenSession) -> None:
         attempt("Signed out there.", sessions.end_one, identity, person.id, session.session_id)
 
-    shown = st.expander(
-        "Where they are signed in" if person.id != identity.account_id else "Where you are signed in",
-        icon=":material/devices:",
-        key=f"people_sessions_{person.id}",
-        on_change="rerun",
-    )
-    if shown.open:
-        with shown:
-            draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
+    whose = "Where you are signed in" if person.id == identity.account_id else "Where they are signed in"
+    with st.expander(whose, icon=":material/devices:"):
+        draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
 
 
 people = accounts.list(identity)
@@ -263,7 +258,7 @@ person = draw_list(people)
 if person is not None:
     draw_person(person)
 elif len(people) > 1:
-    st.caption("Choose a row to change somebody, give them a new password link, or disable their account.")
+    st.caption(f"{SELECT_A_ROW} to change somebody, see where they are signed in, or end their access.")
 if link := state.pop("people_link", None):
     show_link(*link)
 st.divider()
