@@ -121,6 +121,28 @@ def wait_for_charts(page: Page) -> None:
     page.wait_for_timeout(2_500)  # the small ones in the figures come last and say nothing when they are there
 
 
+def take_board(page: Page, product: Product) -> None:
+    """The notice board with its second post opened."""
+    open_page(page, product, "board", "Sync now")
+    page.get_by_test_id("stDataFrame").wait_for()
+    page.wait_for_timeout(700)
+    box = page.get_by_test_id("stDataFrame").bounding_box()
+    if box is None:
+        raise SystemExit("The notice board shows no table.")
+    page.mouse.click(box["x"] + 16, box["y"] + 90)  # a canvas: rows have no elements
+    page.get_by_text("attachments", exact=False).last.wait_for()
+    page.mouse.move(10, 10)
+    take(page, "board")
+
+
+def make_key(page: Page) -> None:
+    page.get_by_role("button", name="Make a key").click()
+    page.get_by_role("dialog").get_by_label("Name", exact=True).fill("Intranet search")
+    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="I have copied it").click()
+    page.get_by_text("to revoke a key").wait_for()
+
+
 def extra_document(folder: Path) -> Path:
     """A PDF that is not yet stored: the travel page of the handbook."""
     writer = pypdf.PdfWriter()
@@ -185,8 +207,16 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         wait_for_charts(page)
         take(page, "analytics")
         page.set_viewport_size(DESK)  # type: ignore[arg-type]
+        take_board(page, product)
         open_page(page, product, "people", "Add a person")
+        make_key(page)
         take(page, "people")
+        open_page(page, product, "audit", "What people changed here")
+        page.get_by_test_id("stDataFrame").wait_for()
+        take(page, "audit-log")
+        page.goto(f"{product.url}/api/docs")
+        page.get_by_role("heading", name="The API").wait_for()
+        take(page, "api-docs")
     with signed_in(browser, product, state, dark=True) as page:
         open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")
         take(page, "chat-dark")

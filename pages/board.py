@@ -181,6 +181,7 @@ if documents:
             format_func=plain,
             key="board_categories",
             label_visibility="collapsed",
+            wrap=True,
         )
         marks = st.pills(
             "Marks",
@@ -189,6 +190,7 @@ if documents:
             format_func=MARKS.__getitem__,
             key="board_marks",
             label_visibility="collapsed",
+            wrap=True,
         )
     shown = [
         d
