@@ -1,11 +1,13 @@
 """Search at size: speed by tenants, recall, raw SQL, adding and deleting, several processes, other libraries.
 
     python -m benchmarks.search                                  small: 6,000 chunks, under two minutes
-    python -m benchmarks.search --chunks 100000 --tenants 1 20 200 [--peers VENV/bin/python]
+    python -m benchmarks.search --chunks 100000 --tenants 1 20 200
+    python -m benchmarks.search --chunks 20000 --tenants 20 --only peers --peers VENV/bin/python
+    python -m benchmarks.search --chunks 6000 --tenants 1 --dimensions 256 --only ingest
     python -m benchmarks.search --chunks 10000 30000 100000 300000 --tenants 1 --only speed
 
 Every number of chunks with every number of tenants is a database of its own on the built-in server with its ordinary
-settings. What is compared takes turns within one loop: question by question, ours and the raw SQL. `--peers` names a
+settings. What is compared takes turns within one loop, question by question. `--peers` names a
 Python with langchain-postgres and llama-index-vector-stores-postgres, which need another pgvector than the product.
 """
 
@@ -13,14 +15,13 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -28,18 +29,21 @@ import psycopg
 from pgvector.psycopg import register_vector
 from psycopg.conninfo import make_conninfo
 
+from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.database import ENTER, Database, queries
+from rag.database import ENTER, Database, entering, queries
 from rag.embedded import EmbeddedServer, start_server
 from rag.ingestion.chunk_rows import add_chunks
 from rag.ingestion.library import find_documents
 from rag.migrations import migrate
 from rag.retrieval.hits import find_hits, read_scope
 from rag.retrieval.keywords import index_document
-from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
-from rag.types import Chunk, Scope, SearchFilters
+from rag.retrieval.search import REFINED_CANDIDATES, SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.types import Chunk, Document, FloatMatrix, Scope, SearchFilters
 
 Asked = tuple[Tenant, SearchQuery]
+#: Text, parameters, and whether its rows come in binary.
+Statement = tuple[str, dict[str, object], bool]
 
 
 def scope_of(tenant: Tenant) -> Scope:
@@ -64,57 +68,64 @@ def line(name: str, times: Sequence[float], note: str = "") -> None:
 
 
 class RawSearch:
-    """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion, text of ten."""
+    """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion."""
 
     def __init__(self, conninfo: str) -> None:
         self.connection = psycopg.connect(conninfo, autocommit=True)
         self.connection.execute("SET search_path = public, extensions")
         register_vector(self.connection)
 
-    def prepare(self, database: Database, tenant: Tenant, query: SearchQuery) -> list[tuple[str, dict[str, object]]]:
+    def prepare(self, database: Database, tenant: Tenant, query: SearchQuery) -> list[Statement]:
         """The searching statements of this question with their parameters, as the product sends them."""
-        sent: list[tuple[str, dict[str, object]]] = []
-        names = {text: name for name, text in queries.items()}
+        sent: list[Statement] = []
 
         class Listening:
             def __init__(self, connection: psycopg.Connection) -> None:
                 self.connection = connection
 
-            def execute(self, text: str, values: dict[str, object]) -> object:
-                sent.append((names[text], dict(values)))
-                return self.connection.execute(text, values)  # type: ignore[arg-type]
+            def execute(self, text: str, values: dict[str, object], *, binary: bool = False) -> object:
+                sent.append((text, dict(values), binary))
+                return self.connection.execute(text, values, binary=binary)  # type: ignore[arg-type]
 
         with database.snapshot(tenant.id) as connection:
-            contents = read_scope(connection, scope_of(tenant), None)
-            hits = find_hits(Listening(connection), query, contents, limit=50)  # type: ignore[arg-type]
-        ids = list(hits.hits)[:10]
-        return [*sent, ("search_passages", {"tenant_id": tenant.id, "chunk_ids": ids})]
+            listening: Any = Listening(connection)
+            hits = find_hits(listening, query, read_scope(listening, scope_of(tenant), None), limit=50)
+        ids = list(hits.hits)[:REFINED_CANDIDATES]
+        return [*sent, (queries["search_passages"], {"tenant_id": tenant.id, "chunk_ids": ids}, True)]
 
-    def run(self, tenant: Tenant, statements: list[tuple[str, dict[str, object]]]) -> None:
+    def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
-            self.connection.execute(ENTER, {"tenant_id": tenant.id, "token_hash": "", "email": ""})
-            for name, values in statements:
-                self.connection.execute(queries[name], values).fetchall()
+            self.connection.execute(ENTER, entering(tenant.id, plans="force_generic_plan"))
+            for text, values, binary in statements:
+                self.connection.execute(text, values, binary=binary).fetchall()  # type: ignore[arg-type]
 
 
-def speed(database: Database, conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+def speed(
+    database: Database, unguarded: Database, conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int
+) -> None:
     raw = RawSearch(conninfo)
     searches = {"hybrid": hybrid_search, "vector": vector_search, "keyword": keyword_search}
-    times: dict[str, list[float]] = {name: [] for name in (*searches, "raw SQL of the hybrid")}
+    times: dict[str, list[float]] = {
+        name: [] for name in (*searches, "hybrid, no row-level security", "raw SQL of the hybrid")
+    }
     for number, (tenant, query) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
         statements = raw.prepare(database, tenant, query)
         taken = {
             name: milliseconds(partial(search, database, query, scope=scope_of(tenant), limit=10))
             for name, search in searches.items()
         }
+        taken["hybrid, no row-level security"] = milliseconds(
+            partial(hybrid_search, unguarded, query, scope=scope_of(tenant), limit=10)
+        )
         taken["raw SQL of the hybrid"] = milliseconds(partial(raw.run, tenant, statements))
         if number >= 20:  # before, plans and caches warm up
             for name, value in taken.items():
                 times[name].append(value)
     for name, values in times.items():
         line(name, values)
-    ratio = np.median(np.array(times["hybrid"]) / np.array(times["raw SQL of the hybrid"]))
-    print(f"  hybrid against its raw SQL, median of each question's ratio: {ratio:.2f}")
+    for name in ("raw SQL of the hybrid", "hybrid, no row-level security"):
+        ratio = np.median(np.array(times["hybrid"]) / np.array(times[name]))
+        print(f"  hybrid against {name}, median of each question's ratio: {ratio:.2f}")
 
 
 def recall(database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
@@ -150,6 +161,27 @@ def _answer(conninfo: str, inbox: object, outbox: object) -> None:
     database.close()
 
 
+def new_document(database: Database, tenant: Tenant) -> Document:
+    with database.transaction(tenant.id) as connection:
+        row = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, language) "
+            "VALUES (%s, %s, 'New', 'new.pdf', %s, 'en') RETURNING id",
+            (tenant.id, tenant.collection_id, str(uuid4())),
+        ).fetchone()
+    assert row is not None
+    return find_documents(database, tenant.id, document_id=row[0])[0]
+
+
+def add_document(
+    database: Database, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, model: str
+) -> None:
+    where = {"tenant_id": document.tenant_id, "collection_id": document.collection_id}
+    with database.transaction(document.tenant_id) as connection:
+        add_chunks(connection, document, chunks, vectors, model)
+        index_document(connection, **where, document_id=document.id)
+        connection.execute("UPDATE documents SET status = 'completed' WHERE id = %s", (document.id,))
+
+
 def writing(database: Database, conninfo: str, corpus: Corpus, tenant: Tenant, rounds: int) -> None:
     """One document of 20 chunks added, its embeddings given, and deleted; searched from another process each time."""
     context = multiprocessing.get_context("spawn")
@@ -165,22 +197,8 @@ def writing(database: Database, conninfo: str, corpus: Corpus, tenant: Tenant, r
         ]
         vectors = corpus.vectors[:CHUNKS_PER_DOCUMENT].astype(np.float32)
         query = SearchQuery(text=word, language="en", vector=vectors[0], embedding_model=corpus.model)
-        with database.transaction(tenant.id) as connection:
-            row = connection.execute(
-                "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, language) "
-                "VALUES (%s, %s, 'New', 'new.pdf', %s, 'en') RETURNING id",
-                (tenant.id, tenant.collection_id, str(uuid4())),
-            ).fetchone()
-        assert row is not None
-        document = find_documents(database, tenant.id, document_id=row[0])[0]
-
-        def add(document=document, chunks=chunks, vectors=vectors) -> None:  # type: ignore[no-untyped-def]
-            with database.transaction(tenant.id) as connection:
-                add_chunks(connection, document, chunks, vectors, corpus.model)
-                index_document(
-                    connection, tenant_id=tenant.id, collection_id=tenant.collection_id, document_id=document.id
-                )
-                connection.execute("UPDATE documents SET status = 'completed' WHERE id = %s", (document.id,))
+        document = new_document(database, tenant)
+        add = partial(add_document, database, document, chunks, vectors, corpus.model)
 
         def delete(document_id: UUID = document.id) -> None:
             with database.transaction(tenant.id) as connection:
@@ -231,28 +249,38 @@ def several_processes(conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], 
         line(f"{processes} processes", times, f"{len(times) / seconds:.0f} queries/s")
 
 
-def peers(python: str, server: EmbeddedServer, database: Database, corpus: Corpus, tenants: Sequence[Tenant]) -> None:
-    """Vector search within one tenant beside libraries, each on the same vectors in its own tables."""
-    tenant = min(tenants, key=lambda t: abs(t.size - 1_400))
-    asked = questions(corpus, [tenant], 40, seed=7)
-    with tempfile.TemporaryDirectory() as folder:
-        np.savez(
-            Path(folder) / "data.npz",
-            vectors=corpus.vectors[: corpus.chunks if corpus.chunks < 20_000 else 20_000].astype(np.float32),
-            own=corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32),
-            questions=np.array([query.vector for _, query in asked]),
-        )
-        with psycopg.connect(server.superuser, autocommit=True) as connection:
-            connection.execute("DROP DATABASE IF EXISTS peers WITH (FORCE)")
-            connection.execute("CREATE DATABASE peers")
-        ours = [
-            milliseconds(partial(vector_search, database, query, scope=scope_of(tenant), limit=10))
-            for _, query in asked
-        ]
-        line(f"vector search among {tenant.size} of {corpus.chunks}, ours", ours[10:])
-        script = Path(__file__).with_name("search_peers.py")
-        environment = {**os.environ, "PEERS_CONNINFO": make_conninfo(server.superuser, dbname="peers")}
-        subprocess.run([python, str(script), folder], check=False, env=environment, stdout=sys.stdout)
+def ingest(database: Database, tenant: Tenant, number: int, chunks: int, *, corpus: Corpus) -> None:
+    """Add a document of the corpus' own passages."""
+    places = range(number * chunks, number * chunks + chunks)
+    made = [
+        Chunk(index=i, content=corpus.text(n), first_page=1, last_page=1, start=i, end=i + 1)
+        for i, n in enumerate(places)
+    ]
+    vectors = corpus.vectors[places.start : places.stop].astype(np.float32)
+    add_document(database, new_document(database, tenant), made, vectors, corpus.model)
+
+
+def empty_collection(conninfo: str, corpus: Corpus, tenant: Tenant) -> UUID:
+    database = Database(conninfo)
+    database.open()
+    with database.transaction(tenant.id) as connection:
+        row = connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) VALUES (%s, 'New', %s) RETURNING id",
+            (tenant.id, corpus.model),
+        ).fetchone()
+    database.close()
+    assert row is not None
+    return UUID(str(row[0]))
+
+
+class Unguarded(Database):
+    """The same searches as superuser: no row-level security, no role, no tenant set for the transaction."""
+
+    @contextmanager
+    def snapshot(self, tenant_id: str) -> Iterator[psycopg.Connection]:
+        with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield connection
 
 
 def main() -> None:
@@ -261,8 +289,8 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, nargs="+", default=[1, 20], choices=[1, 20, 200])
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--only", choices=["speed", "recall", "writing", "processes", "peers"], default=None)
-    parser.add_argument("--peers", help="a Python with the libraries to compare with")
+    parser.add_argument("--only", choices=["speed", "recall", "writing", "processes", "peers", "ingest"], default=None)
+    parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
     options = parser.parse_args()
     if 200 in options.tenants and min(options.chunks) < 30_000:
         parser.error("200 tenants of at least three documents each need 30,000 chunks")
@@ -292,7 +320,16 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
     database.open()
     wanted = options.only
     if wanted in (None, "speed"):
-        speed(database, conninfo, corpus, tenants, options.questions)
+        unguarded = Unguarded(
+            make_conninfo(
+                server.superuser,
+                dbname="measured",
+                options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan",
+            )
+        )
+        unguarded.open()
+        speed(database, unguarded, conninfo, corpus, tenants, options.questions)
+        unguarded.close()
     if wanted in (None, "recall"):
         recall(database, corpus, tenants, max(10, options.questions // 5))
     if wanted in (None, "writing"):
@@ -300,7 +337,15 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
     if wanted in (None, "processes") and count > 1:
         several_processes(conninfo, corpus, tenants, options.questions)
     if wanted in (None, "peers") and options.peers and count > 1:
-        peers(options.peers, server, database, corpus, tenants)
+        ours = {"ours, vector": vector_search, "ours, hybrid": hybrid_search}
+        asking = {
+            name: lambda t, q, search=search: search(database, q, scope=scope_of(t), limit=10)
+            for name, search in ours.items()
+        }
+        peers(options.peers, server, corpus, tenants, asking, line)
+    if wanted == "ingest":
+        tenant = Tenant(tenants[-1].id, empty_collection(conninfo, corpus, tenants[-1]), 0, 0)
+        during_ingest(conninfo, corpus, tenant, partial(ingest, corpus=corpus), 1_000, line)
     database.close()
 
 

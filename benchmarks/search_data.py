@@ -20,8 +20,10 @@ from pgvector.psycopg import register_vector
 from psycopg.types.json import Jsonb
 
 from rag.retrieval.analysers import analyse
-from rag.retrieval.keywords import sparse_vector, term_id
+from rag.retrieval.keywords import term_id
+from rag.retrieval.postings import postings_of
 from rag.retrieval.query import SearchQuery
+from rag.retrieval.segments import FAN_OUT, SIZES, add_segment
 
 MODEL = "openai/text-embedding-3-small"
 CHUNKS_PER_DOCUMENT = 20
@@ -113,11 +115,6 @@ class Corpus:
     def title(self, chunk: int) -> str:
         return " ".join(self.vocabulary[n] for n in self.words[chunk, :3])
 
-    @cached_property
-    def keywords(self) -> list[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-        """Term ids of each chunk with how often they stand there."""
-        return [np.unique(self.term_ids[row], return_counts=True) for row in self.words]
-
     def question(self, chunk: int, random: np.random.Generator) -> SearchQuery:
         """A question about a chunk."""
         distinct = np.unique(self.words[chunk, 3:])
@@ -182,11 +179,11 @@ def _load_tenant(
     places = [(chunk, ids[i], documents[i // CHUNKS_PER_DOCUMENT]) for i, chunk in enumerate(chunks)]
     with connection.cursor() as cursor:
         cursor.executemany(
-            "INSERT INTO documents (id, tenant_id, collection_id, title, file_name, sha256, status, language, "
-            "chunk_count, metadata) VALUES (%s, %s, %s, %s, 'd.pdf', %s, 'completed', 'en', %s, %s)",
+            "INSERT INTO documents (id, original_id, tenant_id, collection_id, title, file_name, sha256, status, "
+            "language, chunk_count, metadata) VALUES (%s, %s, %s, %s, %s, 'd.pdf', %s, 'completed', 'en', %s, %s)",
             [
                 (
-                    document, *own, corpus.title(tenant.first + i * CHUNKS_PER_DOCUMENT), document.hex,
+                    document, document, *own, corpus.title(tenant.first + i * CHUNKS_PER_DOCUMENT), document.hex,
                     CHUNKS_PER_DOCUMENT,
                     Jsonb({"categories": [CATEGORIES[i % 3]], "years": [2020 + i % 7]}),
                 )
@@ -200,17 +197,6 @@ def _load_tenant(
         (
             (chunk_id, document, *own, corpus.text(chunk), HalfVector(corpus.vectors[chunk]),
              chunk % CHUNKS_PER_DOCUMENT, corpus.model)
-            for chunk, chunk_id, document in places
-        ),
-    )  # fmt: skip
-    norm = 1.5  # every chunk is as long as the average
-    _copy(
-        connection, "chunk_keywords",
-        "chunk_id, tenant_id, collection_id, document_id, language, length, average_length, weights",
-        "uuid text uuid uuid text int4 float4 sparsevec",
-        (
-            (chunk_id, *own, document, "en", length, float(length),
-             sparse_vector({int(t): float(n * 2.5 / (n + norm)) for t, n in zip(*corpus.keywords[chunk], strict=True)}))
             for chunk, chunk_id, document in places
         ),
     )  # fmt: skip
@@ -228,12 +214,43 @@ def _load_tenant(
         "FROM document_chunks WHERE tenant_id = %s",
         (tenant.id,),
     )
-    terms, counts = np.unique(np.concatenate([corpus.keywords[chunk][0] for chunk in chunks]), return_counts=True)
-    _copy(
-        connection, "keyword_terms", "tenant_id, collection_id, term, chunks", "text uuid int4 int4",
-        ((*own, int(t), int(n)) for t, n in zip(terms, counts, strict=True)),
-    )  # fmt: skip
+    _load_keywords(connection, corpus, tenant, places)
     connection.execute(
         "INSERT INTO keyword_totals (tenant_id, collection_id, language, chunks, tokens) VALUES (%s, %s, 'en', %s, %s)",
         (*own, tenant.size, tenant.size * length),
     )
+
+
+def _load_keywords(
+    connection: psycopg.Connection, corpus: Corpus, tenant: Tenant, places: list[tuple[int, UUID, UUID]]
+) -> None:
+    """The keyword index in the state that documents added one after the other leave: 8 segments made one, and so on."""
+    own = {"tenant_id": tenant.id, "collection_id": tenant.collection_id}
+    documents = [places[first : first + CHUNKS_PER_DOCUMENT] for first in range(0, len(places), CHUNKS_PER_DOCUMENT)]
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO keyword_documents (document_id, tenant_id, collection_id, language, first_passage, tokens, "
+            "chunk_ids) VALUES (%(document_id)s, %(tenant_id)s, %(collection_id)s, 'en', %(first)s, %(tokens)s, "
+            "%(chunk_ids)s)",
+            [
+                {
+                    **own,
+                    "document_id": document[0][2],
+                    "first": number * CHUNKS_PER_DOCUMENT,
+                    "tokens": corpus.words[:CHUNKS_PER_DOCUMENT].size,
+                    "chunk_ids": [chunk_id for _, chunk_id, _ in document],
+                }
+                for number, document in enumerate(documents)
+            ],
+        )
+    connection.execute(
+        "INSERT INTO keyword_numbers (tenant_id, collection_id, next_passage) VALUES (%s, %s, %s)",
+        (tenant.id, tenant.collection_id, tenant.size),
+    )
+    first = 0
+    for power in range(len(SIZES), -1, -1):
+        step = FAN_OUT**power * CHUNKS_PER_DOCUMENT
+        while tenant.size - first >= step:
+            rows = corpus.words[tenant.first + first : tenant.first + first + step]
+            add_segment(connection, **own, postings=postings_of(list(corpus.term_ids[rows]), first))
+            first += step

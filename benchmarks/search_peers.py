@@ -1,63 +1,86 @@
-"""The part of `benchmarks/search.py` that runs in the libraries' own environment: vector search within one tenant.
+"""The part of `benchmarks/search.py` that runs in the libraries' own environment, one question at a time.
 
-Each library writes the vectors into its own table, those of the tenant marked by a metadata field, and is asked the
-same questions with a filter on that field. No index: their searches are exact, like ours.
+Each library writes the same passages with the same vectors into a table of its own, those of the tenant marked by a
+metadata field, and is asked the same questions with a filter on that field. None uses a vector index here: their
+searches are exact, like ours. A line of numbers comes in for each question, a line of JSON goes out.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import psycopg
 
 CONNINFO = psycopg.conninfo.conninfo_to_dict(os.environ["PEERS_CONNINFO"])
-TEXT = "word " * 200
+Search = Callable[[np.ndarray, str], list[int]]
 
 
-def of_langchain(vectors: np.ndarray, owners: list[str]) -> Iterator[Callable[[np.ndarray], int]]:
-    from langchain_core.embeddings import DeterministicFakeEmbedding
-    from langchain_postgres import PGVector
+def url(driver: str) -> str:
     from sqlalchemy import URL
 
-    url = URL.create(
-        "postgresql+psycopg", CONNINFO["user"], CONNINFO["password"], None, None, CONNINFO["dbname"],
+    made = URL.create(
+        f"postgresql+{driver}", CONNINFO["user"], CONNINFO["password"], None, None, CONNINFO["dbname"],
         query={"host": CONNINFO["host"], "port": CONNINFO["port"]},
     )  # fmt: skip
+    return made.render_as_string(hide_password=False)
+
+
+def metadata(owners: list[str], first: int) -> list[dict[str, object]]:
+    return [{"tenant": owner, "row": first + i} for i, owner in enumerate(owners)]
+
+
+def of_langchain(texts: list[str], vectors: np.ndarray, owners: list[str]) -> Search:
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_postgres import PGVector
+
     store = PGVector(
         DeterministicFakeEmbedding(size=vectors.shape[1]),
-        connection=url.render_as_string(hide_password=False),
-        collection_name="peers",
-        use_jsonb=True,
-    )
+        connection=url("psycopg"), collection_name="peers", use_jsonb=True,
+    )  # fmt: skip
     for first in range(0, len(vectors), 1000):
         part = slice(first, first + 1000)
-        store.add_embeddings(
-            [TEXT] * len(vectors[part]),
-            vectors[part].tolist(),
-            metadatas=[{"tenant": owner, "row": first + i} for i, owner in enumerate(owners[part])],
-        )
-    yield lambda q: [
-        d.metadata["row"] for d in store.similarity_search_by_vector(q.tolist(), k=10, filter={"tenant": "own"})
+        store.add_embeddings(texts[part], vectors[part].tolist(), metadatas=metadata(owners[part], first))
+    return lambda vector, _: [
+        d.metadata["row"] for d in store.similarity_search_by_vector(vector.tolist(), k=10, filter={"tenant": "own"})
     ]
 
 
-def of_llama_index(vectors: np.ndarray, owners: list[str]) -> Iterator[Callable[[np.ndarray], int]]:
+def of_langchain_hybrid(texts: list[str], vectors: np.ndarray, owners: list[str]) -> Search:
+    from langchain_core.embeddings import DeterministicFakeEmbedding
+    from langchain_postgres import Column, PGEngine, PGVectorStore
+    from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig
+
+    engine = PGEngine.from_connection_string(url("psycopg"))
+    config = HybridSearchConfig(tsv_column="content_tsv", tsv_lang="pg_catalog.english", primary_top_k=50,
+                                secondary_top_k=50)  # fmt: skip
+    engine.init_vectorstore_table(
+        "peers_hybrid", vectors.shape[1],
+        metadata_columns=[Column("tenant", "TEXT"), Column("row", "INTEGER")], hybrid_search_config=config,
+    )  # fmt: skip
+    store = PGVectorStore.create_sync(
+        engine, DeterministicFakeEmbedding(size=vectors.shape[1]), "peers_hybrid",
+        metadata_columns=["tenant", "row"], hybrid_search_config=config,
+    )  # fmt: skip
+    for first in range(0, len(vectors), 1000):
+        part = slice(first, first + 1000)
+        store.add_embeddings(texts[part], vectors[part].tolist(), metadatas=metadata(owners[part], first))
+    store.apply_hybrid_search_index()
+    return lambda vector, text: [
+        d.metadata["row"]
+        for d in store.similarity_search_by_vector(vector.tolist(), k=10, filter={"tenant": "own"}, fts_query=text)
+    ]
+
+
+def of_llama_index(texts: list[str], vectors: np.ndarray, owners: list[str]) -> Search:
     from llama_index.core.schema import TextNode
     from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, VectorStoreQuery
     from llama_index.vector_stores.postgres import PGVectorStore
-    from sqlalchemy import URL
-
-    def url(driver: str) -> str:
-        made = URL.create(
-            f"postgresql+{driver}", CONNINFO["user"], CONNINFO["password"], None, None, CONNINFO["dbname"],
-            query={"host": CONNINFO["host"], "port": CONNINFO["port"]},
-        )  # fmt: skip
-        return made.render_as_string(hide_password=False)
 
     store = PGVectorStore(
         connection_string=url("psycopg2"), async_connection_string=url("asyncpg"), table_name="peers",
@@ -65,43 +88,87 @@ def of_llama_index(vectors: np.ndarray, owners: list[str]) -> Iterator[Callable[
     )  # fmt: skip
     for first in range(0, len(vectors), 1000):
         part = slice(first, first + 1000)
-        store.add(
-            [
-                TextNode(text=TEXT, embedding=v.tolist(), metadata={"tenant": owner, "row": first + i})
-                for i, (v, owner) in enumerate(zip(vectors[part], owners[part], strict=True))
-            ]
-        )
+        given = zip(texts[part], vectors[part], metadata(owners[part], first), strict=True)
+        store.add([TextNode(text=text, embedding=vector.tolist(), metadata=m) for text, vector, m in given])
     filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value="own")])
-    yield lambda q: [
+    return lambda vector, _: [
         node.metadata["row"]
         for node in store.query(
-            VectorStoreQuery(query_embedding=q.tolist(), similarity_top_k=10, filters=filters)
+            VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=10, filters=filters)
         ).nodes
     ]
 
 
+def of_raglite(texts: list[str], vectors: np.ndarray, owners: list[str]) -> Search:
+    """Its two searches and its fusion as its hybrid does it; without a model, the question's vector is given."""
+    from raglite import RAGLiteConfig
+    from raglite._database import Chunk, ChunkEmbedding, Document, create_database_engine
+    from raglite._search import keyword_search, reciprocal_rank_fusion, vector_search
+    from sqlmodel import Session
+
+    config = RAGLiteConfig(
+        db_url=url("psycopg"),
+        llm="gpt-4o-mini",  # never called; the default wants llama.cpp
+        embedder="text-embedding-3-small",
+        reranker=None,
+        vector_search_query_adapter=False,
+    )
+    with Session(create_database_engine(config)) as session:
+        session.add(Document(id="all", filename="all", metadata_={}))
+        session.commit()
+        for first in range(0, len(vectors), 1000):
+            part = range(first, min(first + 1000, len(vectors)))
+            session.add_all(
+                Chunk(id=str(i), document_id="all", index=i, headings="", body=texts[i],
+                      metadata_={"tenant": [owners[i]]})
+                for i in part
+            )  # fmt: skip
+            session.commit()
+            session.add_all(ChunkEmbedding(chunk_id=str(i), embedding=vectors[i].astype(np.float32)) for i in part)
+            session.commit()
+
+    def search(vector: np.ndarray, text: str) -> list[int]:
+        only = {"tenant": "own"}
+        near, _ = vector_search(vector, num_results=20, metadata_filter=only, config=config)
+        matching, _ = keyword_search(text, num_results=20, metadata_filter=only, config=config)
+        ids, _ = reciprocal_rank_fusion([near, matching], weights=[0.75, 0.25])
+        return [int(i) for i in ids[:10]]
+
+    return search
+
+
+MAKERS = {
+    "langchain-postgres PGVector, vector": of_langchain,
+    "llama-index PGVectorStore, vector": of_llama_index,
+    "langchain-postgres PGVectorStore, hybrid": of_langchain_hybrid,
+    "raglite, hybrid": of_raglite,
+}
+
+
 def main() -> None:
     data = np.load(Path(sys.argv[1]) / "data.npz")
-    own, others = data["own"], data["vectors"]
-    vectors = np.concatenate([own, others[len(own) :]])
-    owners = ["own"] * len(own) + ["other"] * (len(vectors) - len(own))
-    for name, make in (("langchain-postgres PGVector", of_langchain), ("llama-index PGVectorStore", of_llama_index)):
+    texts, owners = data["texts"].tolist(), data["owners"].tolist()
+    answer = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what the libraries print is no answer
+    searches: dict[str, Search] = {}
+    for name, make in MAKERS.items():
         try:
-            search = next(make(vectors, owners))
+            searches[name] = make(texts, data["vectors"].astype(np.float32), owners)
+        except ImportError:
+            continue  # it is in another environment
         except Exception as error:
-            print(f"  {name}: did not run ({type(error).__name__}: {str(error)[:120]})")
-            continue
-        times, shares = [], []
-        for question in data["questions"]:
+            print(f"  {name}: did not run ({type(error).__name__}: {str(error)[:200]})", file=sys.stderr)
+    with psycopg.connect(os.environ["PEERS_CONNINFO"], autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    print(json.dumps(list(searches)), file=answer)
+    for line in sys.stdin:
+        number = int(line)
+        taken = {}
+        for name, search in searches.items():
             started = time.perf_counter()
-            rows = search(question)
-            times.append(1000 * (time.perf_counter() - started))
-            best = set(np.argsort(own @ question)[-10:].tolist())
-            shares.append(len(best & set(rows)) / 10)
-        note = f"recall@10 {np.mean(shares):.3f}, {len(vectors)} rows in its table"
-        print(
-            f"  {name:44}{np.percentile(times[10:], 50):9.2f}{np.percentile(times[10:], 95):9.2f}   {note}", flush=True
-        )
+            rows = search(data["questions"][number], str(data["asked"][number]))
+            taken[name] = (1000 * (time.perf_counter() - started), rows)
+        print(json.dumps(taken), file=answer)
 
 
 if __name__ == "__main__":

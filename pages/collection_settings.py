@@ -16,8 +16,9 @@ from rag.ingestion.collections import LANGUAGES
 from rag.profiles import NOTICES, PROFILES, profile_by_name, with_overrides
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
+from rag.ui.calibration import draw_threshold
 from rag.ui.collection_settings import draw_settings
-from rag.ui.formats import count
+from rag.ui.formats import count, time_zone
 from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
 from rag.ui.text import plain
 
@@ -54,6 +55,11 @@ def save_setting(collection_id: UUID, changes: dict[str, Any]) -> None:
 
 def reset_settings(collection_id: UUID, names: list[str]) -> None:
     attempt("Back to the profile.", lambda: library.override_collection(identity, collection_id, resets=names))
+
+
+def measure_threshold(collection: Collection) -> None:
+    with st.spinner("Measuring…"):
+        attempt("Threshold measured.", lambda: services().calibrations.measure(collection))
 
 
 def attempt(done: str, action: Any) -> None:
@@ -279,6 +285,18 @@ def draw_opened(collection: Collection) -> None:
     with st.container(border=True, gap="small"):
         st.markdown("**What this means**")
         st.markdown(means(changed, providers))
+    try:
+        embedder = providers.embedder_for(collection.embedding_model)
+    except RagError as error:
+        st.warning(plain(error.message), icon=":material/key:")
+    else:
+        draw_threshold(
+            collection,
+            changed,
+            embedder,
+            zone=time_zone(st.context.timezone),
+            on_measure=lambda: measure_threshold(collection),
+        )
     draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)

@@ -267,21 +267,13 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.prices import charge
     from rag.public import _collection
-    from rag.retrieval.calibration import calibrated, keep_threshold
     from rag.services import services
 
     parts = services()
-    tenant = arguments.tenant or settings.tenant
     try:
-        collection = _collection(tenant, arguments.collection)
-        found = calibrated(parts.database, collection, parts.providers.embedder_for(collection.embedding_model))
-        prices = parts.chat_logs.tenant_prices(tenant)
-        for usage in found.usages:
-            parts.ledger.record(tenant, charge("embedding", usage, prices))
-        if not arguments.dry_run:
-            keep_threshold(parts.database, tenant, collection.id, found.threshold)
+        collection = _collection(arguments.tenant or settings.tenant, arguments.collection)
+        found = parts.calibrations.measure(collection, keep=not arguments.dry_run)
     finally:
         parts.close()
     print(f"{collection.name}: {found.passages} passages, {collection.embedding_model}")

@@ -7,9 +7,11 @@ Without a tenant nothing is visible.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -23,20 +25,25 @@ from rag.types import Identity, Role, Who
 
 Row = TypeVar("Row")
 
+#: A connection that was used so lately is not asked whether it still works: that takes as long as a small statement.
+TRUSTED_SECONDS = 2.0
+
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
        set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.account_id', %(account_id)s, true),
        set_config('rag.actor', %(actor)s, true), set_config('rag.reads', %(reads)s, true),
-       set_config('rag.token_hash', %(token_hash)s, true), set_config('rag.email', %(email)s, true)
+       set_config('rag.token_hash', %(token_hash)s, true), set_config('rag.email', %(email)s, true),
+       set_config('plan_cache_mode', %(plans)s, true)
 """
 
 
-def entering(who: Who | None, *, token_hash: str = "", email: str = "") -> dict[str, str]:
+def entering(who: Who | None, *, token_hash: str = "", email: str = "", plans: str = "auto") -> dict[str, str]:
     """The parameters of `ENTER`: whose transaction it is and what they may read.
 
     The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
     """
-    values = {"tenant_id": "", "account_id": "", "actor": "", "reads": "", "token_hash": token_hash, "email": email}
+    values = {"tenant_id": "", "account_id": "", "actor": "", "reads": ""}
+    values |= {"token_hash": token_hash, "email": email, "plans": plans}
     if isinstance(who, Identity):
         reads = "all" if who.may(Role.ADMIN) else f"group:{who.user_group}"
         values |= {
@@ -56,6 +63,7 @@ class Database:
     def __init__(self, conninfo: str, *, maximum_connections: int = 20, prepare: bool = True) -> None:
         self.conninfo = conninfo
         self._prepare_threshold = 5 if prepare else None
+        self._used_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._pool = ConnectionPool(
             conninfo,
             min_size=1,
@@ -63,7 +71,8 @@ class Database:
             timeout=15,
             open=False,
             configure=self._configure,
-            check=ConnectionPool.check_connection,
+            check=self._check,
+            reset=self._note_use,
             name="rag",
         )
 
@@ -105,7 +114,8 @@ class Database:
         """A transaction as `who` that only reads, and sees one moment in all its statements.
 
         It is a pipeline: nothing is waited for until its rows are fetched. Without one, rows can be read as they come.
-        Raises `DatabaseUnavailable`.
+        Statements are planned once, not for each value, which took as long as running the small ones. Raises
+        `DatabaseUnavailable`.
         """
         try:
             with (
@@ -114,7 +124,7 @@ class Database:
                 connection.transaction(),
             ):
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                connection.execute(ENTER, entering(who))
+                connection.execute(ENTER, entering(who, plans="force_generic_plan"))
                 yield connection
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
@@ -139,6 +149,13 @@ class Database:
         """Run a named statement; the number of rows it touched."""
         with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
+
+    def _check(self, connection: Connection) -> None:
+        if time.monotonic() - self._used_at.get(connection, -TRUSTED_SECONDS) >= TRUSTED_SECONDS:
+            ConnectionPool.check_connection(connection)
+
+    def _note_use(self, connection: Connection) -> None:
+        self._used_at[connection] = time.monotonic()
 
     def _configure(self, connection: Connection) -> None:
         connection.prepare_threshold = self._prepare_threshold

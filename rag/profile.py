@@ -76,6 +76,8 @@ class Profile:
     # BM25 and fusion by the formula of 003, for the others too.
     bm25_k1: float = 1.5
     bm25_b: float = 0.75
+    #: How Korean words are taken apart: by their endings and pairs of syllables, or by kiwipiepy, to be installed.
+    korean_analyser: Literal["bigrams", "kiwi"] = "bigrams"
     fusion: Literal["weighted", "rrf"] = "weighted"
     vector_weight: float = 0.6
     keyword_weight: float = 0.4

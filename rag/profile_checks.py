@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -97,6 +98,11 @@ def contradiction_in(profile: Profile) -> str:
         (
             p.reranking and p.rerank_top_n > p.top_k,
             "Reranking cannot keep more passages than are wanted: raise the passages wanted, or keep fewer.",
+        ),
+        (
+            p.korean_analyser == "kiwi" and importlib.util.find_spec("kiwipiepy") is None,
+            "The package kiwipiepy is not installed. Install it, then choose it: "
+            ".venv/bin/pip install kiwipiepy==0.24.1",
         ),
         (
             p.search_type == "hybrid" and p.fusion == "weighted" and p.vector_weight + p.keyword_weight == 0,

@@ -84,6 +84,8 @@ _ALL = (
             help="Cosine, of use only with the embedder it was found with. Counts while the threshold is absolute."),
     _search("bm25_k1", "BM25 k1", "number", maximum=10, why_fixed=INDEX_FIXED, help="How much repetition counts."),
     _search("bm25_b", "BM25 b", "number", maximum=1, why_fixed=INDEX_FIXED, help="How much length counts against."),
+    _search("korean_analyser", "Korean words", "choice", choices=("bigrams", "kiwi"), only_new_documents=True,
+            help="Taken apart by their endings and pairs of syllables, or by the package kiwipiepy, where installed."),
     _search("fusion", "Joining both searches", "choice", choices=("weighted", "rrf"),
             help="By the weights below, or by ranks alone (rrf)."),
     _search("vector_weight", "Weight of meaning", "number", maximum=10),

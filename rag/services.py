@@ -37,6 +37,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
 from rag.records.ledger import Ledger
+from rag.retrieval.calibration import Calibrations
 from rag.retrieval.context import Retriever
 from rag.settings import Settings, load_settings
 from rag.types import Identity, Role
@@ -65,6 +66,7 @@ class Services:
     conversations: Conversations
     feedback: Feedback
     chat_logs: ChatLogs
+    calibrations: Calibrations
     analytics: Analytics
     accounts: Accounts
     sessions: Sessions
@@ -120,6 +122,7 @@ def assemble(
         conversations=conversations,
         feedback=Feedback(database),
         chat_logs=chat_logs,
+        calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
         accounts=Accounts(database, sessions, settings),
         sessions=sessions,

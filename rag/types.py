@@ -342,6 +342,9 @@ class Collection:
     calibrated_at: datetime | None = None
     #: Groups whose people may read it, besides administrators; empty: everybody.
     groups: list[str] = field(default_factory=list)
+    #: The embedder it was measured with, and on how many passages.
+    calibrated_model: str | None = None
+    calibrated_passages: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
-# A package that only tests have would otherwise change how Streamlit writes its log.
-os.environ["STREAMLIT_LOGGER_ENABLE_RICH"] = "false"
-
 names = itertools.count(1)
 
 
@@ -39,17 +37,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """The embedded server with one migrated database to copy from."""
-    running = start_server(tmp_path_factory.mktemp("embedded"))
-    migrate(running.owner)
-    with psycopg.connect(running.superuser, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("ALTER SYSTEM SET synchronous_commit = off")
-        connection.execute("ALTER SYSTEM SET full_page_writes = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield running
-    running.stop()
+def server() -> Iterator[EmbeddedServer]:
+    """The embedded server with one migrated database to copy from.
+
+    Not in pytest's folder: another pytest that starts takes everybody else's right to pass through it away, and with it
+    the server's own, which is another account where tests are run by root.
+    """
+    with tempfile.TemporaryDirectory(prefix="hr-tests-", ignore_cleanup_errors=True) as folder:
+        running = start_server(Path(folder))
+        migrate(running.owner)
+        with psycopg.connect(running.superuser, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("ALTER SYSTEM SET synchronous_commit = off")
+            connection.execute("ALTER SYSTEM SET full_page_writes = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield running
+        running.stop()
 
 
 @pytest.fixture

@@ -83,6 +83,48 @@ def test_a_vector_search_by_rpc_finds_only_the_own_tenant(database: Database, co
         assert connection.execute(call, (vector,)).fetchall() == []
 
 
+def test_the_function_for_vector_search_has_the_signature_and_result_of_its_document(database: Database) -> None:
+    """Source 004, "Vector Search Function": names, types, order and defaults; callers by RPC name them."""
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "SELECT pg_get_function_arguments(oid), pg_get_function_result(oid) FROM pg_proc "
+            "WHERE proname = 'match_document_chunks'"
+        ).fetchone()
+    assert row == (
+        "query_embedding vector, p_tenant_id text, match_threshold double precision DEFAULT 0.7, "
+        "match_count integer DEFAULT 5",
+        "TABLE(id uuid, document_id uuid, content text, metadata jsonb, similarity double precision)",
+    )
+
+
+def test_vector_search_by_rpc_keeps_threshold_order_and_count(database: Database, collection: Collection) -> None:
+    def vector(cosine: float) -> str:
+        return f"[{cosine},{(1 - cosine**2) ** 0.5}" + ",0" * 1534 + "]"
+
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
+            "VALUES ('demo', %s, 't', 'f.pdf', 'x', 'completed') RETURNING id",
+            (collection.id,),
+        ).fetchone()
+        assert row is not None
+        for number, cosine in enumerate((0.6, 0.75, 0.8, 0.9, 0.95, 0.97, 0.99)):
+            connection.execute(
+                "INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index) "
+                "VALUES (%s, 'demo', %s, %s, %s, %s)",
+                (row[0], collection.id, str(cosine), vector(cosine), number),
+            )
+
+        def matched(rest: str) -> list[str]:
+            call = f"SELECT content FROM match_document_chunks(%s::vector, 'demo'{rest})"
+            return [found[0] for found in connection.execute(call.encode(), (vector(1.0),)).fetchall()]
+
+        assert matched("") == ["0.99", "0.97", "0.95", "0.9", "0.8"]
+        assert matched(", 0.7, 10") == ["0.99", "0.97", "0.95", "0.9", "0.8", "0.75"]
+        assert matched(", match_threshold => 0.5, match_count => 2") == ["0.99", "0.97"]
+        assert matched(", 0.995") == []
+
+
 def test_deleting_a_document_takes_its_keywords_out_of_the_counts(database: Database, collection: Collection) -> None:
     with database.transaction("demo") as connection:
         document = connection.execute(
@@ -98,20 +140,15 @@ def test_deleting_a_document_takes_its_keywords_out_of_the_counts(database: Data
         ).fetchone()
         assert chunk is not None
         connection.execute(
-            "INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, length, average_length, "
-            "weights) VALUES (%s, 'demo', %s, %s, 7, 7.0, '{3:1.5,9:0.5}/1000')",
-            (chunk[0], collection.id, document[0]),
+            "INSERT INTO keyword_documents (document_id, tenant_id, collection_id, language, first_passage, tokens, "
+            "chunk_ids) VALUES (%s, 'demo', %s, 'en', 5, 7, ARRAY[%s])",
+            (document[0], collection.id, chunk[0]),
         )
-    counts = (
-        "SELECT (SELECT sum(chunks) FROM keyword_terms), "
-        "(SELECT count(*) FROM keyword_removals, unnest(terms)), chunks, tokens FROM keyword_totals"
-    )
+    counts = "SELECT chunks, tokens, (SELECT sum(passages) FROM keyword_tombstones) FROM keyword_totals"
     with database.transaction("demo") as connection:
-        assert connection.execute(counts).fetchone() == (2, 0, 1, 7)
+        assert connection.execute(counts).fetchone() == (1, 7, None)
         connection.execute("DELETE FROM documents")
-        assert connection.execute(counts).fetchone() == (2, 2, 0, 0)
-        connection.execute("SELECT fold_keyword_removals('demo', %s, 1)", (collection.id,))
-        assert connection.execute(counts).fetchone() == (None, 0, 0, 0)
+        assert connection.execute(counts).fetchone() == (0, 0, 1)
 
 
 def test_migrations_are_applied_once(owner_conninfo: str) -> None:

@@ -27,6 +27,9 @@ LEAST_COVERAGE = 0.6
 LEAST_QUOTED = 0.3
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.5
+#: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
+#: every sentence would be about it.
+LEAST_OWN = 0.5
 HEADING_WEIGHT = 0.5
 #: Two sentences that share so many of their terms say the same.
 SAME = 0.7
@@ -84,7 +87,7 @@ def best_quotes(question: str, citations: Sequence[Citation], *, language: str =
     # The same words are worth more in a passage that is about the rest of the question too.
     scores = {c: _score(c, weights) * held[c.passage] / max(held) for c in candidates}
     ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
-    chosen = _choose(ranked, scores)
+    chosen = _choose(ranked, scores, weights)
     quoted = _weight(weights, frozenset().union(*(c.terms | c.heading for c in chosen)))
     if not chosen or quoted < LEAST_QUOTED * sum(weights.values()):
         return None
@@ -143,7 +146,9 @@ def _score(candidate: _Candidate, weights: dict[str, float]) -> float:
     return (own + HEADING_WEIGHT * above) * brevity * candidate.value * (0.92**candidate.passage)
 
 
-def _choose(ranked: Sequence[_Candidate], scores: dict[_Candidate, float]) -> list[_Candidate]:
+def _choose(
+    ranked: Sequence[_Candidate], scores: dict[_Candidate, float], weights: dict[str, float]
+) -> list[_Candidate]:
     chosen: list[_Candidate] = []
     characters = 0
     for candidate in ranked:
@@ -151,6 +156,8 @@ def _choose(ranked: Sequence[_Candidate], scores: dict[_Candidate, float]) -> li
             break
         if chosen and scores[candidate] < LEAST_OF_BEST * scores[chosen[0]]:
             break
+        if chosen and _weight(weights, candidate.terms) < LEAST_OWN * _weight(weights, chosen[0].terms):
+            continue
         if candidate.text.endswith("?") or any(_say_the_same(candidate, other) for other in chosen):
             continue
         if chosen and characters + len(candidate.text) > MAXIMUM_CHARACTERS:

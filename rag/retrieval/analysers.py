@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import Stemmer
 
+from rag.retrieval.kiwi import morphemes
 from rag.retrieval.stopwords import BREAKS, KOREAN_ENDINGS, STOPWORDS
 
 #: Snowball algorithms by ISO 639-1 code.
@@ -25,8 +26,10 @@ STEMMERS = {
 }  # fmt: skip
 #: Latin words inside texts of these are treated as English, which they mostly are.
 OWN_SCRIPT = ("ar", "ja", "ko", "zh")
+#: Korean words taken apart by kiwipiepy instead of by their endings and pairs of syllables.
+KIWI = "+kiwi"
 #: Every analyser there is; "" leaves words unstemmed and is used for languages not listed.
-LANGUAGES = (*STEMMERS, *OWN_SCRIPT, "")
+LANGUAGES = (*STEMMERS, *OWN_SCRIPT, "ko" + KIWI, "")
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -85,8 +88,14 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 
 def analyser_for(language: str) -> str:
     """The name of the analyser a language code leads to: itself, or "" when there is none."""
-    code = language.lower().replace("_", "-").split("-")[0]
-    return code if code in STEMMERS or code in OWN_SCRIPT else ""
+    code = analyser_code(language)
+    return code if code in LANGUAGES else ""
+
+
+def analyser_code(language: str) -> str:
+    """A language code as the index keeps it: lower case, without its region, with the analyser's option."""
+    code, plus, option = language.lower().partition("+")
+    return code.replace("_", "-").split("-")[0] + plus + option
 
 
 def is_unspaced(word: str) -> bool:
@@ -113,7 +122,7 @@ def _word(word: str, language: str) -> tuple[str, ...]:
         return _korean(word, language)
     if _ARABIC.match(word):
         return _arabic(word)
-    latin = "en" if language in OWN_SCRIPT else language
+    latin = "en" if language.removesuffix(KIWI) in OWN_SCRIPT else language
     if len(word) < 2 or word in STOPWORDS.get(latin, ()):
         return ()
     if not latin:
@@ -174,6 +183,8 @@ def _korean(word: str, language: str) -> tuple[str, ...]:
     latin = _LATIN_START.match(stem)
     if latin:  # "HR팀에게"
         return (stem, *_word(latin.group(), language))
+    if language.endswith(KIWI):
+        return morphemes(word) or (stem,)
     if len(stem) <= 2:
         return (stem,)
     return (stem, *(stem[i : i + 2] for i in range(len(stem) - 1)))

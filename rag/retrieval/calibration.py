@@ -17,8 +17,12 @@ import numpy as np
 from rag.database import Database, queries
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput
+from rag.prices import charge
 from rag.providers import Embedder
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
+from rag.retrieval.run import TenantPrices
 from rag.types import Collection, Usage
 
 #: Passages looked at; 100 put the fifth percentile within some .02.
@@ -43,6 +47,7 @@ class Calibration:
     related: tuple[float, float]
     #: Median and 95th percentile of sentences with passages of other places.
     unrelated: tuple[float, float]
+    embedding_model: str
     passages: int
     usages: tuple[Usage, ...]
 
@@ -84,14 +89,46 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
             round(float(np.percentile(unrelated, 50)), 3),
             round(float(np.percentile(unrelated, 95)), 3),
         ),
+        embedding_model=embedder.id,
         passages=len(pairs),
         usages=(*asked.usages, *answers.usages),
     )
 
 
-def keep_threshold(database: Database, tenant_id: str, collection_id: UUID, threshold: float) -> None:
-    """Keep it with the collection; its profile says whether it counts."""
-    database.execute(tenant_id, "note_calibration", collection_id=collection_id, threshold=threshold)
+class Calibrations:
+    """Measures thresholds for administrators and writes down what it cost."""
+
+    def __init__(self, database: Database, providers: Providers, ledger: Ledger, tenant_prices: TenantPrices) -> None:
+        self._database = database
+        self._providers = providers
+        self._ledger = ledger
+        self._tenant_prices = tenant_prices
+
+    def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
+        """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does."""
+        found = calibrated(self._database, collection, self._providers.embedder_for(collection.embedding_model))
+        prices = self._tenant_prices(collection.tenant_id)
+        for usage in found.usages:
+            self._ledger.record(collection.tenant_id, charge("embedding", usage, prices))
+        if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, found):
+            raise InvalidInput("The collection has another embedding model by now. Measure once more.")
+        return found
+
+
+def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, found: Calibration) -> bool:
+    """Keep what was measured with the collection; its profile says whether it counts.
+
+    False when the collection has been embedded by another model meanwhile: then nothing is kept.
+    """
+    changed = database.execute(
+        tenant_id,
+        "note_calibration",
+        collection_id=collection_id,
+        threshold=found.threshold,
+        embedding_model=found.embedding_model,
+        passages=found.passages,
+    )
+    return bool(changed)
 
 
 def cloze(content: str) -> tuple[str, str] | None:

@@ -24,6 +24,7 @@ from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
 from rag.retrieval.order import needs_signals, ordered, read_metadata, read_signals
 from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.refine import names_said
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
@@ -116,16 +117,21 @@ class Retriever:
             on_step=on_step or (lambda name, detail: None),
             tenant_prices=self._tenant_prices,
         )
+        is_strict = options.similarity_threshold is not None
+        run.thresholds = self._thresholds(run, is_strict=is_strict)
         asked = understand(run, self._providers, today)
         candidates = wanted * profile.candidate_factor
         found = find(run, asked, self._database, self._providers, candidates=candidates)
         if self._has_new_model(run):
+            run.thresholds = self._thresholds(run, is_strict=is_strict)
             found = find(run, asked, self._database, self._providers, candidates=candidates)
+        with run.step("names") as step:
+            step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
         judged = judge(
             self._spread(run, found.results),
             found,
             wordings=wordings_of(run, asked, found),
-            threshold=self._threshold(run),
+            thresholds=run.thresholds,
         )
         judged = self._rerank(run, asked.translation.query, judged)
         cited = self._order(run, worth_citing(judged), today)
@@ -231,16 +237,26 @@ class Retriever:
             step.detail = f"{len(neighbours)} beside {len(hits)} passages" if neighbours else ""
         return neighbours
 
-    def _threshold(self, run: Run) -> float | None:
-        """The similarity that is evidence by itself; None for the built-in embedder, which only compares words."""
-        collection = run.question.collection
+    def _thresholds(self, run: Run, *, is_strict: bool) -> tuple[float, ...]:
+        """The similarities that are evidence by themselves; none for the built-in embedder, which compares words only.
+
+        The second counts where no passage reaches the first: a figure set for a collection, such as 0.7, may be one
+        that its model never gives. A caller who asks for a threshold gets that one alone.
+        """
+        collection, profile = run.question.collection, run.profile
         try:
             embedder = self._providers.embedder_for(collection.embedding_model)
         except (ProviderError, SettingsError):
-            return None
+            return ()
         if embedder.provider == "builtin":
-            return None
-        return run.profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
+            return ()
+        wanted = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
+        if is_strict or profile.threshold_mode != "absolute":
+            return (wanted,)
+        own = replace(profile, threshold_mode="calibrated").threshold(
+            embedder.default_threshold, collection.calibrated_threshold
+        )
+        return (wanted, own) if own < wanted else (wanted,)
 
     def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
         run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))

@@ -1,11 +1,13 @@
 """How much of a question a passage speaks to, by words: what tells "not in the documents" apart without a model.
 
 A word counts by its rarity in the documents; one that stands nowhere counts most, because a question about what the
-documents do not mention is mostly made of such words.
+documents do not mention is mostly made of such words. Half of the words are enough for a passage that is much nearer to
+the question than the other candidates are.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,12 +17,18 @@ from rag.retrieval.stopwords import STOPWORDS
 
 #: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.
 FOUND = 0.5
-#: Least share of the question's weight for one word alone: as much as all the missing ones. Beside a word that stands
-#: nowhere, which weighs most, one word is never enough: "What is the capital of France?"
-SINGLE_WORD = 0.5
-#: Least share for several words, the similarity added. Measured on eight languages, each half of a set of paragraphs
-#: asked the questions of its own half and of the other: 85-98 % of the former pass, 3-20 % of the latter.
-SEVERAL_WORDS = 0.55
+#: Least share of the question's weight, with what its similarity stands out by. Measured on eight sets of paragraphs in
+#: seven languages, each half asked the questions of its own and of the other half, and tried on others
+#: (benchmarks/README.md, "What is not in the documents").
+ENOUGH = 0.54
+#: How much of the share a similarity makes up for that stands out from the other candidates'. The margin counts and not
+#: the similarity: that one differs by embedder and by how alike a collection's passages are.
+MARGIN_WEIGHT = 2.0
+#: Fewer candidates are no background to stand out from.
+LEAST_CANDIDATES = 8
+#: Least weight of a word, as a share of the highest: in documents all about one thing its words are common, and still
+#: the question is about it.
+LEAST_WEIGHT = 0.3
 #: In a script without spaces half of the pairs of characters straddle two words; one that stands nowhere says less.
 UNKNOWN_PAIR = 0.5
 
@@ -51,18 +59,19 @@ class Coverage:
     found: tuple[str, ...]
     words: int
 
-    def is_evidence(self, similarity: float | None) -> bool:
-        """Whether the passage speaks to the question: all words, several that weigh enough, or one that weighs most.
+    def is_evidence(self, margin: float = 0.0) -> bool:
+        """Whether the passage speaks to the question: it holds enough of it, or somewhat less and stands out.
 
-        The similarity, -1 … 1, helps several words, since word parts and close spellings show there.
+        `margin` is how far the passage's similarity is above that of the other candidates; word parts and close
+        spellings show there, and with a model what is said in other words.
         """
-        if self.words == 0 or not self.found:
-            return False
-        if len(self.found) == self.words:
-            return True
-        if len(self.found) == 1:
-            return self.share >= SINGLE_WORD
-        return self.share + max(0.0, similarity or 0.0) >= SEVERAL_WORDS
+        return bool(self.found) and self.share + MARGIN_WEIGHT * max(0.0, margin) >= ENOUGH
+
+
+def background(similarities: Sequence[float | None]) -> float | None:
+    """The similarity that any candidate has: their median; None where there are too few to say."""
+    known = [similarity for similarity in similarities if similarity is not None]
+    return statistics.median(known) if len(known) >= LEAST_CANDIDATES else None
 
 
 def question_words(text: str, language: str, analyser: str) -> list[QuestionWord]:
@@ -90,11 +99,12 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
         weight = sum(weights) / len(weights)
         if word.is_pair and weight >= highest:
             weight *= UNKNOWN_PAIR
+        counted = max(weight, LEAST_WEIGHT * highest)
         part = sum(w for w, term in zip(weights, word.terms, strict=True) if term in present) / (sum(weights) or 1.0)
         if not part and word.is_compounding and weight >= highest:
             part = compound_share(word.terms[0], present)
-        total += weight
-        reached += weight * part
+        total += counted
+        reached += counted * part
         if part >= FOUND:
             found.append(word.text)
     return Coverage(share=reached / total if total else 0.0, found=tuple(found), words=len(words))

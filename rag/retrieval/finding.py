@@ -41,6 +41,11 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     with run.step("search") as step:
         found = _search(run, asked, vectors, combined(run, within), database, candidates)
         step.detail = f"{len(found.results)} passages"
+    if _gives_way(run, found, vectors):
+        with run.step("search farther") as step:
+            wanted, run.thresholds = run.thresholds[0], run.thresholds[1:]
+            found = _search(run, asked, vectors, combined(run, within), database, candidates)
+            step.detail = f"{len(found.results)} passages; none has a similarity of {wanted:g}"
     if afterwards and asked.filters != within:
         found = _filtered(run, found, asked.filters, database)
     if not found.results and within != SearchFilters():
@@ -183,10 +188,17 @@ def _search(
     return merged(founds, candidates)
 
 
+def _gives_way(run: Run, found: Found, vectors: FloatMatrix | None) -> bool:
+    """Whether a threshold set too high for the collection's model kept every neighbour out."""
+    return len(run.thresholds) > 1 and vectors is not None and not any(r.vector_rank for r in found.results)
+
+
 def _least_similarity(run: Run) -> float:
-    """What a neighbour has to be above, where the profile's figure is of the very embedder that is used."""
+    """What a neighbour has to be above, where the profile's figure is set and has not given way."""
     profile = run.profile
     if profile.threshold_mode != "absolute" or profile.similarity_threshold is None:
+        return -1.0
+    if run.thresholds and run.thresholds[0] < profile.similarity_threshold:
         return -1.0
     is_word_count = run.question.collection.embedding_model.startswith("builtin/")
     return -1.0 if is_word_count else math.nextafter(profile.similarity_threshold, math.inf)

@@ -1,12 +1,13 @@
 """From a question to the ids and scores of the passages that match it: which statements are run, with what.
 
-First it is read what the scope holds; then both searches travel in one round trip: `Database.snapshot` is a pipeline
-in which nothing is waited for until its rows are fetched, and all statements see one moment.
+First it is read what the scope holds, then where the question's terms stand; they are scored here while Postgres
+compares vectors. `Database.snapshot` is a pipeline in which nothing is waited for until its rows are fetched, and all
+statements see one moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,13 +20,13 @@ from psycopg.types.json import Jsonb
 from rag.database import queries
 from rag.errors import InvalidInput
 from rag.retrieval.analysers import analyser_for
-from rag.retrieval.keywords import sparse_vector, term_id
+from rag.retrieval.keywords import term_id
+from rag.retrieval.postings import Matches, Ranges, best_of, matches_in
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
 from rag.types import Scope, SearchFilters
 
-#: Candidates by the weights of an earlier day that are scored again with today's average length. Measured: with an
-#: average off by a factor of two, 50 restore the exact ten best.
-RESCORED_CANDIDATES = 50
+#: The least number of candidates of each search that are fused.
+FUSED_CANDIDATES = 50
 #: Passages up to which every vector is compared. Measured: a vector of 1536 dimensions costs 0.7 … 1.7 µs, bits 0.1 …
 #: 0.35 µs and comparing the nearest 400 about 2 ms, so that bits win from 2,000 … 3,000 passages on.
 EXACT_SCAN_PASSAGES = 2_000
@@ -60,9 +61,10 @@ class ScopeContents:
     languages: dict[str, tuple[float, float]]
     #: Documents that are not to be found yet.
     hidden: tuple[UUID, ...]
-    #: Documents that meet the filters; None when all that are indexed do.
+    #: Documents that meet the filters, and where their passages are; None when all that are indexed do.
     wanted: tuple[UUID, ...] | None
-    #: Passages among which the search takes place, estimated where there are filters.
+    wanted_places: Ranges | None
+    #: Passages among which the search takes place.
     passages: float
 
     @property
@@ -83,17 +85,19 @@ def read_scope(connection: Connection, scope: Scope, filters: SearchFilters | No
     unfinished = connection.execute(queries["search_hidden"], where)
     languages = {language: (chunks, tokens) for language, chunks, tokens in totals.fetchall() if chunks > 0}
     hidden = unfinished.fetchall()
-    wanted, share = None, 1.0
+    wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
     if not filters.is_empty or any(is_indexed for _, is_indexed in hidden):
         rows = connection.execute(queries["search_wanted"], where | _conditions(filters)).fetchall()
         wanted = tuple(row[0] for row in rows)
-        share = rows[0][1] / rows[0][2] if rows else 0.0
+        places = _ranges(row[1:] for row in rows)
+        passages = sum(row[3] for row in rows)
     return ScopeContents(
         scope=scope,
         languages=languages,
         hidden=tuple(row[0] for row in hidden),
         wanted=wanted,
-        passages=share * sum(chunks for chunks, _ in languages.values()),
+        wanted_places=places,
+        passages=passages,
     )
 
 
@@ -122,18 +126,26 @@ def find_hits(
         "embedding_model": query.embedding_model,
         "threshold": query.threshold,
         "limit": limit,
-        "candidates": max(limit, RESCORED_CANDIDATES),
         "reranked": max(limit, BIT_CANDIDATES, query.neighbours),
     }
-    statistics = _statistics(connection, query, contents, values) if by_keyword else TermStatistics()
+    found = _find_terms(connection, query, contents, values) if by_keyword else None
     nearest = _search_vectors(connection, query, contents, values) if by_vector and vector is not None else None
-    best = _search_keywords(connection, contents, values, statistics) if statistics.chunks_by_term else None
+    statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[UUID, float, float | None]]()
+    if found is not None:
+        best = best_of(
+            found,
+            chunks=contents.chunks,
+            average_length=contents.average_length,
+            wanted=contents.wanted_places,
+            limit=limit,
+        )
+        statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
+        matching = _chunks_at(connection, best, values)
     near = nearest.fetchall() if nearest else []
-    matching = best.fetchall() if best else []
     return Hits(hits=_merged(near, matching), statistics=statistics)
 
 
-def _merged(near: Iterable[tuple[Any, ...]], matching: Iterable[tuple[Any, ...]]) -> dict[UUID, Hit]:
+def _merged(near: Iterable[tuple[Any, ...]], matching: Iterable[tuple[UUID, float, float | None]]) -> dict[UUID, Hit]:
     hits = {row[0]: Hit(row[0], row[1], rank, None, None) for rank, row in enumerate(near, 1)}
     for rank, (chunk_id, score, similarity) in enumerate(matching, 1):
         known = hits.get(chunk_id)
@@ -157,38 +169,37 @@ def _vector(query: SearchQuery) -> HalfVector | None:
 def _search_vectors(
     connection: Connection, query: SearchQuery, contents: ScopeContents, values: dict[str, Any]
 ) -> Cursor[Any]:
-    way = "bits" if contents.passages > EXACT_SCAN_PASSAGES and query.is_dense else "vector"
-    name = f"search_by_{way}" if contents.wanted is None else f"search_documents_by_{way}"
-    return connection.execute(queries[name], values)
+    by_bits = contents.passages > EXACT_SCAN_PASSAGES and query.is_dense
+    return connection.execute(queries["search_by_bits" if by_bits else "search_by_vector"], values)
 
 
-def _search_keywords(
-    connection: Connection, contents: ScopeContents, values: dict[str, Any], statistics: TermStatistics
-) -> Cursor[Any]:
-    idfs = {term: statistics.idf(term) for term in statistics.chunks_by_term}
-    name = "search_by_keyword" if contents.wanted is None else "search_documents_by_keyword"
-    return connection.execute(
-        queries[name],
-        {
-            **values,
-            "question": sparse_vector(idfs),
-            "units": [sparse_vector({term: 1.0}) for term in idfs],
-            "idfs": list(idfs.values()),
-            "average_length": contents.average_length,
-        },
-    )
-
-
-def _statistics(
+def _find_terms(
     connection: Connection, query: SearchQuery, contents: ScopeContents, values: dict[str, Any]
-) -> TermStatistics:
-    """In how many passages each term of the question stands, by the analysers of the languages there are."""
+) -> Matches | None:
+    """Where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
     analysers = {analyser_for(language) for language in contents.languages}
     terms = {term_id(term) for analyser in analysers for term in question_terms(query.text, query.language, analyser)}
     if not terms:
-        return TermStatistics(chunks=contents.chunks)
-    rows = connection.execute(queries["search_terms"], {**values, "terms": sorted(terms)}).fetchall()
-    return TermStatistics(chunks_by_term=dict(rows), chunks=contents.chunks)
+        return None
+    removed = connection.execute(queries["search_removed"], values)
+    blocks = connection.execute(queries["search_postings"], {**values, "terms": sorted(terms)}, binary=True)
+    return matches_in(blocks.fetchall(), _ranges(removed.fetchall()))
+
+
+def _chunks_at(
+    connection: Connection, best: Sequence[tuple[int, float]], values: dict[str, Any]
+) -> list[tuple[UUID, float, float | None]]:
+    """The passages at places, with their score and their similarity to the question's vector."""
+    if not best:
+        return []
+    numbers = {"positions": [place >> 32 for place, _ in best], "passages": [place & 0xFFFFFFFF for place, _ in best]}
+    found = connection.execute(queries["search_matching"], {**values, **numbers}).fetchall()
+    return [(chunk, score, similarity) for (chunk, similarity), (_, score) in zip(found, best, strict=True)]
+
+
+def _ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
+    """Places from a collection's position, the first passage's number and how many there are."""
+    return Ranges.of(((position << 32) + first, passages) for position, first, passages in rows)
 
 
 def _conditions(filters: SearchFilters) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.retrieval.evidence import question_words
-from rag.retrieval.keywords import inverse_document_frequency
+from rag.retrieval.postings import inverse_document_frequency
 
 #: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
 MAXIMUM_QUESTION_WORDS = 300

@@ -18,6 +18,9 @@ from rag.retrieval.keywords import contextual_text, packed_terms, term_id, token
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
 from rag.types import SearchResult
 
+#: A name counts as said when more than this share of it is, by the words that tell it from the others.
+NAMED = 0.5
+
 
 def corrected(
     query: SearchQuery, statistics: TermStatistics, found: Sequence[SearchResult], languages: Mapping[UUID, str]
@@ -81,6 +84,20 @@ def refined(
             [_name_terms(r.section.split(" › ")[-1], languages[r.document_id]) for r in found], said
         ),
     )
+
+
+def names_said(
+    query: str, language: str, found: Sequence[SearchResult], languages: Mapping[UUID, str]
+) -> tuple[str, ...]:
+    """Titles and sections among the results that the question names: what it says of them is more than half."""
+    said = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
+    by_name = {r.title: languages[r.document_id] for r in found if r.title}
+    sections = {r.section.split(" › ")[-1]: languages[r.document_id] for r in found if r.section}
+    named = []
+    for names in (by_name, sections):
+        shares = boosts.naming([_name_terms(name, code) for name, code in names.items()], said)
+        named += [name for name, share in zip(names, shares, strict=True) if share > NAMED]
+    return tuple(dict.fromkeys(named))
 
 
 @lru_cache(maxsize=20_000)

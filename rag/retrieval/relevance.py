@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.retrieval.evidence import Coverage, QuestionWord, coverage, passage_terms, question_words
+from rag.retrieval.evidence import Coverage, QuestionWord, background, coverage, passage_terms, question_words
 from rag.retrieval.keywords import contextual_text, term_id
 from rag.retrieval.search import Found
 from rag.types import SearchResult
@@ -17,6 +17,8 @@ RELEVANCE_FLOOR = 0.02
 SURE_RELEVANCE = 0.3
 #: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.
 COMPANION_SHARE = 0.5
+#: What makes half of a question enough (`evidence.ENOUGH`) where there is no background.
+MARGIN_OF_ONE_WORD = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class Judged:
 
     result: SearchResult
     coverage: Coverage
+    #: How far its similarity is above that of the other candidates.
+    margin: float = 0.0
     is_evidence: bool
     #: The question's words in the passage's language, and that language: what to mark in the passage.
     words: tuple[QuestionWord, ...]
@@ -37,17 +41,25 @@ class Judged:
 
 
 def judge(
-    results: Sequence[SearchResult], found: Found, *, wordings: Sequence[tuple[str, str]], threshold: float | None
+    results: Sequence[SearchResult],
+    found: Found,
+    *,
+    wordings: Sequence[tuple[str, str]],
+    thresholds: Sequence[float] = (),
 ) -> list[Judged]:
     """Judge each result by the question's wordings, pairs of text and language; the best wording counts.
 
-    `threshold` is the similarity that is evidence by itself, None when the embedder compares words only.
+    `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
+    embedder compares words only.
     """
     words: dict[tuple[int, str], list[QuestionWord]] = {}
 
     def idf(term: str) -> float:
         return found.statistics.idf(term_id(term))
 
+    nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
+    threshold = next((t for t in thresholds if nearest >= t), None)
+    usual = background([result.similarity for result in found.results])
     judged = []
     for result in results:
         language = found.languages[result.document_id]
@@ -59,17 +71,32 @@ def judge(
                 words[key] = question_words(wording, wording_language, language)
             coverages.append(coverage(words[key], passage_terms(text, language), idf))
         best = max(range(len(coverages)), key=lambda i: coverages[i].share)
+        margin = _margin(result, coverages[best], usual)
         is_near = threshold is not None and result.similarity is not None and result.similarity >= threshold
         judged.append(
             Judged(
                 result=result,
                 coverage=coverages[best],
-                is_evidence=is_near or coverages[best].is_evidence(result.similarity),
+                margin=margin,
+                is_evidence=is_near or coverages[best].is_evidence(margin),
                 words=tuple(words[best, language]),
                 language=language,
             )
         )
     return judged
+
+
+def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
+    """How far a passage's similarity is above the usual one.
+
+    With too few candidates to tell what is usual, half of it counts beside several words. One word that is shared
+    makes a short passage near by itself: beside it a little counts, so that half of the question is enough.
+    """
+    if result.similarity is None:
+        return 0.0
+    if usual is None:
+        return result.similarity / 2 if len(held.found) > 1 else MARGIN_OF_ONE_WORD
+    return result.similarity - usual
 
 
 def worth_citing(judged: Sequence[Judged]) -> list[Judged]:

@@ -33,6 +33,8 @@ class Run:
     filters: SearchFilters
     on_step: OnStep
     tenant_prices: TenantPrices | None = None
+    #: Similarities that are evidence by themselves: the second counts where no passage reaches the first.
+    thresholds: tuple[float, ...] = ()
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)

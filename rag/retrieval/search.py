@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.retrieval import fusion
-from rag.retrieval.hits import RESCORED_CANDIDATES, Hit, Hits, find_hits, read_scope
+from rag.retrieval.hits import FUSED_CANDIDATES, Hit, Hits, find_hits, read_scope
 from rag.retrieval.query import SearchQuery, TermStatistics
 from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
@@ -92,7 +92,7 @@ def search(
 ) -> Found:
     """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
-    candidates = max(pool, RESCORED_CANDIDATES)
+    candidates = max(pool, FUSED_CANDIDATES)
     with database.snapshot(scope.who) as connection:
         contents = read_scope(connection, scope, filters)
         if filters is not None and filters.metadata:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 #: Shorter words are one letter away from too many others.
 SHORTEST = 4
+#: From this length on a letter may be replaced: "gold" is no slip for "good", nor "Mars" for "ears".
+SHORTEST_REPLACED = 5
 _WORD = re.compile(r"[^\W\d_]{4,}")
 
 
@@ -47,4 +49,6 @@ def is_one_slip_away(word: str, other: str) -> bool:
     while end < shortest - start and word[-1 - end] == other[-1 - end]:
         end += 1
     left, right = word[start : len(word) - end], other[start : len(other) - end]
+    if len(left) == len(right) == 1:
+        return len(word) >= SHORTEST_REPLACED
     return (len(left) <= 1 and len(right) <= 1) or (len(left) == 2 and left == right[::-1])

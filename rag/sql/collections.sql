@@ -3,7 +3,7 @@
 -- find_collections --
 -- Collections of the tenant, oldest first
 SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
-       calibrated_at, groups
+       calibrated_at, calibrated_model, calibrated_passages, groups
 FROM collections
 WHERE tenant_id = rag_tenant()
   AND (%(collection_id)s::uuid IS NULL OR id = %(collection_id)s)
@@ -28,7 +28,7 @@ WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 -- lock_collection --
 -- A collection that is about to be changed; others wait
 SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
-       calibrated_at, groups
+       calibrated_at, calibrated_model, calibrated_passages, groups
 FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR UPDATE
 
 -- set_overrides --
@@ -36,9 +36,11 @@ FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR U
 UPDATE collections SET overrides = %(overrides)s WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 
 -- note_calibration --
--- What was measured on the collection's text with its embedder
-UPDATE collections SET calibrated_threshold = %(threshold)s, calibrated_at = now()
-WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+-- What was measured on the collection's text with its embedder; nothing happens when it has another by now
+UPDATE collections
+SET calibrated_threshold = %(threshold)s, calibrated_at = now(), calibrated_model = %(embedding_model)s,
+    calibrated_passages = %(passages)s
+WHERE tenant_id = rag_tenant() AND id = %(collection_id)s AND embedding_model = %(embedding_model)s
 
 -- collection_contents --
 -- What is in each collection, or in one

@@ -84,7 +84,9 @@ WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND embeddi
 
 -- set_embedding_model --
 -- The collection's questions are embedded with the new model; what was measured with the old one counts no more
-UPDATE collections SET embedding_model = %(to_model)s, calibrated_threshold = NULL, calibrated_at = NULL
+UPDATE collections
+SET embedding_model = %(to_model)s, calibrated_threshold = NULL, calibrated_at = NULL, calibrated_model = NULL,
+    calibrated_passages = NULL
 WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
 
 -- finish_reembedding --

@@ -1,8 +1,12 @@
 -- What the search reads and the keyword index writes. Row-level security stands above every tenant_id here.
 
+-- lock_keywords --
+-- One at a time changes the keyword index of a collection
+SELECT lock_keywords(%(tenant_id)s, %(collection_id)s)
+
 -- delete_keywords --
--- Take a document out of the keyword index; its counts follow by trigger.
-DELETE FROM chunk_keywords WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
+-- Take a document out of the keyword index; counts and tombstones follow by trigger.
+DELETE FROM keyword_documents WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s
 
 -- delete_terms --
 -- Take away the terms in order of a document's passages.
@@ -14,24 +18,68 @@ DELETE FROM chunk_bits WHERE tenant_id = %(tenant_id)s AND document_id = %(docum
 
 -- chunks_to_index --
 -- A document's passages with what stands in front of them, and the language of their analyser.
-SELECT c.id, d.title, c.section, c.content, coalesce(nullif(d.language, ''), l.language)
+SELECT c.id, d.title, c.section, c.content, o.language || CASE WHEN o.language LIKE 'ko%%'
+           AND l.overrides ->> 'korean_analyser' = 'kiwi' THEN '+kiwi' ELSE '' END
 FROM document_chunks c
 JOIN documents d ON d.id = c.document_id
 JOIN collections l ON l.id = c.collection_id
+CROSS JOIN LATERAL (SELECT coalesce(nullif(d.language, ''), l.language)) AS o (language)
 WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND c.document_id = %(document_id)s
 ORDER BY c.chunk_index
 
 -- keyword_total --
--- How many passages and terms a collection's keyword index holds.
-SELECT coalesce(sum(chunks), 0)::bigint, coalesce(sum(tokens), 0)::bigint
+-- How many passages a collection's keyword index holds.
+SELECT coalesce(sum(chunks), 0)::bigint
 FROM keyword_totals WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
 
+-- number_passages --
+-- Numbers for a document's passages; the first of them.
+INSERT INTO keyword_numbers AS n (tenant_id, collection_id, next_passage)
+VALUES (%(tenant_id)s, %(collection_id)s, %(passages)s)
+ON CONFLICT (collection_id) DO UPDATE SET next_passage = n.next_passage + excluded.next_passage
+RETURNING next_passage - %(passages)s
+
 -- insert_keywords --
--- A document's passages into the keyword index, in one statement: the counts follow once.
-INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, language, length, average_length, weights)
-SELECT chunk_id, %(tenant_id)s, %(collection_id)s, %(document_id)s, %(language)s, length, %(average_length)s, weights
-FROM unnest(%(chunk_ids)s::uuid[], %(lengths)s::integer[], %(weights)s::sparsevec[])
-    AS passages (chunk_id, length, weights)
+-- A document into the keyword index.
+INSERT INTO keyword_documents (document_id, tenant_id, collection_id, language, first_passage, tokens, chunk_ids)
+VALUES (%(document_id)s, %(tenant_id)s, %(collection_id)s, %(language)s, %(first_passage)s, %(tokens)s, %(chunk_ids)s)
+
+-- insert_segment --
+-- A segment with its blocks.
+WITH segment AS (
+    INSERT INTO keyword_segments (tenant_id, collection_id, first_passage, last_passage, postings)
+    VALUES (%(tenant_id)s, %(collection_id)s, %(first_passage)s, %(last_passage)s, %(postings)s)
+    RETURNING id
+)
+INSERT INTO keyword_blocks (segment_id, first_term, tenant_id, collection_id, data)
+SELECT segment.id, first_term, %(tenant_id)s, %(collection_id)s, data
+FROM segment CROSS JOIN unnest(%(first_terms)s::integer[], %(data)s::bytea[]) AS block (first_term, data)
+
+-- segments --
+-- A collection's segments, the oldest passages first.
+SELECT id, first_passage, last_passage, postings FROM keyword_segments
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+ORDER BY first_passage, id
+
+-- take_blocks --
+-- The blocks of segments that are written anew.
+DELETE FROM keyword_blocks WHERE tenant_id = %(tenant_id)s AND segment_id = ANY (%(segment_ids)s::bigint[])
+RETURNING data
+
+-- delete_segments --
+-- Segments whose postings are in another one now.
+DELETE FROM keyword_segments WHERE tenant_id = %(tenant_id)s AND id = ANY (%(segment_ids)s::bigint[])
+
+-- removed_passages --
+-- Passages of a collection whose document is gone and whose postings are not.
+SELECT first_passage, passages FROM keyword_tombstones
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+
+-- delete_tombstones --
+-- Passages whose postings are gone as well.
+DELETE FROM keyword_tombstones
+WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s
+  AND first_passage = ANY (%(first_passages)s::integer[])
 
 -- insert_terms --
 -- The terms of a document's passages in their order.
@@ -56,18 +104,16 @@ GROUP BY language
 -- search_hidden --
 -- Documents of the scope that must not be found yet, or no more; the latter are in the keyword index.
 SELECT d.id, EXISTS (
-    SELECT FROM chunk_keywords k
+    SELECT FROM keyword_documents k
     WHERE k.tenant_id = d.tenant_id AND k.document_id = d.id)
 FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
 
 -- search_wanted --
--- Documents of the scope that meet the conditions. The day of a document is that written in it, else of its making.
-SELECT d.id, count(*) OVER () AS met, total.documents
-FROM documents d CROSS JOIN (
-    SELECT count(*) AS documents FROM documents
-    WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[]) AND status = 'completed'
-) AS total
+-- Documents of the scope that meet the conditions, with the numbers of their passages. The day of a document is that
+-- written in it, else of its making.
+SELECT d.id, array_position(%(collection_ids)s::uuid[], d.collection_id) - 1, k.first_passage, cardinality(k.chunk_ids)
+FROM documents d JOIN keyword_documents k ON k.document_id = d.id
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(categories)s::text[] IS NULL OR d.metadata -> 'categories' ?| %(categories)s
@@ -88,113 +134,53 @@ WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s:
           WHERE NOT c.metadata @> jsonb_build_object(wanted.key, wanted.value)
             AND NOT d.metadata @> jsonb_build_object(wanted.key, wanted.value))))
 
--- search_terms --
--- In how many of the scope's passages each term stands.
-SELECT term, sum(chunks)::float8 FROM (
-    SELECT k.term, k.chunks FROM keyword_terms k
-    WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND k.term = ANY (%(terms)s::integer[])
-    UNION ALL
-    SELECT asked.term, -r.chunks[array_position(r.terms, asked.term)]
-    FROM keyword_removals r CROSS JOIN unnest(%(terms)s::integer[]) AS asked (term)
-    WHERE r.tenant_id = %(tenant_id)s AND r.collection_id = ANY (%(collection_ids)s::uuid[])
-) AS counted
-GROUP BY term HAVING sum(chunks) > 0
+-- search_postings --
+-- The blocks in which the postings of terms are, if they are anywhere.
+SELECT array_position(%(collection_ids)s::uuid[], s.collection_id) - 1, asked.term, block.data
+FROM keyword_segments s CROSS JOIN unnest(%(terms)s::integer[]) AS asked (term) CROSS JOIN LATERAL (
+    SELECT b.data FROM keyword_blocks b
+    WHERE b.segment_id = s.id AND b.first_term <= asked.term
+    ORDER BY b.first_term DESC LIMIT 1
+) AS block
+WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = ANY (%(collection_ids)s::uuid[])
 
--- search_by_keyword --
--- The best passages by BM25: an exact scan by inner product with the question's idf fetches more than wanted, which are
--- then scored again with today's average length (the frequency of a term is recovered from its weight). Beside the
--- score, the similarity to the question's vector for the fusion.
-WITH found AS MATERIALIZED (
-    SELECT k.chunk_id, k.length, k.average_length, k.weights, (%(question)s::sparsevec <#> k.weights) + 0 AS score
-    FROM chunk_keywords k
-    WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
-    ORDER BY score
-    LIMIT %(candidates)s
-),
-asked AS MATERIALIZED (
-    SELECT * FROM unnest(%(units)s::sparsevec[], %(idfs)s::float8[]) AS asked (unit, idf)
-),
-scored AS (
-    SELECT found.chunk_id, sum(hit.idf * hit.frequency * 2.5 / (
-        hit.frequency + 1.5 * (0.25 + 0.75 * found.length / %(average_length)s::float8))) AS score
-    FROM found CROSS JOIN LATERAL (
-        SELECT idf, round(weight * 1.5 * (0.25 + 0.75 * found.length / found.average_length) / (2.5 - weight))
-               AS frequency
-        FROM (SELECT asked.idf, -(asked.unit <#> found.weights) AS weight FROM asked OFFSET 0) AS weighed
-        WHERE weight > 0
-    ) AS hit
-    WHERE found.score < 0
-    GROUP BY found.chunk_id
-    ORDER BY score DESC, found.chunk_id
-    LIMIT %(limit)s
-)
-SELECT scored.chunk_id, scored.score, c.similarity
-FROM scored CROSS JOIN LATERAL (
-    SELECT CASE WHEN embedding_model = %(embedding_model)s THEN 1 - (embedding <=> %(vector)s::halfvec) END AS similarity
-    FROM document_chunks WHERE id = scored.chunk_id OFFSET 0
-) AS c
-ORDER BY scored.score DESC, scored.chunk_id
+-- search_removed --
+-- Passages whose postings are not to be counted.
+SELECT array_position(%(collection_ids)s::uuid[], collection_id) - 1, first_passage, passages
+FROM keyword_tombstones
+WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
 
--- search_documents_by_keyword --
--- `search_by_keyword` in the documents wanted only, by their index.
-WITH found AS MATERIALIZED (
-    SELECT k.chunk_id, k.length, k.average_length, k.weights, (%(question)s::sparsevec <#> k.weights) + 0 AS score
-    FROM chunk_keywords k
-    WHERE k.tenant_id = %(tenant_id)s AND k.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND k.document_id IN (SELECT unnest(%(wanted)s::uuid[]))
-    ORDER BY score
-    LIMIT %(candidates)s
-),
-asked AS MATERIALIZED (
-    SELECT * FROM unnest(%(units)s::sparsevec[], %(idfs)s::float8[]) AS asked (unit, idf)
-),
-scored AS (
-    SELECT found.chunk_id, sum(hit.idf * hit.frequency * 2.5 / (
-        hit.frequency + 1.5 * (0.25 + 0.75 * found.length / %(average_length)s::float8))) AS score
-    FROM found CROSS JOIN LATERAL (
-        SELECT idf, round(weight * 1.5 * (0.25 + 0.75 * found.length / found.average_length) / (2.5 - weight))
-               AS frequency
-        FROM (SELECT asked.idf, -(asked.unit <#> found.weights) AS weight FROM asked OFFSET 0) AS weighed
-        WHERE weight > 0
-    ) AS hit
-    WHERE found.score < 0
-    GROUP BY found.chunk_id
-    ORDER BY score DESC, found.chunk_id
-    LIMIT %(limit)s
-)
-SELECT scored.chunk_id, scored.score, c.similarity
-FROM scored CROSS JOIN LATERAL (
+-- search_matching --
+-- The passages behind numbers, with their similarity to the question's vector for the fusion. Each is looked up by its
+-- key: OFFSET 0 keeps the planner from reading the tenant's whole index beside that of the ids.
+SELECT k.chunk_id, c.similarity
+FROM unnest(%(positions)s::integer[], %(passages)s::integer[]) WITH ORDINALITY AS asked (position, passage, rank)
+CROSS JOIN LATERAL (
+    SELECT d.chunk_ids[asked.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
+    WHERE d.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1] AND d.first_passage <= asked.passage
+    ORDER BY d.first_passage DESC LIMIT 1
+) AS k
+CROSS JOIN LATERAL (
     SELECT CASE WHEN embedding_model = %(embedding_model)s THEN 1 - (embedding <=> %(vector)s::halfvec) END AS similarity
-    FROM document_chunks WHERE id = scored.chunk_id OFFSET 0
+    FROM document_chunks WHERE id = k.chunk_id OFFSET 0
 ) AS c
-ORDER BY scored.score DESC, scored.chunk_id
+ORDER BY asked.rank
 
 -- search_by_vector --
--- The nearest passages by cosine, exactly. The distance is computed once, in the subquery; "+ 0" keeps the planner from
+-- The nearest passages by cosine, exactly: all of the scope, or those of the documents wanted, by their index. The distance is computed once, in the subquery; "+ 0" keeps the planner from
 -- an approximate index, and the threshold comes after the limit.
 SELECT chunk_id, 1 - distance
 FROM (
     SELECT c.id AS chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
-    FROM document_chunks c
-    WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND c.embedding_model = %(embedding_model)s
-      AND c.document_id NOT IN (SELECT unnest(%(hidden)s::uuid[]))
-    ORDER BY distance, c.id
-    LIMIT %(limit)s
-) AS nearest
-WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
-ORDER BY distance, chunk_id
-
--- search_documents_by_vector --
--- `search_by_vector` in the documents wanted only, by their index.
-SELECT chunk_id, 1 - distance
-FROM (
-    SELECT c.id AS chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
-    FROM document_chunks c
-    WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND c.embedding_model = %(embedding_model)s
-      AND c.document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+    FROM (
+        SELECT id, embedding, embedding_model FROM document_chunks
+        WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
+          AND %(wanted)s::uuid[] IS NULL AND document_id NOT IN (SELECT unnest(%(hidden)s::uuid[]))
+        UNION ALL
+        SELECT id, embedding, embedding_model FROM document_chunks
+        WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+    ) AS c
+    WHERE c.embedding_model = %(embedding_model)s
     ORDER BY distance, c.id
     LIMIT %(limit)s
 ) AS nearest
@@ -206,32 +192,15 @@ ORDER BY distance, chunk_id
 -- question's bits come from a subquery of their own, or a generic plan computes them anew for every row.
 WITH near AS MATERIALIZED (
     SELECT b.chunk_id
-    FROM chunk_bits b
-    WHERE b.tenant_id = %(tenant_id)s AND b.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND b.embedding_model = %(embedding_model)s
-    ORDER BY b.bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
-    LIMIT %(reranked)s
-)
-SELECT chunk_id, 1 - distance
-FROM (
-    SELECT near.chunk_id, c.distance
-    FROM near CROSS JOIN LATERAL (
-        SELECT embedding <=> %(vector)s::halfvec AS distance FROM document_chunks WHERE id = near.chunk_id OFFSET 0
-    ) AS c
-    ORDER BY distance, near.chunk_id
-    LIMIT %(limit)s
-) AS nearest
-WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
-ORDER BY distance, chunk_id
-
--- search_documents_by_bits --
--- `search_by_bits` in the documents wanted only.
-WITH near AS MATERIALIZED (
-    SELECT b.chunk_id
-    FROM chunk_bits b
-    WHERE b.tenant_id = %(tenant_id)s AND b.collection_id = ANY (%(collection_ids)s::uuid[])
-      AND b.embedding_model = %(embedding_model)s
-      AND b.document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+    FROM (
+        SELECT chunk_id, bits, embedding_model FROM chunk_bits
+        WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
+          AND %(wanted)s::uuid[] IS NULL
+        UNION ALL
+        SELECT chunk_id, bits, embedding_model FROM chunk_bits
+        WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+    ) AS b
+    WHERE b.embedding_model = %(embedding_model)s
     ORDER BY b.bits <~> (SELECT binary_quantize(%(vector)s::halfvec))
     LIMIT %(reranked)s
 )
@@ -258,8 +227,7 @@ CROSS JOIN LATERAL (
     FROM document_chunks c WHERE c.id = asked.id OFFSET 0
 ) AS c
 CROSS JOIN LATERAL (
-    SELECT d.title, d.file_name, coalesce(nullif(d.language, ''), (
-        SELECT l.language FROM collections l WHERE l.id = d.collection_id)) AS language
+    SELECT d.title, d.file_name, (SELECT k.language FROM keyword_documents k WHERE k.document_id = d.id) AS language
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = asked.id OFFSET 0) AS t ON true

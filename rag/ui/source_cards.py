@@ -15,6 +15,12 @@ from rag.ui.text import excerpt, marked, plain
 
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.
 MINIMUM_CARD_PIXELS = 205
+#: What the percentage is (`rag.retrieval.citing.shown_score`).
+SCORE_HELP = (
+    "How much of the question is in this passage: the reranker's relevance where there is one, else the better of the "
+    "share of the question's words, rare ones counting more, and the similarity. 100% means that all its words are "
+    "here, not that the answer is right."
+)
 #: Length of a passage on a card that has the whole width to itself.
 WIDE_EXCERPT_CHARACTERS = 420
 
@@ -72,7 +78,7 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
             on_click=on_open,
             args=(citation,),
         )
-        st.badge(f"{citation.score:.0%}", color=_score_color(citation.score), help="How well the passage fits.")
+        st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
 
 
 def written_day(day: str) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import streamlit.config
 from front_door import PASSWORD, Access, AddPerson
 from streamlit.testing.v1 import AppTest
 
@@ -22,6 +23,8 @@ def people_page(access: Access, admin: Identity, monkeypatch: pytest.MonkeyPatch
 
 
 def page_of(access: Access, account: Account) -> AppTest:
+    # A package that only tests have brings rich, with which Streamlit prints what a page raises instead of logging it.
+    streamlit.config.set_option("logger.enableRich", False)
     page = AppTest.from_file(PAGE, default_timeout=20)
     page.user = {"sid": token_hash(access.sessions.start(account))}
     return page

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from scripted import passage
 
@@ -40,6 +42,17 @@ def test_a_line_that_ends_in_a_colon_takes_its_list_along() -> None:
 )
 def test_a_question_the_passages_do_not_answer_gets_no_quotes(question: str) -> None:
     assert best_quotes(question, [passage(1, HANDBOOK), passage(2, PERKS)], language="en") is None
+
+
+def test_a_sentence_is_not_quoted_for_its_heading_alone() -> None:
+    text = (
+        "Hybrid employees work from home up to two days a week. The company pays for a desk and a chair at home. "
+        "Employees keep their workplace tidy. Confidential papers stay in the building."
+    )
+    under = replace(passage(1, text), section="Working from home for employees")
+    quotes = best_quotes("How many days a week may employees work from home?", [under], language="en")
+    assert quotes is not None
+    assert quotes.text == "“Hybrid employees work from home up to two days a week.” [1]"
 
 
 def test_no_passages_give_no_quotes() -> None:

@@ -124,7 +124,7 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
     with pytest.raises(NotFound):
         files.get("demo", lost[0])
     with database.transaction("demo") as connection:
-        for table in ("chunk_keywords", "document_chunks", "keyword_terms"):
+        for table in ("keyword_documents", "document_chunks", "keyword_segments"):
             row = connection.execute(
                 f"SELECT count(*) FROM {table} WHERE collection_id = %s", (collection.id,)
             ).fetchone()

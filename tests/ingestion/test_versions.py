@@ -84,7 +84,7 @@ def test_only_the_version_that_answers_is_in_the_tables_that_are_searched(
         with psycopg.connect(superuser_conninfo) as connection:
             return {
                 (table, row[0])
-                for table in ("chunk_keywords", "chunk_terms", "chunk_bits")
+                for table in ("keyword_documents", "chunk_terms", "chunk_bits")
                 for row in connection.execute(f"SELECT document_id FROM {table}").fetchall()
             }
 
@@ -95,7 +95,7 @@ def test_only_the_version_that_answers_is_in_the_tables_that_are_searched(
             connection.execute("UPDATE collections SET embedding_model = 'test/dense@1536'")
 
     def expected(document: Document) -> set[tuple[str, UUID]]:
-        return {(table, document.id) for table in ("chunk_keywords", "chunk_terms", "chunk_bits")}
+        return {(table, document.id) for table in ("keyword_documents", "chunk_terms", "chunk_bits")}
 
     first = add(library, work, admin, collection, policy(3))
     second = add(library, work, admin, collection, policy(4))

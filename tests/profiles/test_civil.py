@@ -73,7 +73,7 @@ def test_bm25_is_that_of_the_formula(app_services: Services, admin: Identity, ci
     question = Question(text="수도", identity=admin, collection=civil)
     found = app_services.retriever.retrieve(question, profile=replace(CIVIL, similarity_threshold=0.99)).found
     with app_services.database.transaction("demo") as connection:
-        rows = connection.execute("SELECT chunk_id, length FROM chunk_keywords").fetchall()
+        rows = connection.execute("SELECT chunk_id, octet_length(terms) / 4 FROM chunk_terms").fetchall()
     lengths = dict(rows)
     average = sum(lengths.values()) / len(lengths)
     best = found[0]

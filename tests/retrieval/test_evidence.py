@@ -5,22 +5,18 @@ from __future__ import annotations
 import pytest
 
 from rag.retrieval.analysers import analyse
-from rag.retrieval.evidence import compound_share, coverage, matched_words, question_words
-from rag.retrieval.keywords import inverse_document_frequency
+from rag.retrieval.evidence import background, compound_share, coverage, matched_words, question_words
+from rag.retrieval.postings import inverse_document_frequency
 from rag.retrieval.spelling import corrections, is_one_slip_away
 
 
-def is_evidence(
-    question: str, passage: str, known: dict[str, int], language: str = "en", similarity: float = 0.1
-) -> bool:
+def is_evidence(question: str, passage: str, known: dict[str, int], language: str = "en", margin: float = 0.0) -> bool:
     """Judge a passage among 500, `known` telling in how many of them a term stands."""
 
     def idf(term: str) -> float:
         return inverse_document_frequency(known.get(term, 0), 500)
 
-    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(
-        similarity
-    )
+    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(margin)
 
 
 def test_a_question_without_topic_has_no_evidence() -> None:
@@ -38,6 +34,25 @@ def test_all_words_are_evidence_however_common() -> None:
 
 def test_the_rare_word_alone_is_evidence_beside_a_common_one() -> None:
     assert is_evidence("Is acupuncture reimbursed?", "Acupuncture is possible.", {"acupunctur": 2, "reimburs": 90})
+
+
+def test_a_passage_that_stands_out_needs_fewer_of_the_words() -> None:
+    known = {"bike": 2, "leas": 0}
+    assert not is_evidence("Can I lease a bike?", "Cycling: the company pays a bike.", known)
+    assert is_evidence("Can I lease a bike?", "Cycling: the company pays a bike.", known, margin=0.1)
+    assert not is_evidence("Can I lease a car?", "Cycling: the company pays a bike.", {}, margin=0.9)
+
+
+def test_words_that_stand_everywhere_still_say_what_is_asked_about() -> None:
+    known = {"northwind": 480, "standard": 300, "provid": 400, "network": 250, "implic": 1}
+    passage = "Northwind Standard: providers outside the network cost more."
+    assert is_evidence("implications of providers outside the Northwind Standard network", passage, known)
+
+
+def test_too_few_candidates_are_no_background() -> None:
+    assert background([0.2] * 7) is None
+    assert background([0.2] * 7 + [None]) is None
+    assert background([0.1, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.9]) == 0.2
 
 
 def test_several_words_are_evidence_with_some_missing() -> None:
@@ -70,6 +85,8 @@ def test_words_are_marked_as_the_passage_writes_them() -> None:
         ("pizza", "piazzas", False),
         ("france", "finance", False),
         ("form", "from", True),
+        ("typs", "type", False),
+        ("mars", "ears", False),
         ("ab", "abcd", False),
     ],
 )

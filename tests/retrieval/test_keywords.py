@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database, queries
-from rag.retrieval.keywords import DIMENSIONS, contextual_text, index_document, term_id, tokenize
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.database import Database
+from rag.retrieval.keywords import MAXIMUM_TERM_ID, contextual_text, index_document, term_id, tokenize
+from rag.retrieval.search import SearchQuery, keyword_search, search
 
 WORDS = [
     "vacation", "salary", "pension", "insurance", "dental", "parking", "bicycle", "travel", "expense", "laptop",
@@ -39,11 +39,13 @@ def counts(database: Database, sql: str) -> Any:
         return connection.execute(sql).fetchall()
 
 
-def passages_with(shelf: Shelf, *terms: int) -> Any:
-    """What the search reads: in how many passages terms stand."""
-    where = {"tenant_id": "demo", "collection_ids": [shelf.collection.id], "terms": list(terms)}
-    with shelf.database.transaction("demo") as connection:
-        return connection.execute(queries["search_terms"], where).fetchall()
+def passages_with(shelf: Shelf, word: str) -> dict[int, float]:
+    """What the search reads: in how many passages a word's term stands."""
+    return dict(search(shelf.database, ask(word), scope=shelf.scope, limit=1).statistics.chunks_by_term)
+
+
+def ask(text: str) -> SearchQuery:
+    return SearchQuery(text=text, language="en")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_scores_equal_those_of_bm25s(shelf: Shelf, database: Database, query: st
     passages = random_passages(120)
     shelf.add("Guide", passages)
     expected = reference_scores(passages, query, "Guide")
-    found = keyword_search(database, SearchQuery(text=query, language="en"), scope=shelf.scope, limit=10)
+    found = keyword_search(database, ask(query), scope=shelf.scope, limit=10)
     best = np.sort(expected)[::-1][:10]
     np.testing.assert_allclose([r.keyword_score for r in found], best, rtol=1e-5)
     np.testing.assert_allclose([expected[r.chunk_index] for r in found], best, rtol=1e-5)
@@ -65,7 +67,7 @@ def test_scores_stay_exact_when_later_documents_change_the_average_length(shelf:
     shelf.add("Guide", short)
     shelf.add("Guide", long)
     expected = reference_scores(short + long, "laptop notice", "Guide")
-    found = keyword_search(database, SearchQuery(text="laptop notice", language="en"), scope=shelf.scope, limit=10)
+    found = keyword_search(database, ask("laptop notice"), scope=shelf.scope, limit=10)
     np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
 
 
@@ -76,8 +78,8 @@ def test_counts_follow_additions_and_removals(shelf: Shelf, database: Database) 
     length = sum(len(tokenize(f"Guide\n{p}", "en")) for p in ("parking for bicycles", "parking for cars"))
     assert counts(database, "SELECT chunks, tokens FROM keyword_totals") == [(2, length)]
     parking = term_id(tokenize("parking", "en")[0])
-    assert passages_with(shelf, parking) == [(parking, 2.0)]
-    assert counts(database, "SELECT DISTINCT document_id FROM chunk_keywords") == [(kept,)]
+    assert passages_with(shelf, "parking") == {parking: 2}
+    assert counts(database, "SELECT document_id FROM keyword_documents") == [(kept,)]
 
 
 def test_indexing_twice_is_the_same_as_once(shelf: Shelf, database: Database) -> None:
@@ -93,7 +95,7 @@ def test_indexing_twice_is_the_same_as_once(shelf: Shelf, database: Database) ->
 
 def test_a_passage_of_stopwords_is_indexed_without_terms(shelf: Shelf, database: Database) -> None:
     shelf.add("The", ["and of the", "vacation"])
-    found = keyword_search(database, SearchQuery(text="vacation", language="en"), scope=shelf.scope, limit=5)
+    found = keyword_search(database, ask("vacation"), scope=shelf.scope, limit=5)
     assert [r.content for r in found] == ["vacation"]
 
 
@@ -102,9 +104,9 @@ def test_what_is_indexed_begins_with_title_and_section() -> None:
     assert contextual_text("", "", "Text") == "Text"
 
 
-def test_term_ids_are_stable_and_within_the_vector() -> None:
+def test_term_ids_are_stable_and_of_four_bytes() -> None:
     assert term_id("vacat") == 580_129_229
-    assert all(1 <= term_id(word) <= DIMENSIONS for word in WORDS)
+    assert all(1 <= term_id(word) <= MAXIMUM_TERM_ID for word in WORDS)
     assert len({term_id(word) for word in WORDS}) == len(WORDS)
 
 
@@ -115,19 +117,19 @@ def test_scores_stay_exact_after_removals(shelf: Shelf, database: Database, remo
     shelf.add("Guide", kept)
     for document_id in gone:
         shelf.remove(document_id)
-    pending = counts(database, "SELECT count(*) FROM keyword_removals")[0][0]
-    assert pending == removed % 32, "folded into the counts every 32 removals"
+    assert counts(database, "SELECT count(*) FROM keyword_tombstones") == [(removed,)]
     expected = reference_scores(kept, "laptop notice pension", "Guide")
-    query = SearchQuery(text="laptop notice pension", language="en")
-    found = keyword_search(database, query, scope=shelf.scope, limit=10)
+    found = keyword_search(database, ask("laptop notice pension"), scope=shelf.scope, limit=10)
     np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
 
 
-def test_terms_that_stand_nowhere_any_more_are_swept(shelf: Shelf, database: Database) -> None:
-    shelf.remove(shelf.add("Guide", ["parking for bicycles"]))
-    with database.transaction("demo") as connection:
-        connection.execute("SELECT fold_keyword_removals('demo', %s, 1)", (shelf.collection.id,))
-    assert counts(database, "SELECT * FROM keyword_terms") == []
+def test_what_was_removed_leaves_the_index_with_the_next_documents(shelf: Shelf, database: Database) -> None:
+    for document_id in [shelf.add("Guide", [f"parking for bicycles {number}"]) for number in range(20)]:
+        shelf.remove(document_id)
+    shelf.add("Guide", ["the canteen"])
+    assert counts(database, "SELECT count(*) FROM keyword_tombstones") == [(0,)]
+    assert counts(database, "SELECT sum(postings) FROM keyword_segments") == [(2,)]
+    assert passages_with(shelf, "parking") == {}
 
 
 def test_documents_published_at_once_are_all_counted(shelf: Shelf, database: Database) -> None:
@@ -136,5 +138,5 @@ def test_documents_published_at_once_are_all_counted(shelf: Shelf, database: Dat
         list(pool.map(lambda p: shelf.add("Guide", p), passages))
     together = [passage for part in passages for passage in part]
     expected = reference_scores(together, "laptop notice", "Guide")
-    found = keyword_search(database, SearchQuery(text="laptop notice", language="en"), scope=shelf.scope, limit=10)
+    found = keyword_search(database, ask("laptop notice"), scope=shelf.scope, limit=10)
     np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)

@@ -13,9 +13,10 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import InvalidInput
-from rag.profiles import HR, NOTICES
+from rag.ingestion.collections import find_collections
+from rag.profiles import HR, NOTICES, with_overrides
 from rag.providers.registry import Providers
-from rag.retrieval.calibration import calibrated, cloze, keep_threshold
+from rag.retrieval.calibration import calibrated, cloze, keep_calibration
 from rag.retrieval.context import Retriever
 from rag.retrieval.explain import explained
 from rag.retrieval.options import Options
@@ -201,6 +202,23 @@ def test_the_path_is_explained_with_every_score(database: Database, shelf: Shelf
     assert f"{found.keyword_score:.2f}" in text
 
 
+def test_a_named_document_or_section_is_raised_and_said(database: Database, shelf: Shelf, asker: Identity) -> None:
+    """Two plans that differ in their names only; and a section of one of them."""
+    for plan in ("Standard", "Plus"):
+        for section in ("Hearing", "Vision"):
+            shelf.add(f"Northwind {plan} plan {section}", ["The plan covers most of the costs."], section=section)
+    retriever = Retriever(database, Providers(Settings()))
+    found = retriever.retrieve(asked("What does the Plus plan cover under vision?", asker, shelf), profile=HR)
+    assert found.found[0].title == "Northwind Plus plan Vision"
+    (names,) = [step.detail for step in found.response.rag_details.steps or [] if step.name == "names"]
+    assert "Northwind Plus plan Vision" in names.split("; ")
+    assert "Vision" in names.split("; ")
+    assert "Hearing" not in names.split("; ")
+    assert any(line.startswith("names ") for line in explained(found))
+    unnamed = retriever.retrieve(asked("most of the costs", asker, shelf), profile=HR)
+    assert "names" not in [step.name for step in unnamed.response.rag_details.steps or []]
+
+
 def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
     providers: Providers, database: Database, paid: Shelf
 ) -> None:
@@ -220,12 +238,15 @@ def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
     assert 0 < found.threshold == found.related[0] <= found.related[1] <= 1
     assert found.unrelated[0] < found.related[1]
     assert found.usages
-    keep_threshold(database, "demo", paid.collection.id, found.threshold)
-    with database.transaction("demo") as connection:
-        row = connection.execute(
-            "SELECT calibrated_threshold, overrides FROM collections WHERE id = %s", (paid.collection.id,)
-        ).fetchone()
-    assert row == (found.threshold, {})
+    assert keep_calibration(database, "demo", paid.collection.id, found)
+    (kept,) = find_collections(database, "demo", collection_id=paid.collection.id)
+    assert (kept.calibrated_threshold, kept.overrides) == (found.threshold, {})
+    assert (kept.calibrated_model, kept.calibrated_passages) == (paid.embedder.id, len(topics))
+    assert not keep_calibration(
+        database, "demo", paid.collection.id, replace(found, embedding_model="openai/another@1536", threshold=0.9)
+    )
+    (still,) = find_collections(database, "demo", collection_id=paid.collection.id)
+    assert still.calibrated_threshold == found.threshold
 
 
 def test_a_kept_threshold_decides_and_0_7_of_the_document_does_not_empty_a_collection(
@@ -243,6 +264,27 @@ def test_a_kept_threshold_decides_and_0_7_of_the_document_does_not_empty_a_colle
 
     assert cited(0.7) == 0
     assert cited(0.1) > 0
+
+
+def test_an_absolute_threshold_no_passage_reaches_gives_way_to_the_embedders_own(
+    providers: Providers, database: Database, paid: Shelf, asker: Identity
+) -> None:
+    """0.7 set for a collection does not empty it because its model never gives 0.7; asked for in a call, it counts."""
+    absolute = with_overrides(HR, {"threshold_mode": "absolute", "reranking": False})
+    assert absolute.similarity_threshold == 0.7
+    collection = replace(paid.collection, calibrated_threshold=0.1)
+    question = Question(
+        text="Whenever somebody wants sunshine instead: vacation?", identity=asker, collection=collection
+    )
+    retriever = Retriever(database, providers)
+    assert retriever.retrieve_context(question, profile=absolute).citations
+    by_meaning = retriever.retrieve(question, profile=replace(absolute, search_type="vector"))
+    assert by_meaning.response.citations
+    (said,) = [step.detail for step in by_meaning.response.rag_details.steps or [] if step.name == "search farther"]
+    assert said.endswith("none has a similarity of 0.7")
+    strict = Options(similarity_threshold=0.7)
+    assert not retriever.retrieve_context(question, profile=absolute, options=strict).citations
+    assert not retriever.retrieve(question, profile=replace(absolute, search_type="vector"), options=strict).found
 
 
 def test_too_little_text_and_words_only_cannot_be_calibrated(

@@ -1,0 +1,48 @@
+"""Of how many questions the language is recognised, in percent: by the heuristic alone, and with the detector.
+
+    python benchmarks/language_detection.py --sets FOLDER
+
+FOLDER holds one folder per set, named …_<language>, with queries.jsonl ("question").
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", type=Path, required=True)
+    options = parser.parse_args()
+    detect_language("Laden der Sprachen")  # loads the detector
+    right = {"heuristic": 0, "with detector": 0}
+    total = 0
+    started = time.perf_counter()
+    for folder in sorted(path for path in options.sets.iterdir() if path.is_dir()):
+        language = folder.name.rsplit("_", 1)[1]
+        lines = (folder / "queries.jsonl").read_text("utf-8").splitlines()
+        questions = [json.loads(line)["question"] for line in lines if line.strip()]
+        here = {
+            "heuristic": sum(detect_language_heuristic(text) == language for text in questions),
+            "with detector": sum(detect_language(text) == language for text in questions),
+        }
+        total += len(questions)
+        right = {name: right[name] + here[name] for name in right}
+        shown = "   ".join(f"{name} {100 * n / len(questions):5.1f}" for name, n in here.items())
+        print(f"{folder.name:12} {len(questions):5} questions   {shown}", flush=True)
+    shown = "   ".join(f"{name} {100 * n / total:5.2f}" for name, n in right.items())
+    print(
+        f"{'all':12} {total:5} questions   {shown}   {1000 * (time.perf_counter() - started) / total:.2f} ms a question"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Parts of `benchmarks/search.py`: other libraries beside ours, and searches compared with all passages meanwhile."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from benchmarks.search_data import CHUNKS_PER_DOCUMENT, Corpus, Tenant
+from rag.database import Database
+from rag.embedded import EmbeddedServer
+from rag.retrieval.hits import Hit, find_hits, read_scope
+from rag.retrieval.keywords import unpacked_terms
+from rag.retrieval.postings import K1, B, inverse_document_frequency
+from rag.retrieval.query import SearchQuery
+from rag.types import Scope
+
+Line = Callable[..., None]
+
+
+def peers(
+    pythons: Sequence[str],
+    server: EmbeddedServer,
+    corpus: Corpus,
+    tenants: Sequence[Tenant],
+    ours: dict[str, Callable[[Tenant, SearchQuery], object]],
+    line: Line,
+) -> None:
+    """Search within one tenant beside libraries, question by question, on as many rows with the same texts."""
+    tenant = min(tenants, key=lambda t: abs(t.size - 1_400))
+    chunks = sum(t.size for t in tenants)
+    random = np.random.default_rng(7)
+    asked = [corpus.question(int(random.integers(tenant.first, tenant.first + tenant.size)), random) for _ in range(50)]
+    is_own = (np.arange(chunks) >= tenant.first) & (np.arange(chunks) < tenant.first + tenant.size)
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS peers WITH (FORCE)")
+        connection.execute("CREATE DATABASE peers")
+    with psycopg.connect(server.superuser, dbname="peers", autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(
+            Path(folder) / "data.npz",
+            vectors=corpus.vectors[:chunks],
+            texts=np.array([corpus.text(chunk) for chunk in range(chunks)]),
+            owners=np.where(is_own, "own", "other"),
+            questions=np.array([query.vector for query in asked]),
+            asked=np.array([query.text for query in asked]),
+        )
+        script = str(Path(__file__).with_name("search_peers.py"))
+        environment = {**os.environ, "PEERS_CONNINFO": make_conninfo(server.superuser, dbname="peers")}
+        with ExitStack() as stack:
+            others = [stack.enter_context(_Other([python, script, folder], environment)) for python in pythons]
+            names = [name for other in others for name in other.read()]
+            times: dict[str, list[float]] = {name: [] for name in (*ours, *names)}
+            shares: dict[str, list[float]] = {name: [] for name in names}
+            own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
+            for number, query in enumerate(asked):
+                for name, search in ours.items():
+                    started = time.perf_counter()
+                    search(tenant, query)
+                    times[name].append(1000 * (time.perf_counter() - started))
+                best = set((np.argsort(own @ query.vector)[-10:] + tenant.first).tolist())
+                for other in others:
+                    for name, (taken, rows) in other.ask(number).items():
+                        times[name].append(taken)
+                        shares[name].append(len(best & set(rows)) / 10)
+    print(f"  among {tenant.size} of {chunks} chunks, each library with as many rows:")
+    for name, values in times.items():
+        kind = "ours, " + name.rpartition(", ")[2]
+        note = "" if name in ours else f"{np.median(np.array(values[10:]) / np.array(times[kind][10:])):.1f} × ours"
+        if "vector" in name and name in shares:
+            note += f", recall@10 {np.mean(shares[name]):.3f}"
+        line(name, values[10:], note)
+
+
+class _Other:
+    """`search_peers.py` at work in another environment."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> _Other:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def read(self) -> Any:
+        assert self._process.stdout
+        return json.loads(self._process.stdout.readline() or "[]")
+
+    def ask(self, number: int) -> dict[str, tuple[float, list[int]]]:
+        """Milliseconds and rows found of each library for a question."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{number}\n")
+        self._process.stdin.flush()
+        return dict(self.read())
+
+
+#: Chunks of a document in the ingest that is searched: small, so that comparing with all of them is quick.
+INGESTED_CHUNKS = 3
+
+
+def during_ingest(
+    conninfo: str, corpus: Corpus, tenant: Tenant, add: Callable[..., object], documents: int, line: Line
+) -> None:
+    """20 searchers, 5 in each of 4 processes, while documents are added one after the other."""
+    context = multiprocessing.get_context("fork")
+    is_over, out = context.Event(), context.Queue()
+    searching = [
+        context.Process(target=_searchers, args=(conninfo, corpus, tenant, seed, is_over, out)) for seed in range(4)
+    ]
+    for process in searching:
+        process.start()
+    database = Database(conninfo)
+    database.open()
+    adding = []
+    for number in range(documents):
+        started = time.perf_counter()
+        add(database, tenant, number, INGESTED_CHUNKS)
+        adding.append(1000 * (time.perf_counter() - started))
+    is_over.set()
+    done = [out.get(timeout=120) for _ in searching]
+    for process in searching:
+        process.join()
+    database.close()
+    times = [value for values, _ in done for value in values]
+    checked = [check for _, checks in done for check in checks]
+    wrong = sum(not is_right for is_right, _ in checked)
+    recall = np.mean([share for _, share in checked])
+    line(f"document of {INGESTED_CHUNKS} chunks added, 20 searching", adding, f"{documents} documents")
+    line("search meanwhile", times, f"{len(times)} searches, {len(checked)} compared")
+    print(f"  compared with all passages: {wrong} wrong by keyword, recall@10 by vector {recall:.4f}")
+
+
+def _searchers(conninfo: str, corpus: Corpus, tenant: Tenant, seed: int, is_over: Any, out: Any) -> None:
+    database = Database(conninfo)
+    database.open()
+    times, checked = list[float](), list[tuple[bool, float]]()
+
+    def search(number: int) -> None:
+        random = np.random.default_rng(100 * seed + number)
+        while not is_over.is_set():
+            query = corpus.question(int(random.integers(0, CHUNKS_PER_DOCUMENT * 10)), random)
+            started = time.perf_counter()
+            scope = Scope(tenant_id=tenant.id, collection_ids=(tenant.collection_id,))
+            with database.snapshot(tenant.id) as connection:
+                hits = find_hits(connection, query, read_scope(connection, scope, None), limit=10).hits.values()
+                times.append(1000 * (time.perf_counter() - started))
+                if random.random() < 0.05:
+                    checked.append(_compared(connection, tenant, corpus, query, list(hits)))
+
+    threads = [threading.Thread(target=search, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    out.put((times, checked))
+    database.close()
+
+
+def _compared(
+    connection: psycopg.Connection, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: list[Hit]
+) -> tuple[bool, float]:
+    """Whether the ten best by keyword are those of all passages this moment has; the share of those by vector."""
+    rows = connection.execute(
+        "SELECT t.terms, c.embedding FROM document_chunks c JOIN documents d ON d.id = c.document_id "
+        "JOIN chunk_terms t ON t.chunk_id = c.id WHERE d.status = 'completed' AND c.collection_id = %s",
+        (tenant.collection_id,), binary=True,
+    ).fetchall()  # fmt: skip
+    if not rows:
+        return not hits, 1.0
+    asked = [int(corpus.term_ids[corpus.vocabulary.index(word)]) for word in query.text.split()]
+    passages = [unpacked_terms(terms) for terms, _ in rows]
+    lengths = np.array([len(terms) for terms in passages])
+    frequencies = np.array([[(terms == term).sum() for term in asked] for terms in passages], dtype=float)
+    idfs = [inverse_document_frequency(float(n), len(rows)) for n in (frequencies > 0).sum(axis=0)]
+    norms = K1 * (1 - B + B * lengths / lengths.mean())
+    scores = np.sort((frequencies * (K1 + 1) / (frequencies + norms[:, None])) @ np.array(idfs))[::-1][:10]
+    found = sorted((hit.keyword_score or 0.0 for hit in hits if hit.keyword_rank), reverse=True)
+    expected = scores[scores > 0]
+    similarities = np.sort(np.array([v.to_numpy() for _, v in rows], dtype=np.float32) @ query.vector)[::-1][:10]
+    near = sum((hit.similarity or 0.0) >= similarities[-1] - 1e-4 for hit in hits if hit.vector_rank)
+    is_right = len(found) == len(expected) and np.allclose(found, expected, rtol=1e-5)
+    return is_right, near / len(similarities)

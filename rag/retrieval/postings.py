@@ -1,0 +1,180 @@
+"""Postings as they are stored and scored: which passages a term stands in, how often, and how long they are.
+
+Pure: bytes and numbers in, numbers out. BM25 with k1 1.5, b 0.75 and Lucene's idf (source 003; equal to bm25s' method
+"lucene" up to the constant factor k1 + 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+K1 = 1.5
+B = 0.75
+#: Bytes after which a block of terms ends: small enough to stay in its row, a quarter of a page of Postgres.
+BLOCK_BYTES = 1_800
+#: The longest passage and the highest frequency that fit into a posting; what is longer counts as that.
+MAXIMUM_COUNT = 32_767
+#: Numbers of passages from the first to the last up to which scores are added in an array with a place for each.
+DENSE_SPAN = 1_000_000
+
+INTEGER = np.dtype(">i4")
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Postings in the order of term and passage, one element of each array for each."""
+
+    terms: NDArray[np.int32]
+    passages: NDArray[np.int32]
+    #: Length of the passage in terms · 65536 + frequency of the term in it.
+    counts: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+
+def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Postings:
+    """The postings of passages, given the ids of their terms; they are numbered from `first_passage` on."""
+    lengths = np.array([len(terms) for terms in passages], dtype=np.int64)
+    owners = np.repeat(np.arange(len(passages)), lengths)
+    terms = np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int64)
+    keys, frequencies = np.unique(terms << 32 | owners, return_counts=True)
+    owners = keys & 0xFFFFFFFF
+    counts = np.minimum(lengths[owners], MAXIMUM_COUNT) << 16 | np.minimum(frequencies, MAXIMUM_COUNT)
+    return Postings((keys >> 32).astype(np.int32), (owners + first_passage).astype(np.int32), counts.astype(np.int32))
+
+
+def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
+    """The blocks of a segment, each with its first term. The format is written down beside `keyword_blocks`."""
+    if not len(postings):
+        return
+    terms, starts, sizes = np.unique(postings.terms, return_index=True, return_counts=True)
+    records = np.stack([postings.passages, postings.counts], axis=1)
+    taken = 8 + 8 * sizes
+    block = (np.cumsum(taken) - taken) // BLOCK_BYTES
+    firsts = np.flatnonzero(np.diff(block, prepend=-1)).tolist()
+    for first, end in zip(firsts, [*firsts[1:], len(terms)], strict=True):
+        until = np.cumsum(sizes[first:end])
+        own = records[starts[first] : starts[first] + until[-1]]
+        values = np.concatenate([[end - first], terms[first:end], until, own.ravel()])
+        yield int(terms[first]), values.astype(INTEGER).tobytes()
+
+
+def postings_in(blocks: Iterable[bytes]) -> Postings:
+    """The postings of several segments' blocks, in the order of one segment."""
+    terms, records = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
+    for data in blocks:
+        values = np.frombuffer(data, INTEGER).astype(np.int64)
+        count = values[0]
+        terms.append(np.repeat(values[1 : 1 + count], np.diff(values[1 + count : 1 + 2 * count], prepend=0)))
+        records.append(values[1 + 2 * count :].reshape(-1, 2))
+    term, record = np.concatenate(terms), np.concatenate(records)
+    order = np.argsort(term << 32 | record[:, 0])
+    return Postings(term[order].astype(np.int32), record[order, 0].astype(np.int32), record[order, 1].astype(np.int32))
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Half-open ranges of numbers that do not overlap."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ranges: Iterable[tuple[int, int]]) -> Ranges:
+        """From pairs of a first number and how many there are."""
+        rows = np.array(sorted(ranges), dtype=np.int64).reshape(-1, 2)
+        return cls(rows[:, 0], rows[:, 0] + rows[:, 1])
+
+    def holding(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which range each number is in, by its position; -1 for none."""
+        if not len(self.starts):
+            return np.full(len(numbers), -1)
+        found = np.searchsorted(self.starts, numbers, side="right") - 1
+        return np.where(numbers < self.ends[found], found, -1)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Every posting of a question's terms, those of removed documents left out.
+
+    A place is the number of the passage; in a scope of several collections, 2^32 · the collection's position more.
+    """
+
+    #: The terms that stand somewhere, with the number of passages they stand in.
+    passages_by_term: Mapping[int, int]
+    terms: NDArray[np.int64]
+    places: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
+    """Matches from blocks that may hold them: each with its collection's position and the term it was read for."""
+    records, offsets, terms, sizes = [np.empty((0, 2), INTEGER)], [], [], []
+    for position, asked, data in found:
+        values = np.frombuffer(data, INTEGER)
+        count = int(values[0])
+        at = int(np.searchsorted(values[1 : 1 + count], asked))
+        if at == count or values[1 + at] != asked:
+            continue
+        first = 1 + 2 * count
+        start = first + 2 * int(values[count + at]) if at else first
+        part = values[start : first + 2 * int(values[1 + count + at])].reshape(-1, 2)
+        records.append(part)
+        offsets.append(position << 32)
+        terms.append(asked)
+        sizes.append(len(part))
+    both = np.concatenate(records).astype(np.int64)
+    places, counts = both[:, 0] + np.repeat(np.array(offsets, np.int64), sizes), both[:, 1]
+    term = np.repeat(np.array(terms, np.int64), sizes)
+    if len(removed.starts):
+        alive = removed.holding(places) < 0
+        term, places, counts = term[alive], places[alive], counts[alive]
+    known, passages = np.unique(term, return_counts=True)
+    return Matches(dict(zip(known.tolist(), passages.tolist(), strict=True)), term, places, counts)
+
+
+def best_of(
+    matches: Matches, *, chunks: float, average_length: float, wanted: Ranges | None, limit: int
+) -> list[tuple[int, float]]:
+    """The places with the highest BM25 and their scores, best first; of equal ones, the first written.
+
+    `wanted` are the places that may be among them; the idf is that of the whole scope.
+    """
+    terms, places, counts = matches.terms, matches.places, matches.counts
+    if wanted is not None:
+        among = wanted.holding(places) >= 0
+        terms, places, counts = terms[among], places[among], counts[among]
+    if not len(places):
+        return []
+    known = sorted(matches.passages_by_term)
+    idfs = np.array([inverse_document_frequency(matches.passages_by_term[term], chunks) for term in known])
+    frequencies = (counts & 0xFFFF).astype(np.float64)
+    norms = K1 * (1 - B) + (K1 * B / average_length) * (counts >> 16)
+    weights = idfs[np.searchsorted(known, terms)] * (frequencies * (K1 + 1) / (frequencies + norms))
+    least = int(places.min())
+    if int(places.max()) - least < DENSE_SPAN:
+        scores = np.bincount(places - least, weights)
+        named = None
+    else:
+        named, position = np.unique(places, return_inverse=True)
+        scores = np.bincount(position, weights)
+    if limit < len(scores):
+        # Those equal to the last one that fits are ordered below.
+        least_score = np.partition(scores, -limit)[-limit]
+        candidates = np.flatnonzero(scores >= max(least_score, np.finfo(float).tiny))
+    else:
+        candidates = np.flatnonzero(scores > 0)
+    chosen = candidates[np.argsort(-scores[candidates], kind="stable")[:limit]]
+    at = chosen + least if named is None else named[chosen]
+    return list(zip(at.tolist(), scores[chosen].tolist(), strict=True))
+
+
+def inverse_document_frequency(chunks_with_term: float, chunks: float) -> float:
+    """Lucene's idf: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
+    return math.log(1 + (chunks - chunks_with_term + 0.5) / (chunks_with_term + 0.5))

@@ -1,0 +1,83 @@
+"""Each embedder a profile or an administrator can choose, over the stand-in: its vectors, and wrong ones refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+from standin import ProviderStandin
+
+from rag.embeddings import generate_embedding, generate_embeddings_batch
+from rag.errors import ProviderAnswerInvalid
+from rag.providers.openai_compatible import OpenAIEmbedder
+from rag.providers.registry import Providers
+from rag.settings import Settings
+
+EMBEDDERS = [
+    "builtin/lexical@1536",
+    "openai/text-embedding-3-small@1536",
+    "openai/text-embedding-3-large@3072",
+    "gemini/gemini-embedding-001@768",
+    "gemini/gemini-embedding-001@1536",
+    "gemini/gemini-embedding-001@3072",
+    "ollama/bge-m3@1024",
+]
+
+
+@pytest.fixture
+def providers(provider_standin: ProviderStandin) -> Iterator[Providers]:
+    made = Providers(
+        Settings(
+            openai_api_key="key",
+            openai_base_url=provider_standin.openai_url,
+            gemini_api_key="key",
+            gemini_base_url=provider_standin.gemini_url,
+            ollama_url=provider_standin.ollama_url,
+        )
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def compatible(provider_standin: ProviderStandin) -> Iterator[OpenAIEmbedder]:
+    """bge-m3 by Ollama's compatible route."""
+    with openai.OpenAI(api_key="any", base_url=provider_standin.openai_url, max_retries=0) as client:
+        yield OpenAIEmbedder(client, provider="ollama", model="bge-m3", dimensions=1024)
+
+
+@pytest.mark.parametrize("identifier", EMBEDDERS)
+def test_an_embedder_gives_its_dimensions_in_the_order_of_the_texts(identifier: str, providers: Providers) -> None:
+    embedder = providers.embedder_for(identifier)
+    texts = [f"passage on topic{n}" for n in range(5)]
+    made = generate_embeddings_batch(texts, embedder=embedder, batch_size=2)
+    assert made.vectors.shape == (5, int(identifier.rpartition("@")[2]))
+    assert np.allclose(np.linalg.norm(made.vectors, axis=1), 1, atol=1e-5)
+    for row, text in zip(made.vectors, texts, strict=True):
+        alone = generate_embedding(text, embedder=embedder, purpose="document").vectors[0]
+        assert float(row @ alone) == pytest.approx(1, abs=1e-4)
+    assert 0 < embedder.default_threshold < 0.7
+
+
+def test_bge_m3_by_the_compatible_route_gives_its_dimensions(compatible: OpenAIEmbedder) -> None:
+    assert generate_embeddings_batch(["휴가", "leave"], embedder=compatible).vectors.shape == (2, 1024)
+
+
+WRONG: dict[str, Callable[[list[dict[str, Any]]], list[dict[str, Any]]]] = {
+    "count": lambda data: data[:-1],
+    "dimensions": lambda data: [{**item, "embedding": list(item["embedding"])[:100]} for item in data],
+    "nan": lambda data: [{**item, "embedding": [float("nan")] * len(item["embedding"])} for item in data],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("identifier", [name for name in EMBEDDERS if not name.startswith("builtin/")])
+def test_a_wrong_count_dimension_or_number_is_refused(
+    identifier: str, wrong: str, providers: Providers, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.alter_embeddings = WRONG[wrong]
+    with pytest.raises(ProviderAnswerInvalid):
+        generate_embeddings_batch(["one", "two"], embedder=providers.embedder_for(identifier))

@@ -1,0 +1,115 @@
+"""A database of the version before packed postings: what was indexed stays findable, with the same scores."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import bm25s
+import numpy as np
+import psycopg
+import pytest
+from pgvector import SparseVector
+from pgvector.psycopg import register_vector
+from psycopg.conninfo import make_conninfo
+
+from rag.database import Database
+from rag.embedded import EmbeddedServer
+from rag.migrations import MIGRATIONS, migrate
+from rag.retrieval.keywords import contextual_text, index_document, term_id, tokenize
+from rag.retrieval.search import SearchQuery, keyword_search
+from rag.types import Scope
+
+BEFORE = "20261121000500"
+PASSAGES = [f"{'parking ' * (1 + n % 4)} for bicycles number {n} {'and cars ' * (n % 3)}" for n in range(60)]
+
+
+@pytest.fixture
+def earlier(server: EmbeddedServer, tmp_path: Path) -> Iterator[str]:
+    """The owner's address of a database with the tables as they were."""
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS earlier WITH (FORCE)")
+        connection.execute("CREATE DATABASE earlier OWNER rag_owner")
+    with psycopg.connect(server.superuser, dbname="earlier", autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA extensions AUTHORIZATION rag_owner")
+        connection.execute("CREATE EXTENSION vector SCHEMA extensions")
+    for path in MIGRATIONS.glob("*.sql"):
+        if path.stem[:14] <= BEFORE:
+            shutil.copy(path, tmp_path)
+    owner = make_conninfo(server.owner, dbname="earlier")
+    migrate(owner, tmp_path)
+    yield owner
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute("DROP DATABASE earlier WITH (FORCE)")
+
+
+def fill(superuser: str) -> tuple[UUID, list[UUID]]:
+    """A collection of three documents, indexed as that version did; its id and theirs."""
+    with psycopg.connect(superuser, options="-c search_path=public,extensions") as connection:
+        register_vector(connection)
+        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo')")
+        row = connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('demo', 'A', 'm@3') RETURNING id"
+        ).fetchone()
+        assert row is not None
+        documents = []
+        for number in range(3):
+            document = connection.execute(
+                "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
+                "VALUES ('demo', %s, 'Guide', 'g.pdf', %s, 'completed', 'en') RETURNING id",
+                (row[0], str(number)),
+            ).fetchone()
+            assert document is not None
+            documents.append(document[0])
+            for index, passage in enumerate(PASSAGES[number * 20 : number * 20 + 20]):
+                terms = tokenize(contextual_text("Guide", "", passage), "en")
+                average = 9.0 + number  # as it was on the day
+                norm = 1.5 * (0.25 + 0.75 * len(terms) / average)
+                weights = {term_id(t) - 1: n * 2.5 / (n + norm) for t, n in Counter(terms).items()}
+                connection.execute(
+                    "WITH chunk AS (INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, "
+                    "chunk_index) VALUES ('demo', %(collection)s, %(document)s, %(text)s, %(index)s) RETURNING id) "
+                    "INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, language, length, "
+                    "average_length, weights) SELECT id, 'demo', %(collection)s, %(document)s, 'en', %(length)s, "
+                    "%(average)s, %(weights)s FROM chunk",
+                    {
+                        "collection": row[0], "document": document[0], "text": passage, "index": index,
+                        "length": len(terms), "average": average, "weights": SparseVector(weights, 1_000_000_000),
+                    },
+                )  # fmt: skip
+    return row[0], documents
+
+
+def expected(passages: list[str], question: str) -> list[float]:
+    retriever = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
+    retriever.index([tokenize(contextual_text("Guide", "", p), "en") for p in passages], show_progress=False)
+    return sorted((2.5 * np.asarray(retriever.get_scores(tokenize(question, "en")), float)).tolist(), reverse=True)[:10]
+
+
+def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: EmbeddedServer, earlier: str) -> None:
+    superuser = make_conninfo(server.superuser, dbname="earlier")
+    collection, documents = fill(superuser)
+    assert [name[:14] for name in migrate(earlier)][:1] == ["20261121000600"]
+    database = Database(make_conninfo(server.application, dbname="earlier"))
+    database.open()
+    scope = Scope(tenant_id="demo", collection_ids=(collection,))
+
+    def scores(question: str) -> list[float | None]:
+        found = keyword_search(database, SearchQuery(text=question, language="en"), scope=scope, limit=10)
+        return [r.keyword_score for r in found]
+
+    for question in ("parking", "cars number 17", "bicycles and cars"):
+        np.testing.assert_allclose(scores(question), expected(PASSAGES, question), rtol=1e-5)
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM documents WHERE id = %s", (documents[1],))
+        index_document(connection, tenant_id="demo", collection_id=collection, document_id=documents[2])
+    left = PASSAGES[:20] + PASSAGES[40:]
+    np.testing.assert_allclose(scores("cars number 47"), expected(left, "cars number 47"), rtol=1e-5)
+    database.close()
+
+
+def test_an_empty_database_of_before_is_converted(earlier: str) -> None:
+    assert "20261121000600_postings" in migrate(earlier)

@@ -1,0 +1,120 @@
+"""`search` and `calibrate` as whoever sits at a terminal runs them: processes of their own on the test's database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hostile
+import pytest
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.files import FileStore
+from rag.ingestion.collections import find_collections
+from rag.ingestion.processor import Processor
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import Collection
+
+PROJECT = Path(__file__).resolve().parents[1]
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def command(database: Database, owner_conninfo: str, tmp_path: Path, provider_standin: ProviderStandin) -> Command:
+    """Runs `python -m rag …` with an embedding model's key; no other setting of this machine reaches it."""
+    environment = {
+        **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+        "DATABASE_URL": database.conninfo,
+        "MIGRATION_DATABASE_URL": owner_conninfo,
+        "RAG_DATA_DIR": str(tmp_path / "data"),
+        "RAG_WORKER": "false",
+        "OPENAI_API_KEY": "key",
+        "OPENAI_BASE_URL": provider_standin.openai_url,
+    }
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "rag", *arguments],
+            cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def rules(database: Database, provider_standin: ProviderStandin, tmp_path: Path) -> Collection:
+    """A collection "Rules" with one document, embedded by the stand-in."""
+    settings = Settings(data_dir=tmp_path / "data", openai_api_key="key", openai_base_url=provider_standin.openai_url)
+    providers = Providers(settings)
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO collections (tenant_id, name, embedding_model) "
+            "VALUES ('demo', 'Rules', 'openai/text-embedding-3-small@1536')"
+        )
+    (collection,) = find_collections(database, "demo", name="Rules")
+    processor = Processor(database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings)
+    processor.process_document(
+        file=hostile.long_document(12), file_name="rules.pdf", tenant_id="demo", collection=collection,
+        generate_metadata=False,
+    )  # fmt: skip
+    processor.close()
+    providers.close()
+    return collection
+
+
+def test_an_unknown_collection_or_profile_is_one_sentence(command: Command, collection: Collection) -> None:
+    unknown = command("search", "vacation", "--collection", "Nothing")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr.strip().endswith("has no collection 'Nothing'; it has: HR documents.")
+    profile = command("search", "vacation", "--profile", "hrr")
+    assert profile.returncode == 1
+    assert "choose one of hr, notices, portfolio, legal, civil" in profile.stderr
+
+
+def test_what_cannot_be_calibrated_says_why(command: Command, collection: Collection) -> None:
+    refused = command("calibrate", "--collection", collection.name)
+    assert refused.returncode == 1
+    assert "compares words" in refused.stderr
+
+
+def test_search_explains_the_whole_path_with_scores(command: Command, rules: Collection) -> None:
+    plain = command("search", "What does page seven say?", "--collection", "Rules")
+    assert plain.returncode == 0, plain.stderr
+    assert "step" not in plain.stdout
+    shown = command("search", "What does page seven say?", "--collection", "Rules", "--profile", "civil", "--explain")
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "question      What does page seven say?"
+    assert "step             ms  what it did" in lines
+    for step in ("embed", "search", "all"):
+        assert [line for line in lines if line.startswith(step)], step
+    assert [line for line in lines if line.startswith("embedding") and "text-embedding-3-small $0.0000" in line]
+    (header,) = [line for line in lines if line.startswith("found  cosine")]
+    for column in ("rank", "bm25", "fused", "covered", "evidence", "rerank", "final", "cited", "passage"):
+        assert column in header
+    first = lines[lines.index(header) + 1].split()
+    assert first[0] == "1"
+    assert -1 <= float(first[1]) <= 1
+
+
+def test_calibrate_shows_what_it_would_set_and_sets_it(command: Command, rules: Collection, database: Database) -> None:
+    tried = command("calibrate", "--collection", "Rules", "--dry-run")
+    assert tried.returncode == 0, tried.stderr
+    assert "the threshold would be 0." in tried.stdout
+    assert find_collections(database, "demo", name="Rules")[0].calibrated_threshold is None
+    done = command("calibrate", "--collection", "Rules")
+    assert "a sentence and the rest of its passage" in done.stdout
+    (kept,) = find_collections(database, "demo", name="Rules")
+    assert kept.calibrated_threshold is not None
+    assert f"the threshold is now {kept.calibrated_threshold:.3f}; the embedder's own is" in done.stdout
+    assert kept.calibrated_model == "openai/text-embedding-3-small@1536"
+    with database.transaction("demo") as connection:
+        spent = connection.execute("SELECT count(*) FROM cost_ledger WHERE operation = 'embedding'").fetchone()
+    assert spent is not None
+    assert spent[0] >= 4  # questions and passages, twice
