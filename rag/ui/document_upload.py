@@ -36,7 +36,7 @@ def draw_upload(
         options = _options(collections)
         files = st.file_uploader(
             "Choose or drop as many files as you like",
-            type=[*(ending.removeprefix(".") for ending in ENDINGS), "zip"],
+            type=[*ENDINGS, ".zip"],  # with their points: "text" alone is Streamlit's word for every kind of text
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
