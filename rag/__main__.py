@@ -15,6 +15,7 @@ from typing import cast, get_args
 from rag import reembed_command, sync_command, tenant_command
 from rag.api.request_ids import name_request
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
+from rag.secret_texts import hide_secrets
 from rag.settings import Settings, load_settings
 from rag.types import ChunkingMethod, PdfType
 
@@ -83,7 +84,9 @@ def main() -> int:
     calibrate_parser.set_defaults(run=calibrate)
     arguments = parser.parse_args()
     try:
-        return int(arguments.run(arguments, load_settings()))
+        settings = load_settings()
+        hide_secrets(settings, [*logging.getLogger().handlers, progress])
+        return int(arguments.run(arguments, settings))
     except RagError as exc:
         print(exc.message, file=sys.stderr)
         return 1

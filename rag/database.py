@@ -16,10 +16,12 @@ from weakref import WeakKeyDictionary
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from rag.errors import DatabaseUnavailable
+from rag.secret_texts import first_line
 from rag.sql import queries
 from rag.types import Identity, Role, Who
 
@@ -27,6 +29,8 @@ Row = TypeVar("Row")
 
 #: A connection that was used so lately is not asked whether it still works: that takes as long as a small statement.
 TRUSTED_SECONDS = 2.0
+#: Supabase's pooler in transaction mode, and PgBouncer as it comes.
+POOLER_PORTS = frozenset({"6543", "6432"})
 
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
@@ -60,10 +64,13 @@ def entering(who: Who | None, *, token_hash: str = "", email: str = "", plans: s
 class Database:
     """A pool of connections to one database. Thread-safe; hold no connection while a model streams."""
 
-    def __init__(self, conninfo: str, *, maximum_connections: int = 20, prepare: bool = True) -> None:
+    def __init__(self, conninfo: str, *, maximum_connections: int = 20, is_pooled: bool | None = None) -> None:
+        """`is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one."""
         self.conninfo = conninfo
-        self._prepare_threshold = 5 if prepare else None
         self._used_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
+        self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
+        # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
+        self._prepare_threshold = None if self.is_pooled else 5
         self._pool = ConnectionPool(
             conninfo,
             min_size=1,
@@ -82,14 +89,14 @@ class Database:
             with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
                 connection.execute("SELECT set_config('role', 'rag_app', true)")
         except psycopg.OperationalError as exc:
-            raise DatabaseUnavailable(f"The database does not answer: {_first_line(exc)}") from exc
+            raise DatabaseUnavailable(f"The database does not answer: {first_line(exc)}") from exc
         except psycopg.errors.InsufficientPrivilege as exc:
             raise DatabaseUnavailable(
                 "The role in DATABASE_URL may not work as rag_app, the role that is bound by row-level security. "
                 "As the owner of the tables, run: GRANT rag_app TO that role."
             ) from exc
         except psycopg.ProgrammingError as exc:
-            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {_first_line(exc)}") from exc
+            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {first_line(exc)}") from exc
         self._pool.open(wait=True, timeout=15)
 
     def close(self) -> None:
@@ -167,8 +174,13 @@ class Database:
             register_vector(connection)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no reason given"])[0]
+def looks_pooled(conninfo: str) -> bool:
+    """Whether the address is that of a pooler in transaction mode: its port is Supabase's or PgBouncer's own."""
+    try:
+        port = str(conninfo_to_dict(conninfo).get("port", ""))
+    except psycopg.ProgrammingError:
+        return False  # whoever connects with it says what is wrong
+    return port in POOLER_PORTS
 
 
 __all__ = ["Database", "queries"]

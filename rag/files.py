@@ -1,4 +1,4 @@
-"""The originals on disk, named by their content: no name given by a person ever becomes a path."""
+"""The originals, named by their content: no name given by a person ever becomes a path. Here, on disk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,39 @@ import os
 import re
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
 from rag.errors import InvalidInput, NotFound
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}")
+
+
+class Originals(Protocol):
+    """Where the originals of all tenants are kept: a folder, or Supabase Storage."""
+
+    def put(self, tenant_id: str, content: bytes) -> str:
+        """Store the content and return its key."""
+        ...
+
+    def get(self, tenant_id: str, key: str) -> bytes:
+        """The content of a key. Raises `NotFound`."""
+        ...
+
+    def delete(self, tenant_id: str, key: str) -> None:
+        """Remove a file; does nothing when it is gone already."""
+        ...
+
+    def keys(self, tenant_id: str) -> list[str]:
+        """The keys of everything a tenant has stored, in order."""
+        ...
+
+
+def storage_key(tenant_id: str, key: str) -> str:
+    """Tenant and key as one path. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
+    if not TENANT.fullmatch(tenant_id) or not KEY.fullmatch(key):
+        raise InvalidInput("This is not a stored file.")
+    return f"{tenant_id}/{key}"
 
 
 class FileStore:
@@ -47,8 +75,14 @@ class FileStore:
         """Remove a file; does nothing when it is gone already."""
         self.path(tenant_id, key).unlink(missing_ok=True)
 
+    def keys(self, tenant_id: str) -> list[str]:
+        """The keys of everything a tenant has stored, in order."""
+        folder = self.folder / tenant_id
+        if not TENANT.fullmatch(tenant_id) or not folder.is_dir():
+            return []
+        found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        return sorted(key for key in found if KEY.fullmatch(key))
+
     def path(self, tenant_id: str, key: str) -> Path:
         """Where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
-        if not TENANT.fullmatch(tenant_id) or not KEY.fullmatch(key):
-            raise InvalidInput("This is not a stored file.")
-        return self.folder / tenant_id / key
+        return self.folder / storage_key(tenant_id, key)

@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from rag.errors import DatabaseUnavailable
+from rag.secret_texts import first_line
 
 MIGRATIONS = Path(__file__).resolve().parent.parent / "supabase" / "migrations"
 #: Any number; the same in every process, so that two that start together do not migrate at once.
@@ -30,19 +31,18 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             return _apply_missing(connection, folder)
     except psycopg.errors.InsufficientPrivilege as exc:
-        reason = str(exc).splitlines()[0]
         raise DatabaseUnavailable(
-            f"The database role may not set up the tables ({reason}). "
+            f"The database role may not set up the tables ({first_line(exc)}). "
             "Set MIGRATION_DATABASE_URL to a role that may create tables, roles and extensions."
         ) from exc
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(
-            f"The database does not answer ({str(exc).strip().splitlines()[0]}). Check that it runs and that "
+            f"The database does not answer ({first_line(exc)}). Check that it runs and that "
             "DATABASE_URL is right, or unset DATABASE_URL to use the built-in database."
         ) from exc
     except psycopg.ProgrammingError as exc:
         raise DatabaseUnavailable(
-            f"DATABASE_URL cannot be used ({str(exc).strip().splitlines()[0]}). "
+            f"DATABASE_URL cannot be used ({first_line(exc)}). "
             "It has to look like postgresql://user:password@host:5432/database."
         ) from exc
 
@@ -70,6 +70,7 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
         "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
     known: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM rag_migrations").fetchall())
+    has_cli_record, by_cli = _record_of_the_supabase_cli(connection)
     applied = []
     for path in sorted(folder.glob("*.sql")):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -80,7 +81,28 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
                     "changes to the tables go into a new one."
                 )
             continue
-        connection.execute(path.read_bytes())
+        version = path.stem.partition("_")[0]
+        if version not in by_cli:
+            connection.execute(path.read_bytes())
         connection.execute("INSERT INTO rag_migrations (name, sha256) VALUES (%s, %s)", (path.stem, digest))
+        if has_cli_record and version not in by_cli:
+            connection.execute(
+                "INSERT INTO supabase_migrations.schema_migrations (version) VALUES (%s) ON CONFLICT DO NOTHING",
+                (version,),
+            )
         applied.append(path.stem)
+    if applied and connection.execute("SELECT to_regproc('public.rag_close_rest_api')").fetchone() != (None,):
+        connection.execute("SELECT rag_close_rest_api()")
     return applied
+
+
+def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
+    """Whether `supabase db push` keeps a record here, and the versions it has: each knows the other's work."""
+    there = connection.execute(
+        "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "
+        "false)"
+    ).fetchone()
+    if there != (True,):
+        return False, set()
+    rows = connection.execute("SELECT version FROM supabase_migrations.schema_migrations").fetchall()
+    return True, {row[0] for row in rows}

@@ -26,6 +26,7 @@ from rag.api import (
     reference_documents,
     service,
     sign_in,
+    sso,
 )
 from rag.api.cors import Cors
 from rag.api.endpoint import PUBLIC, ApiRoute
@@ -87,6 +88,7 @@ def on_script_error(exc: Exception) -> bool:
     return True
 
 
+SIGN_IN_PAGES = sign_in.SignInPages(services)
 API_ROUTES: list[BaseRoute] = [
     *questions.ROUTES,
     *boards.ROUTES,
@@ -95,7 +97,8 @@ API_ROUTES: list[BaseRoute] = [
     *reference_documents.ROUTES,
     *opinion.ROUTES,
     *service.ROUTES,
-    *sign_in.routes(services),
+    *sign_in.routes(services, SIGN_IN_PAGES),
+    *sso.routes(services, SIGN_IN_PAGES),
 ]
 ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
 OPEN_PATHS = frozenset(r.path for r in API_ROUTES if isinstance(r, ApiRoute) and r.spec.scope == PUBLIC)

@@ -15,6 +15,8 @@ import streamlit as st
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.external import ExternalAccounts
+from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
@@ -22,7 +24,7 @@ from rag.answering.live import LiveAnswers
 from rag.database import Database
 from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, NotAllowed
-from rag.files import FileStore
+from rag.files import FileStore, Originals
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -52,7 +54,7 @@ class Services:
 
     settings: Settings
     database: Database
-    files: FileStore
+    files: Originals
     providers: Providers
     ledger: Ledger
     retriever: Retriever
@@ -75,6 +77,7 @@ class Services:
     api_keys: ApiKeys
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
+    single_sign_on: OpenIdProvider | None = None
     #: What to close at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
@@ -89,7 +92,13 @@ def assemble(
     settings: Settings, database: Database, embedded: EmbeddedServer | None = None, owner_conninfo: str = ""
 ) -> Services:
     """Put the parts together around an open database."""
-    files = FileStore(settings.data_dir / "files")
+    sessions = Sessions(database, settings)
+    files: Originals = FileStore(settings.data_dir / "files")
+    accounts = None
+    closers: list[Callable[[], Any]] = []
+    if settings.supabase_service_role_key:
+        files, accounts, closer = _at_supabase(settings, database, sessions)
+        closers.append(closer)
     providers = Providers(settings)
     ledger = Ledger(database)
     chat_logs = ChatLogs(database)
@@ -101,8 +110,7 @@ def assemble(
     queue = Queue(database, processor)
     syncs = make_syncs(database, files, processor.bench, queue, settings)
     queue.on_sync = syncs.run
-    sessions = Sessions(database, settings)
-    closers = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
+    closers[:0] = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
     if embedded is not None:
         closers.append(embedded.stop)
     return Services(
@@ -124,14 +132,30 @@ def assemble(
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
-        accounts=Accounts(database, sessions, settings),
+        accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
         tenants=Tenants(database, files),
         audit=AuditLog(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
+        single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         closers=tuple(closers),
     )
+
+
+def _at_supabase(
+    settings: Settings, database: Database, sessions: Sessions
+) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
+    """What a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
+    # Half a second of imports that nobody else waits for.
+    from rag.access.supabase_accounts import SupabaseAccounts
+    from rag.providers.supabase import SupabaseProject
+    from rag.providers.supabase_storage import SupabaseFiles
+
+    project = SupabaseProject(settings)
+    is_asked = settings.sign_in == "supabase"
+    accounts = SupabaseAccounts(database, sessions, settings, project) if is_asked else None
+    return SupabaseFiles(project, settings.supabase_bucket), accounts, project.close
 
 
 def connect_services(settings: Settings) -> Services:
@@ -146,7 +170,7 @@ def connect_services(settings: Settings) -> Services:
         log.info("Starting the built-in database")
         embedded = start_server(settings.data_dir)
         application, owner = embedded.application, embedded.owner
-    database = Database(application, prepare=":6543" not in application)
+    database = Database(application, is_pooled=settings.database_pooled or None)
     try:
         applied = migrate(owner)
         if applied:

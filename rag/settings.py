@@ -32,10 +32,38 @@ class Settings:
     database_url: str = field(default="", repr=False)
     # A role that may create tables, if DATABASE_URL's may not. Used for migrations only.
     migration_database_url: str = field(default="", repr=False)
+    # A pooler in transaction mode stands before it (RAG_DATABASE_POOLED); ports 6543 and 6432 are known to be that.
+    database_pooled: bool = False
     # The tenant of the first administrator.
     tenant: str = "demo"
     # Public address when behind a proxy, such as https://hr.example.com; makes cookies Secure when https.
     public_url: str = ""
+
+    # Supabase, beside DATABASE_URL. With the service key, originals are kept in its Storage.
+    supabase_url: str = ""
+    supabase_anon_key: str = field(default="", repr=False)
+    supabase_service_role_key: str = field(default="", repr=False)
+    supabase_bucket: str = "documents"
+    supabase_timeout_seconds: float = 20.0
+    # Who checks passwords: "builtin", our own accounts, or "supabase" (RAG_SIGN_IN).
+    sign_in: str = "builtin"
+
+    # Sign-in at an OpenID Connect provider, beside the accounts. Mappings are written as "value=ours, value=ours".
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: str = field(default="", repr=False)
+    oidc_name: str = "single sign-on"  # what the button says
+    oidc_scopes: str = "openid email profile"
+    oidc_tenants: str = ""  # such as "example.com=demo": who has an address there belongs to the tenant
+    oidc_groups_claim: str = "groups"
+    oidc_roles: str = ""  # such as "HR-Admins=admin, HR=manager"; empty: roles are given on the page People
+    oidc_default_role: str = "employee"  # of those whose groups say nothing; "none" lets nobody else in
+    oidc_email_is_verified: bool = False  # the provider's addresses are its own, such as one organisation's Entra ID
+    oidc_session_hours: float = 12.0
+
+    # Addresses that administrators type, not operators: only these hosts, and private networks only if listed here.
+    allowed_hosts: str = ""
+    allowed_private_hosts: str = ""
 
     # Providers. Without a key the built-in embedder and the extractive answerer work.
     openai_api_key: str = field(default="", repr=False)
@@ -105,6 +133,10 @@ ENVIRONMENT_NAMES = {
     "cross_encoder": "RAG_CROSS_ENCODER",
     "sync_folders": "RAG_SYNC_FOLDERS",
     "tesseract": "RAG_TESSERACT",
+    "database_pooled": "RAG_DATABASE_POOLED",
+    "sign_in": "RAG_SIGN_IN",
+    "allowed_hosts": "RAG_ALLOWED_HOSTS",
+    "allowed_private_hosts": "RAG_ALLOWED_PRIVATE_HOSTS",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",
@@ -130,6 +162,9 @@ SECRET_FIELDS = frozenset(
         "github_token",
         "posts_database_url",
         "webhook_secret",
+        "supabase_anon_key",
+        "supabase_service_role_key",
+        "oidc_client_secret",
     }
 )
 
@@ -156,7 +191,26 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
             raise SettingsError(
                 f"RAG_CORS_ORIGINS names {origin!r}; an origin looks like https://intranet.example.com."
             )
+    _require_whole_supabase(settings)
     return settings
+
+
+def _require_whole_supabase(settings: Settings) -> None:
+    """Refuse a part of Supabase that cannot work without another."""
+    if settings.sign_in not in ("builtin", "supabase"):
+        raise SettingsError(f"RAG_SIGN_IN is {settings.sign_in!r}, but it has to be builtin or supabase.")
+    if settings.supabase_url and not settings.database_url:
+        raise SettingsError(
+            "SUPABASE_URL is set, but DATABASE_URL is not. Supabase's web interfaces alone are not enough: searches, "
+            "the queue and row-level security need the project's Postgres. Set DATABASE_URL to its connection string "
+            "(Supabase: Connect, Transaction pooler), or unset SUPABASE_URL to use the built-in database."
+        )
+    if settings.sign_in == "supabase":
+        for name in ("supabase_url", "supabase_anon_key", "supabase_service_role_key"):
+            if not getattr(settings, name):
+                raise SettingsError(f"RAG_SIGN_IN is supabase, so {environment_name(name)} has to be set.")
+    if settings.supabase_service_role_key and not settings.supabase_url:
+        raise SettingsError("SUPABASE_SERVICE_ROLE_KEY is set, but SUPABASE_URL is not.")
 
 
 def _read_secrets(path: Path | None) -> dict[str, object]:

@@ -60,3 +60,17 @@ def test_no_secret_is_shown() -> None:
     )
     assert secret not in shown
     assert "***" in shown
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"SUPABASE_URL": "https://p.supabase.co"}, "DATABASE_URL is not.*need the project's Postgres"),
+        ({"SUPABASE_SERVICE_ROLE_KEY": "key"}, "SUPABASE_URL is not"),
+        ({"RAG_SIGN_IN": "ldap"}, "builtin or supabase"),
+        ({"RAG_SIGN_IN": "supabase"}, "SUPABASE_URL has to be set"),
+    ],
+)
+def test_a_part_of_supabase_that_cannot_work_alone_is_refused(environment: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        load_settings(environment, None)

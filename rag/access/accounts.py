@@ -19,6 +19,7 @@ from psycopg.rows import kwargs_row
 
 from rag.access.account_fields import is_email, normal_email, normal_group, normal_name, role_from
 from rag.access.attempts import Strangers, next_attempt
+from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
 from rag.access.sessions import Sessions
@@ -74,7 +75,7 @@ class Accounts:
         if not account.is_active:
             raise AccessError("This account is disabled. Ask an administrator to enable it.")
         if self._database.fetch_value(tenant_id, "is_suspended"):
-            raise AccessError("Your company's access is suspended. Ask whoever runs this service.")
+            raise AccessError(SUSPENDED)
         return account
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
@@ -113,7 +114,7 @@ class Accounts:
         address = normal_email(email)
         values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
         require_good_password(password, email=address)
-        hashed = self._passwords.hash(password)
+        hashed = self._keep_password(address, tenant_id, Role.ADMIN, password)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_accounts"])
             use_link(connection, token, "first_admin")
@@ -134,7 +135,7 @@ class Accounts:
         """Set the password of the link's account; all its sessions end. Raises `LinkExpired`, `WeakPassword`."""
         account = self.account_of_link(token)
         require_good_password(password, email=account.email)
-        hashed = self._passwords.hash(password)
+        hashed = self._keep_password(account.email, account.tenant_id, account.role, password)
         with self._database.transaction(account.tenant_id) as connection:
             use_link(connection, token, "set_password")
             account, ended = _set_password(connection, account.id, hashed)
@@ -222,6 +223,10 @@ class Accounts:
         return after
 
     # Inside
+
+    def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
+        """What to store of a new password; whoever keeps passwords elsewhere does so here."""
+        return self._passwords.hash(password)
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:

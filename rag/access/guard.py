@@ -25,7 +25,9 @@ from rag.settings import Settings
 from rag.types import Identity, Role
 
 SESSION_COOKIE = "hr_session"
-PUBLIC_PATHS = frozenset({"/login", "/welcome", "/set-password", "/_stcore/health"})
+PUBLIC_PATHS = frozenset(
+    {"/login", "/welcome", "/set-password", "/_stcore/health", "/sso/start", "/sso/callback", "/sso/logout"}
+)
 #: Where programs call, with a key in place of a session.
 API = "/api/"
 UPLOAD_PATH = "/_stcore/upload_file"

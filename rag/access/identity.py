@@ -10,6 +10,7 @@ from typing import Protocol
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.settings import Settings
 from rag.types import Account
@@ -51,3 +52,5 @@ class AccessServices(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def api_keys(self) -> ApiKeys: ...
+    @property
+    def single_sign_on(self) -> OpenIdProvider | None: ...

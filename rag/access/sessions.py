@@ -20,8 +20,9 @@ from uuid import UUID
 
 from psycopg.rows import kwargs_row
 
+from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
 from rag.database import Database, queries
-from rag.errors import NotAllowed
+from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
 
@@ -59,6 +60,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
         self._listeners: list[Callable[[str], None]] = []
+        self._elsewhere: SignInElsewhere | None = None
         #: Counts what was forgotten, so that an answer read before is not kept after.
         self._generation = 0
 
@@ -77,6 +79,8 @@ class Sessions:
                 },
             )
             connection.execute(queries["note_sign_in"], {"account_id": account.id})
+            if isinstance(account, AccountFromElsewhere):
+                note_origin(connection, token_hash(token), account.origin)
         return token
 
     def find(self, token: str) -> Identity | None:
@@ -108,9 +112,14 @@ class Sessions:
     def end(self, token: str) -> None:
         """End the session of this token; nothing happens when there is none."""
         session_id = token_hash(token)
+        secret = None
         if tenant_id := self._tenant_of(session_id):
+            if self._elsewhere is not None:
+                secret = self._database.fetch_value(tenant_id, "session_secret", session_id=session_id)
             self._database.execute(tenant_id, "end_session", session_id=session_id)
         self.forget([session_id])
+        if self._elsewhere is not None and secret is not None:
+            self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
         """End one session by its id: one's own, or anybody's as an administrator. Nothing happens when it is gone.
@@ -130,6 +139,22 @@ class Sessions:
             ended = [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
         self.forget(ended)
         return len(ended)
+
+    def end_of_origin(self, origin_hash: str) -> int:
+        """End the sessions that began with this person or session of another service; how many there were."""
+        with self._database.transaction(None, token_hash=origin_hash) as connection:
+            rows = connection.execute(queries["tenants_of_origin"], {"origin_hash": origin_hash}).fetchall()
+        ended = []
+        for (tenant_id,) in rows:
+            with self._database.transaction(tenant_id) as connection:
+                named = connection.execute(queries["end_sessions_of_origin"], {"origin_hash": origin_hash})
+                ended += [row[0] for row in named.fetchall()]
+        self.forget(ended)
+        return len(ended)
+
+    def ask_elsewhere(self, service: SignInElsewhere) -> None:
+        """Have `service` asked, when it is time, whether those it signed in still are; and told when they sign out."""
+        self._elsewhere = service
 
     def list(self, identity: Identity, account_id: UUID | None = None) -> list[OpenSession]:
         """Where this person is signed in, latest first; as an administrator, where another is.
@@ -166,13 +191,32 @@ class Sessions:
 
     def _read(self, session_id: str) -> Identity | None:
         tenant_id = self._tenant_of(session_id)
-        if tenant_id is None:
+        if tenant_id is None or not self._is_still_signed_in(tenant_id, session_id):
             return None
         with (
             self._database.transaction(tenant_id) as connection,
             connection.cursor(row_factory=kwargs_row(_identity)) as cursor,
         ):
             return cursor.execute(queries["identity_of_session"], {"session_id": session_id}).fetchone()
+
+    def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
+        """Ask the service that this session began at, if it is time to; trouble with asking ends nothing."""
+        if self._elsewhere is None:
+            return True
+        secret = self._database.fetch_value(tenant_id, "claim_session_check", session_id=session_id)
+        if secret is None:
+            return True
+        try:
+            account = self._elsewhere.renew(bytes(secret))
+        except AccessError:
+            self._database.execute(tenant_id, "end_session", session_id=session_id)
+            self.forget([session_id])
+            return False
+        except (ProviderError, DatabaseUnavailable):
+            return True
+        with self._database.transaction(tenant_id) as connection:
+            renew_origin(connection, session_id, account.origin)
+        return True
 
     def _tenant_of(self, session_id: str) -> str | None:
         with self._database.transaction(None, token_hash=session_id) as connection:

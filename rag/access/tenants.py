@@ -21,10 +21,13 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound, SettingsError
-from rag.files import TENANT, FileStore
+from rag.files import TENANT, Originals
 
 #: Columns that stay here: secrets, and what is computed from the rest.
-NOT_EXPORTED = frozenset({"password_hash", "token_hash", "secret_hash", "embedding", "weights", "terms", "bits"})
+NOT_EXPORTED = frozenset(
+    {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret"}
+    | {"embedding", "weights", "terms", "bits"}
+)
 #: Tables that only make search fast; they are made anew from the passages.
 INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|.*postings.*")
 
@@ -57,7 +60,7 @@ class Deletion:
 class Tenants:
     """Makes, suspends, exports and deletes tenants."""
 
-    def __init__(self, database: Database, files: FileStore) -> None:
+    def __init__(self, database: Database, files: Originals) -> None:
         self._database = database
         self._files = files
 
@@ -103,9 +106,9 @@ class Tenants:
         ):
             tables = [t for t in tenant_tables(own) if not INDEX_TABLES.fullmatch(t)]
             rows = {table: _write_table(archive, own, table) for table in tables}
-            files = self._stored(tenant_id)
-            for file in files:
-                archive.write(file, f"files/{file.relative_to(self._files.folder / tenant_id)}")
+            files = self._files.keys(tenant_id)
+            for key in files:
+                archive.writestr(f"files/{key}", self._files.get(tenant_id, key))
             manifest = {
                 "tenant": tenant_id,
                 "exportedAt": datetime.now(UTC).isoformat(),
@@ -122,13 +125,13 @@ class Tenants:
         """
         if self.get(tenant_id).suspended_at is None:
             raise InvalidInput(f"Suspend the tenant first: python -m rag tenant suspend {tenant_id}")
-        files_before = len(self._stored(tenant_id))
+        files_before = len(self._files.keys(tenant_id))
         with self._database.transaction(tenant_id) as connection:
             before = count_rows(connection)
             connection.execute(queries["delete_tenant_jobs"], {"tenant_id": tenant_id})
             connection.execute(queries["delete_tenant"])
-        for file in self._stored(tenant_id):
-            file.unlink(missing_ok=True)
+        for key in self._files.keys(tenant_id):
+            self._files.delete(tenant_id, key)
         with self._database.transaction(tenant_id) as connection:
             after = count_rows(connection)
             proof = Deletion(
@@ -136,17 +139,13 @@ class Tenants:
                 rows_before=before,
                 rows_after=after,
                 files_before=files_before,
-                files_after=len(self._stored(tenant_id)),
+                files_after=len(self._files.keys(tenant_id)),
             )
             connection.execute(
                 queries["note_deletion"],
                 {**vars(proof), "rows_before": Jsonb(before), "rows_after": Jsonb(after)},
             )
         return proof
-
-    def _stored(self, tenant_id: str) -> list[Path]:
-        folder = self._files.folder / tenant_id
-        return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
 
 
 def all_tenants(owner_conninfo: str) -> list[Tenant]:

@@ -9,8 +9,9 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 from uuid import UUID
 
 from anyio import CapacityLimiter, to_thread
@@ -38,9 +39,9 @@ NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
 Result = TypeVar("Result")
 
 
-def routes(services: Callable[[], AccessServices]) -> list[Route]:
+def routes(services: Callable[[], AccessServices], pages: SignInPages | None = None) -> list[Route]:
     """The routes of signing in. `services` is called with each request, never before."""
-    pages = SignInPages(services)
+    pages = pages or SignInPages(services)
     return [
         Route("/login", pages.show_sign_in, methods=["GET"]),
         Route("/login", pages.sign_in, methods=["POST"]),
@@ -119,7 +120,7 @@ class SignInPages:
             if isinstance(exc, TooManyAttempts) and "wait_seconds" in exc.details:
                 answer.headers["Retry-After"] = str(exc.details["wait_seconds"])
             return answer
-        return await self._start_session(request, account, target)
+        return await self.start_session(request, account, target)
 
     async def show_sign_out(self, request: Request) -> Response:
         return self._page(request, "sign_out", title="Sign out", note=note(""))
@@ -155,7 +156,7 @@ class SignInPages:
             return self._link_trouble(request, exc, is_first_admin=True)
         except RagError as exc:
             return self._welcome_page(request, **shown, error=exc.message, status=exc.status)
-        return await self._start_session(request, account, "/")
+        return await self.start_session(request, account, "/")
 
     async def show_set_password(self, request: Request) -> Response:
         return await self._set_password_page(request, request.query_params.get("token", ""))
@@ -171,7 +172,7 @@ class SignInPages:
             )
         except RagError as exc:
             return await self._set_password_page(request, token, error=exc.message, status=exc.status)
-        return await self._start_session(request, account, "/")
+        return await self.start_session(request, account, "/")
 
     async def show_change_password(self, request: Request) -> Response:
         return self._change_password_page(request)
@@ -193,6 +194,10 @@ class SignInPages:
         message = "Your password is changed. You are signed out everywhere but here."
         return self._page(request, "message", title="Password changed", message=message, action="/", label="Continue")
 
+    def sign_in_trouble(self, request: Request, exc: RagError, target: str) -> Response:
+        """The sign-in page with what went wrong elsewhere."""
+        return self._sign_in_page(request, next=target, error=exc.message, status=exc.status)
+
     # Inside
 
     def _provider(self) -> IdentityProvider:
@@ -206,7 +211,7 @@ class SignInPages:
             raise TooManyAttempts("Too many people are signing in at this moment. Try again in a minute.")
         return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
 
-    async def _start_session(self, request: Request, account: Account, target: str) -> Response:
+    async def start_session(self, request: Request, account: Account, target: str) -> Response:
         """Send a signed-in person on with a new session; whatever session the browser had is over."""
         services = self._services()
         if before := request.cookies.get(SESSION_COOKIE, ""):
@@ -255,9 +260,18 @@ class SignInPages:
             next=next,
             email=email,
             note=note(error or message, is_error=bool(error)),
+            single_sign_on=self._single_sign_on_button(next),
             focus_email="" if email else focus,
             focus_password=focus if email else "",
         )
+
+    def _single_sign_on_button(self, target: str) -> Markup:
+        services = self._services()
+        if services.single_sign_on is None:
+            return Markup("")
+        where = escape(f"/sso/start?next={quote(target, safe='/')}")
+        name = escape(services.settings.oidc_name)
+        return Markup(f'<p class="or">or</p><a class="other" href="{where}">Sign in with {name}</a>')
 
     def _welcome_page(
         self, request: Request, *, token: str, email: str = "", name: str = "", error: str = "", status: int = 200

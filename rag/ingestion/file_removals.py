@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from rag.database import Database, queries
 from rag.errors import RagError
-from rag.files import FileStore
+from rag.files import Originals
 
 log = logging.getLogger("rag.ingestion")
 
@@ -23,7 +23,7 @@ def request_file_removal(connection: Connection, tenant_id: str, file_paths: Seq
 class FileRemovals:
     """Removes what is noted. Thread-safe; the same file may be tried by several processes."""
 
-    def __init__(self, database: Database, files: FileStore) -> None:
+    def __init__(self, database: Database, files: Originals) -> None:
         self._database = database
         self._files = files
 

@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
@@ -57,7 +57,7 @@ def find_documents(
 
 def add_document(
     database: Database,
-    files: FileStore,
+    files: Originals,
     sandbox: Sandbox,
     collection: Collection,
     file_name: str,

@@ -33,8 +33,9 @@ TASK = "process_document"
 DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or its quota used up; then the document has failed.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
-#: How often jobs are looked for without a notification, as behind a pooler that passes none on.
+#: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
 POLLING_SECONDS = 2.0
+POOLED_POLLING_SECONDS = 0.5
 #: How often what dead processes left is looked for, and how long it has to have been quiet.
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
@@ -153,6 +154,7 @@ class Queue:
         connector = PsycopgConnector(
             conninfo=self._database.conninfo, min_size=1, max_size=4, kwargs={"prepare_threshold": None}
         )
+        is_pooled = self._database.is_pooled
         app = App(connector=connector)
         later = LaterAgain(self)
         app.task(name=TASK, queue=QUEUE, retry=later, pass_context=True)(self._process)
@@ -165,8 +167,9 @@ class Queue:
                     queues=[QUEUE],
                     concurrency=self._concurrency,
                     install_signal_handlers=False,
-                    listen_notify=True,
-                    fetch_job_polling_interval=POLLING_SECONDS,
+                    # LISTEN belongs to a session, which such a pooler does not keep.
+                    listen_notify=not is_pooled,
+                    fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
                     shutdown_graceful_timeout=STOP_SECONDS,
                     delete_jobs="successful",
                 )

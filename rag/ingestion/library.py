@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion import collections as collecting
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document, find_documents
@@ -70,7 +70,7 @@ class DocumentLibrary:
     def __init__(
         self,
         database: Database,
-        files: FileStore,
+        files: Originals,
         providers: Providers,
         ledger: Ledger,
         settings: Settings,

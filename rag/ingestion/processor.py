@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError, WorkKeepsDying
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
@@ -73,7 +73,7 @@ class Processor:
     def __init__(
         self,
         database: Database,
-        files: FileStore,
+        files: Originals,
         providers: Providers,
         ledger: Ledger,
         settings: Settings,

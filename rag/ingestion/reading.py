@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import queries
 from rag.errors import RagError
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, figures_for, join_pages, sizes_for
 from rag.ingestion.counted import counted_before
@@ -50,7 +50,7 @@ class Reader:
     def __init__(
         self,
         bench: Bench,
-        files: FileStore,
+        files: Originals,
         providers: Providers,
         sandbox: Sandbox,
         engine: Engine | None,

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import queries
 from rag.errors import NoTextInPdf
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.chunk_rows import page_row
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
@@ -34,7 +34,7 @@ class RecogniseStep:
     """Gives pages that are pictures their text."""
 
     def __init__(
-        self, bench: Bench, files: FileStore, recognition: TextRecognition, ledger: Ledger, calls: PaidCalls
+        self, bench: Bench, files: Originals, recognition: TextRecognition, ledger: Ledger, calls: PaidCalls
     ) -> None:
         self._bench = bench
         self._files = files

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
@@ -75,7 +75,7 @@ class ReferenceDocuments:
     """Registers, chunks, tags and embeds. Changes need an administrator; all work is done when a method returns."""
 
     def __init__(
-        self, database: Database, files: FileStore, providers: Providers, ledger: Ledger, processor: Processor
+        self, database: Database, files: Originals, providers: Providers, ledger: Ledger, processor: Processor
     ) -> None:
         self._database = database
         self._files = files

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag.database import Database
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
 from rag.ingestion.intake import JobQueue
@@ -30,7 +30,7 @@ def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -
     return GitHubSource(github, owner, with_forks=with_forks)
 
 
-def make_syncs(database: Database, files: FileStore, bench: Bench, queue: JobQueue, settings: Settings) -> Syncs:
+def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQueue, settings: Settings) -> Syncs:
     """The syncs of this installation with every kind of source there is."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))

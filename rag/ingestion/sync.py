@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, RagError
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.file_removals import request_file_removal
 from rag.ingestion.intake import JobQueue, display_name
 from rag.ingestion.work import TEMPORARY
@@ -114,7 +114,7 @@ class KnownItem:
 
 def sync_collection(
     database: Database,
-    files: FileStore,
+    files: Originals,
     collection: Collection,
     source: Source,
     *,
@@ -158,7 +158,7 @@ class Keeper:
     def __init__(
         self,
         database: Database,
-        files: FileStore,
+        files: Originals,
         collection: Collection,
         kind: str,
         *,

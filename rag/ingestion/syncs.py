@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.collections import find_collections
 from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.events import PostEvents
@@ -80,7 +80,7 @@ class Syncs:
     def __init__(
         self,
         database: Database,
-        files: FileStore,
+        files: Originals,
         bench: Bench,
         queue: JobQueue,
         events: PostEvents,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import cohere
 import httpx
 import httpx2
 import openai
 
+from rag.addresses import require_web_address
 from rag.errors import SettingsError
 from rag.settings import Settings, environment_name
 
@@ -75,7 +75,7 @@ def connect(settings: Settings) -> Connections:
     primary = provider_of(settings.openai_base_url)
     for name in ("openai_api_key", "cohere_api_key", "gemini_api_key", "openrouter_api_key"):
         _require_sendable(environment_name(name), getattr(settings, name))
-    for name in ("cohere_base_url", "gemini_base_url", "openrouter_base_url"):
+    for name in ("cohere_base_url", "gemini_base_url", "openrouter_base_url", "upstage_base_url"):
         require_web_address(environment_name(name), getattr(settings, name))
     # A model that runs on this machine asks for no key, but the SDK does.
     main = _client(
@@ -122,20 +122,6 @@ def provider_of(base_url: str) -> str:
     if port == 11434 or "ollama" in host:
         return "ollama"
     return "openai"
-
-
-def require_web_address(name: str, address: str) -> tuple[str, int | None]:
-    """Host and port of an http or https address. Raises `SettingsError` naming the variable for anything else."""
-    try:
-        parts = urlsplit(address)
-        host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError as exc:
-        raise SettingsError(f"{name} is {address!r}, but it has to be a web address.") from exc
-    if parts.scheme not in ("http", "https") or not host:
-        raise SettingsError(f"{name} is {address!r}, but it has to be a web address.")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise SettingsError(f"{name} has to be an address without a name, a password, ? or #.")
-    return host, port
 
 
 def _ollama_address(address: str) -> str:

@@ -13,8 +13,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api.sign_in import routes
+from rag.api.sign_in import SignInPages, routes
+from rag.api.sso import routes as sso_routes
 from rag.settings import Settings
 from rag.types import Account, Identity
 
@@ -31,6 +33,7 @@ class Access:
     accounts: Accounts
     sessions: Sessions
     api_keys: ApiKeys
+    single_sign_on: OpenIdProvider | None = None
 
 
 def identity_of(account: Account, session_id: str = "") -> Identity:
@@ -63,8 +66,10 @@ async def echo(websocket: WebSocket) -> None:
 
 
 def inner_routes(access: Access) -> list[Route | WebSocketRoute]:
+    pages = SignInPages(lambda: access)
     return [
-        *routes(lambda: access),
+        *routes(lambda: access, pages),
+        *sso_routes(lambda: access, pages),
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),
         Route("/_stcore/health", lambda request: PlainTextResponse("ok")),

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput
-from rag.files import FileStore
+from rag.files import Originals
 from rag.ingestion.extracted import storable_json
 from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.mapping import PostsMapping, mapping_from
@@ -81,7 +81,7 @@ class PostEvents:
         collection: Collection,
         source: Source,
         settings: Mapping[str, Any],
-        files: FileStore,
+        files: Originals,
         queue: JobQueue,
         bench: Bench,
     ) -> SyncReport:

@@ -1,0 +1,196 @@
+"""People who sign in elsewhere: which account of ours each is, and what their sessions here still owe to there.
+
+A person is known by the service and its own name for them, never by the address alone once they were here: addresses
+are given to new people.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import kwargs_row
+
+from rag.access.account_fields import normal_email
+from rag.access.passwords import NOT_CHOSEN
+from rag.database import Database, queries
+from rag.errors import AccessError
+from rag.types import Account, Role
+
+ELSEWHERE = "Your account belongs to another organisation here. Ask an administrator."
+ANOTHER_PERSON = (
+    "This e-mail address belonged to somebody else here before. Ask an administrator to change the old account first."
+)
+UNKNOWN_TENANT = "Your account names an organisation that is not known here. Ask an administrator."
+SUSPENDED = "Your company's access is suspended. Ask whoever runs this service."
+DISABLED = "This account is disabled. Ask an administrator to enable it."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExternalPerson:
+    """Somebody another service vouches for, mapped to a tenant and a role of ours already."""
+
+    issuer: str
+    subject: str
+    email: str
+    tenant_id: str
+    name: str = ""
+    #: None: as the account has it; a new account is an employee's.
+    role: Role | None = None
+    #: Whether a tenant that is not there is made: an operator's mapping may, a token may not.
+    makes_tenant: bool = False
+
+    @property
+    def subject_hash(self) -> str:
+        return origin_hash(self.issuer, self.subject)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What a session keeps of the sign-in elsewhere that it began with."""
+
+    issuer: str
+    subject_hash: str
+    #: Of the other service's session, as hex; empty where it names none.
+    session_hash: str = ""
+    secret: bytes | None = field(default=None, repr=False)
+    #: Seconds until the other service is asked again; None: never.
+    check_after_seconds: float | None = None
+    #: The longest the session lasts, in seconds; None: as long as any.
+    lasts_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountFromElsewhere(Account):
+    """An account just signed in elsewhere."""
+
+    origin: Origin
+
+
+class SignInElsewhere(Protocol):
+    """A service that is asked again whether somebody is still signed in, and told when they sign out."""
+
+    def renew(self, secret: bytes) -> AccountFromElsewhere:
+        """The account with what to ask with next. Raises `AccessError` when the sign-in there is over."""
+        ...
+
+    def sign_out(self, secret: bytes) -> None:
+        """End the session there. Raises nothing."""
+        ...
+
+
+def origin_hash(issuer: str, name: str) -> str:
+    """The SHA-256, as hex, of a service and what it calls a person or a session."""
+    return hashlib.sha256(f"{issuer}\x00{name}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ExternalAccounts:
+    """Finds, makes and binds the accounts of people who sign in elsewhere."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def admit(self, person: ExternalPerson) -> Account:
+        """The active account of this person, made at their first sign-in; role and name as the service says.
+
+        Raises `AccessError` when it is disabled, of another tenant, or its address was bound to another person.
+        """
+        address = normal_email(person.email)
+        known = self._known(person) or self._by_email(address)
+        if known and known[0] != person.tenant_id:
+            raise AccessError(ELSEWHERE)
+        with self._database.transaction(person.tenant_id) as connection:
+            if person.makes_tenant:
+                connection.execute(queries["ensure_tenant"], {"tenant_id": person.tenant_id})
+            if connection.execute(queries["lock_accounts"]).fetchone() is None:
+                raise AccessError(UNKNOWN_TENANT)
+            if (row := connection.execute(queries["is_suspended"]).fetchone()) and row[0]:
+                raise AccessError(SUSPENDED)
+            account_id = known[1] if known else _add(connection, address, person)
+            _bind(connection, account_id, person)
+            account = _update(connection, account_id, address, person)
+            if account is None or not account.is_active:
+                raise AccessError(DISABLED)
+            return account
+
+    def subject_of(self, tenant_id: str, account_id: UUID, issuer: str) -> str | None:
+        """What the service calls the person of this account; None when they never came from there."""
+        value = self._database.fetch_value(tenant_id, "external_subject", account_id=account_id, issuer=issuer)
+        return None if value is None else str(value)
+
+    def _known(self, person: ExternalPerson) -> tuple[str, UUID] | None:
+        parameters = {"subject_hash": person.subject_hash}
+        with self._database.transaction(None, token_hash=person.subject_hash) as connection:
+            return connection.execute(queries["external_identity"], parameters).fetchone()
+
+    def _by_email(self, address: str) -> tuple[str, UUID] | None:
+        with self._database.transaction(None, email=address) as connection:
+            found = connection.execute(queries["account_by_email"], {"email": address}).fetchone()
+            return (found[1], found[0]) if found else None
+
+
+def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:
+    """The account with where its sign-in happened."""
+    return AccountFromElsewhere(**{f.name: getattr(account, f.name) for f in fields(Account)}, origin=origin)
+
+
+def note_origin(connection: Connection, session_id: str, origin: Origin) -> None:
+    """Keep what a new session owes to another service, in the transaction that starts it."""
+    connection.execute(
+        queries["add_session_origin"],
+        {
+            "session_id": session_id,
+            "issuer": origin.issuer,
+            "subject_hash": origin.subject_hash,
+            "session_hash": origin.session_hash,
+            "secret": origin.secret,
+            "check_after_seconds": origin.check_after_seconds,
+        },
+    )
+    if origin.lasts_seconds is not None:
+        connection.execute(queries["limit_session"], {"session_id": session_id, "seconds": origin.lasts_seconds})
+
+
+def renew_origin(connection: Connection, session_id: str, origin: Origin) -> None:
+    """Keep what the other service wants to see the next time."""
+    parameters = {"secret": origin.secret, "check_after_seconds": origin.check_after_seconds}
+    connection.execute(queries["renew_session_origin"], {"session_id": session_id, **parameters})
+
+
+def _add(connection: Connection, address: str, person: ExternalPerson) -> UUID:
+    row = connection.execute(
+        queries["add_account"],
+        {
+            "email": address,
+            "name": person.name or address.partition("@")[0],
+            "role": person.role or Role.EMPLOYEE,
+            "user_group": "",
+            "password_hash": NOT_CHOSEN,
+        },
+    ).fetchone()
+    assert row is not None  # noqa: S101 - INSERT … RETURNING returns its row
+    return UUID(str(row[0]))
+
+
+def _bind(connection: Connection, account_id: UUID, person: ExternalPerson) -> None:
+    names = {"account_id": account_id, "issuer": person.issuer}
+    bound = connection.execute(queries["external_subject"], names).fetchone()
+    if bound is None:
+        connection.execute(
+            queries["add_external_identity"],
+            {**names, "subject_hash": person.subject_hash, "subject": person.subject},
+        )
+    elif bound[0] != person.subject:
+        raise AccessError(ANOTHER_PERSON)
+
+
+def _update(connection: Connection, account_id: UUID, address: str, person: ExternalPerson) -> Account | None:
+    def account_from(*, role: str, **values: Any) -> Account:
+        return Account(role=Role(role), **values)
+
+    values = {"account_id": account_id, "email": address, "name": person.name, "role": person.role}
+    with connection.cursor(row_factory=kwargs_row(account_from)) as cursor:
+        return cursor.execute(queries["update_external_account"], values).fetchone()

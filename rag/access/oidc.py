@@ -1,0 +1,234 @@
+"""Signing in at an OpenID Connect provider: Google, Entra ID, Okta, Keycloak and whoever else keeps to the standard.
+
+Authorization code with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1); signing out from there by
+Back-Channel Logout 1.0. Who somebody is comes from a verified token, where they belong from our settings.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.httpx_client import OAuth2Client
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from rag.access.external import AccountFromElsewhere, ExternalAccounts, Origin, from_elsewhere
+from rag.access.external import origin_hash as hash_of
+from rag.access.oidc_mapping import Mappings
+from rag.addresses import require_safe_origin
+from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, SettingsError
+from rag.settings import Settings
+
+TIMEOUT_SECONDS = 10.0
+#: How long what the provider says of itself is believed, and how soon an unknown key is looked for again. Seconds.
+FRESH_SECONDS, KEY_SECONDS = 3600.0, 60.0
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
+LEEWAY_SECONDS = 60
+#: A message of a sign-out older than this is not the provider's any more.
+LOGOUT_SECONDS = 600
+NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
+UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in a moment."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """What a browser was sent away with, and has to come back with."""
+
+    state: str
+    nonce: str
+    verifier: str
+    next: str
+
+
+class OpenIdProvider:
+    """The provider of the settings. Thread-safe; nothing is sent before somebody signs in."""
+
+    def __init__(self, settings: Settings, people: ExternalAccounts) -> None:
+        require_safe_origin("OIDC_ISSUER", settings.oidc_issuer)
+        if not settings.oidc_client_id or not settings.oidc_client_secret:
+            raise SettingsError("OIDC_ISSUER is set, so OIDC_CLIENT_ID and OIDC_CLIENT_SECRET have to be set as well.")
+        self.issuer = settings.oidc_issuer
+        self._settings = settings
+        self._people = people
+        self._mappings = Mappings.of(settings)
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, Any]] = {}
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the provider sends people back to; to be registered there."""
+        settings = self._settings
+        return (settings.public_url.rstrip("/") or f"http://{settings.address}:{settings.port}") + "/sso/callback"
+
+    def address_for(self, attempt: Attempt) -> str:
+        """Where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
+        endpoint = self._endpoint("authorization_endpoint")
+        with self._client() as client:
+            url, _ = client.create_authorization_url(
+                endpoint, state=attempt.state, nonce=attempt.nonce, code_verifier=attempt.verifier
+            )
+            return str(url)
+
+    def finish(self, attempt: Attempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
+        """The account of whoever came back. Raises `AccessError`, `ProviderError`."""
+        if answer.get("state", "") != attempt.state:
+            raise AccessError(NOT_VALID)
+        if "error" in answer or not answer.get("code"):
+            raise AccessError("The sign-in was not completed there. Try again.")
+        token = self._exchange(answer["code"], attempt)
+        claims = self._identity_claims(token, attempt)
+        person = self._mappings.person(self._with_details(claims, token), self.issuer)
+        account = self._people.admit(person)
+        origin = Origin(
+            issuer=self.issuer,
+            subject_hash=person.subject_hash,
+            session_hash=hash_of(self.issuer, f"sid {claims['sid']}") if claims.get("sid") else "",
+            lasts_seconds=self._settings.oidc_session_hours * 3600,
+        )
+        return from_elsewhere(account, origin)
+
+    def signed_out(self, logout_token: str) -> list[str]:
+        """The hashes of the person or session that the provider's message says is signed out. Raises `AccessError`."""
+        try:
+            decoded = self._decode(logout_token)
+        except JoseError as exc:
+            raise AccessError(NOT_VALID) from exc
+        claims = decoded.claims
+        audience = claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience]
+        issued_at, events = claims.get("iat"), claims.get("events")
+        is_ours = claims.get("iss") == self.issuer and self._settings.oidc_client_id in audiences
+        is_recent = isinstance(issued_at, int | float) and abs(time.time() - issued_at) < LOGOUT_SECONDS
+        is_message = isinstance(events, dict) and LOGOUT_EVENT in events and "nonce" not in claims and "jti" in claims
+        if not (is_ours and is_recent and is_message and (claims.get("sid") or claims.get("sub"))):
+            raise AccessError(NOT_VALID)
+        # A message with a session means that session only.
+        name = f"sid {claims['sid']}" if claims.get("sid") else str(claims["sub"])
+        return [hash_of(self.issuer, name)]
+
+    # Inside
+
+    def _client(self) -> OAuth2Client:
+        settings = self._settings
+        return OAuth2Client(
+            settings.oidc_client_id,
+            settings.oidc_client_secret,
+            scope=settings.oidc_scopes,
+            redirect_uri=self.redirect_uri,
+            code_challenge_method="S256",
+            timeout=TIMEOUT_SECONDS,
+            follow_redirects=False,
+        )
+
+    def _exchange(self, code: str, attempt: Attempt) -> dict[str, Any]:
+        endpoint = self._endpoint("token_endpoint")
+        try:
+            with self._client() as client:
+                return dict(client.fetch_token(endpoint, code=code, code_verifier=attempt.verifier))
+        except AuthlibBaseError as exc:
+            raise AccessError(NOT_VALID) from exc
+        except (httpx2.HTTPStatusError, ValueError, TypeError, KeyError) as exc:
+            raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.") from exc
+        except (httpx2.HTTPError, OSError) as exc:
+            raise ProviderUnavailable(UNREACHABLE) from exc
+
+    def _identity_claims(self, token: Mapping[str, Any], attempt: Attempt) -> dict[str, Any]:
+        try:
+            decoded = self._decode(str(token.get("id_token", "")))
+            claims = CodeIDToken(
+                decoded.claims,
+                decoded.header,
+                options={
+                    "iss": {"essential": True, "value": self.issuer},
+                    "aud": {"essential": True, "value": self._settings.oidc_client_id},
+                },
+                params={
+                    "nonce": attempt.nonce,
+                    "client_id": self._settings.oidc_client_id,
+                    "access_token": token.get("access_token"),
+                },
+            )
+            claims.validate(leeway=LEEWAY_SECONDS)
+            if not isinstance(claims["sub"], str) or not claims["sub"]:
+                raise ValueError("sub")
+        except (JoseError, AuthlibBaseError, ValueError, TypeError) as exc:
+            raise AccessError(NOT_VALID) from exc
+        return dict(decoded.claims)
+
+    def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
+        """The claims, with those the provider tells only when asked, as Okta does with address and groups."""
+        wanted = {"email", *({self._settings.oidc_groups_claim} if self._mappings.roles else ())}
+        if wanted <= claims.keys() or "userinfo_endpoint" not in self._discovery():
+            return claims
+        headers = {"Authorization": f"Bearer {token.get('access_token', '')}"}
+        told = self._get(self._endpoint("userinfo_endpoint"), headers)
+        if told.get("sub") != claims["sub"]:
+            raise AccessError(NOT_VALID)
+        return {**told, **claims}
+
+    def _decode(self, token: str) -> jwt.Token:
+        """The verified token. A key that is not known is asked for again, at most once a minute."""
+        try:
+            return jwt.decode(token, self._keys(FRESH_SECONDS), algorithms=ALGORITHMS)
+        except (JoseError, ValueError):
+            return jwt.decode(token, self._keys(KEY_SECONDS), algorithms=ALGORITHMS)
+
+    def _keys(self, fresh_seconds: float) -> KeySet:
+        address = self._endpoint("jwks_uri")
+        try:
+            keys: Any = self._fetch(address, fresh_seconds)
+            return KeySet.import_key_set(keys)
+        except (JoseError, ValueError, TypeError, KeyError) as exc:
+            raise ProviderAnswerInvalid("The sign-in service sent keys that cannot be read.") from exc
+
+    def _endpoint(self, name: str) -> str:
+        address = self._discovery().get(name)
+        if not isinstance(address, str):
+            raise ProviderAnswerInvalid(f"The sign-in service does not say where its {name} is.")
+        try:
+            return require_safe_origin(f"The provider's {name}", address.partition("?")[0]) and address
+        except SettingsError as exc:
+            raise ProviderAnswerInvalid(exc.message) from exc
+
+    def _discovery(self) -> dict[str, Any]:
+        found = self._fetch(self.issuer.rstrip("/") + "/.well-known/openid-configuration", FRESH_SECONDS)
+        if found.get("issuer") != self.issuer:
+            raise ProviderAnswerInvalid(
+                "The sign-in service calls itself otherwise than OIDC_ISSUER. An administrator has to set it just so; "
+                "with Entra ID, to the address of one's own organisation, not of all."
+            )
+        return found
+
+    def _fetch(self, address: str, fresh_seconds: float) -> dict[str, Any]:
+        with self._lock:
+            at, kept = self._kept.get(address, (0.0, None))
+        if kept is not None and time.monotonic() - at < fresh_seconds:
+            return dict(kept)
+        fetched = self._get(address, {})
+        with self._lock:
+            self._kept[address] = (time.monotonic(), fetched)
+        return fetched
+
+    def _get(self, address: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        try:
+            answer = httpx2.get(address, headers=dict(headers), timeout=TIMEOUT_SECONDS, follow_redirects=False)
+            answer.raise_for_status()
+            found = answer.json()
+        except httpx2.HTTPStatusError as exc:
+            raise ProviderUnavailable(UNREACHABLE) from exc
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as exc:
+            raise ProviderUnavailable(UNREACHABLE) from exc
+        except ValueError as exc:
+            raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.") from exc
+        if not isinstance(found, dict):
+            raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.")
+        return found

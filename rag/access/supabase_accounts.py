@@ -1,0 +1,228 @@
+"""Accounts whose passwords Supabase Auth keeps; role and tenant are what its token says in `app_metadata`.
+
+A sign-in there ends in a session of ours, which can be ended at once. Supabase is asked again each time its own token
+would have expired: who is banned or deleted there, or was signed out everywhere, is out here as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from typing import Any, TypeVar
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken
+from supabase_auth.types import AdminUserAttributes
+
+from rag.access.account_fields import role_from
+from rag.access.accounts import Accounts
+from rag.access.external import (
+    AccountFromElsewhere,
+    ExternalAccounts,
+    ExternalPerson,
+    Origin,
+    from_elsewhere,
+    origin_hash,
+    renew_origin,
+)
+from rag.access.passwords import NOT_CHOSEN, require_good_password
+from rag.access.sessions import Sessions
+from rag.database import Database
+from rag.errors import AccessError, InvalidInput, ProviderAnswerInvalid, RagError, WrongPassword
+from rag.providers.supabase import UNREADABLE, SupabaseProject, call
+from rag.settings import Settings
+from rag.types import Account, Identity, Role
+from supabase import Client
+
+log = logging.getLogger("rag.access")
+Found = TypeVar("Found")
+NO_TENANT = (
+    "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
+    "or set tenant and role in its app_metadata."
+)
+#: As good as for ever: about a hundred years.
+BANNED = "876000h"
+USERS_PER_PAGE = 200
+MOST_PAGES = 500
+
+
+class SupabaseAccounts(Accounts):
+    """As `Accounts`, with the passwords at Supabase. Our table keeps the person, role and group."""
+
+    def __init__(self, database: Database, sessions: Sessions, settings: Settings, project: SupabaseProject) -> None:
+        super().__init__(database, sessions, settings)
+        self._project = project
+        self._people = ExternalAccounts(database)
+        self.issuer = f"{project.url}/auth/v1"
+        key = hashlib.sha256(b"refresh tokens\x00" + settings.supabase_service_role_key.encode()).digest()
+        self._locker = Fernet(base64.urlsafe_b64encode(key))
+        sessions.ask_elsewhere(self)
+
+    # Passwords
+
+    def sign_in(self, email: str, password: str) -> Account:
+        """As `Accounts.sign_in`, checked at Supabase. Raises `ProviderError` too."""
+        address = email.strip().lower()
+        account_id, tenant_id = self._find_by_email(address)
+        if self._count_attempt(tenant_id, account_id) is None:
+            self._strangers.count(address[:254])
+        account = self._enter(address, password)
+        self._database.fetch_value(
+            account.tenant_id, "record_sign_in", account_id=account.id, checked_hash="", fresh_hash=""
+        )
+        return account
+
+    def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
+        """As `Accounts.create_first_admin`, with the password at Supabase."""
+        return self._enter(super().create_first_admin(token, email, name, password).email, password)
+
+    def set_password_by_link(self, token: str, password: str) -> Account:
+        """As `Accounts.set_password_by_link`, with the password at Supabase; an invited person is signed up there."""
+        return self._enter(super().set_password_by_link(token, password).email, password)
+
+    def change_password(self, identity: Identity, old: str, new: str) -> None:
+        """As `Accounts.change_password`, at Supabase, in a session of the person's own."""
+        require_good_password(new, email=identity.email)
+        self._count_attempt(identity.tenant_id, identity.account_id)
+        with self._project.visitor() as client:
+            try:
+                signed_in = self._ask(client, identity.email, old)
+            except WrongPassword as exc:
+                raise WrongPassword("Your current password is not right.") from exc
+            call(client.auth.update_user, {"password": new})
+            # Supabase ends the person's other sessions with this, the one that this browser began with included.
+            origin = self._origin(signed_in)
+        with self._database.transaction(identity.tenant_id) as connection:
+            renew_origin(connection, identity.session_id, origin)
+        self._database.fetch_value(
+            identity.tenant_id, "record_sign_in", account_id=identity.account_id, checked_hash="", fresh_hash=""
+        )
+        self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
+
+    # What administrators do
+
+    def change(
+        self,
+        identity: Identity,
+        account_id: UUID,
+        *,
+        role: Role | str | None = None,
+        name: str | None = None,
+        user_group: str | None = None,
+        is_active: bool | None = None,
+    ) -> Account:
+        """As `Accounts.change`; role and whether it is active are changed at Supabase first."""
+        if account_id != identity.account_id and (role is not None or is_active is not None):
+            attributes: AdminUserAttributes = {}
+            if role is not None:
+                attributes["app_metadata"] = {"tenant": identity.tenant_id, "role": role_from(role).value}
+            if is_active is not None:
+                attributes["ban_duration"] = "none" if is_active else BANNED
+            with self._administration(identity):
+                subject = self._people.subject_of(identity.tenant_id, account_id, self.issuer)
+            if subject is not None:
+                call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
+        return super().change(identity, account_id, role=role, name=name, user_group=user_group, is_active=is_active)
+
+    # What sessions ask
+
+    def renew(self, secret: bytes) -> AccountFromElsewhere:
+        """Refresh the person's session at Supabase. Raises `AccessError` when it is over, `ProviderError`."""
+        try:
+            refresh_token = self._locker.decrypt(secret).decode()
+        except InvalidToken as exc:
+            raise AccessError("SUPABASE_SERVICE_ROLE_KEY was changed. Sign in again.") from exc
+        with self._project.visitor() as client:
+            try:
+                answer = call(client.auth.refresh_session, refresh_token)
+            except InvalidInput as exc:  # a refresh token that is malformed
+                raise AccessError("Your sign-in at Supabase has ended. Sign in again.") from exc
+            return self._admit(client, _given(answer.session))
+
+    def sign_out(self, secret: bytes) -> None:
+        """End the person's session at Supabase; ours is over whatever happens there."""
+        try:
+            with self._project.visitor() as client:
+                call(client.auth.refresh_session, self._locker.decrypt(secret).decode())
+                call(client.auth.sign_out, {"scope": "local"})
+        except (RagError, InvalidToken) as exc:
+            log.warning("A session at Supabase could not be ended: %s", exc)
+
+    # Inside
+
+    def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
+        """Have Supabase keep the password of an invited person, who is confirmed by having had our link."""
+        attributes: AdminUserAttributes = {
+            "password": password,
+            "email_confirm": True,
+            "app_metadata": {"tenant": tenant_id, "role": role.value},
+        }
+        admin = self._project.server.auth.admin
+        try:
+            call(admin.create_user, AdminUserAttributes(email=email, **attributes))
+        except InvalidInput:
+            if (subject := self._subject_at_supabase(email)) is None:
+                raise
+            call(admin.update_user_by_id, subject, attributes)
+        return NOT_CHOSEN
+
+    def _subject_at_supabase(self, email: str) -> str | None:
+        for number in range(1, MOST_PAGES + 1):
+            users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
+            for user in users:
+                if (user.email or "").lower() == email:
+                    return str(user.id)
+            if len(users) < USERS_PER_PAGE:
+                return None
+        return None
+
+    def _enter(self, address: str, password: str) -> AccountFromElsewhere:
+        with self._project.visitor() as client:
+            return self._admit(client, self._ask(client, address, password))
+
+    def _ask(self, client: Client, address: str, password: str) -> Any:
+        if not password:
+            raise WrongPassword
+        answer = call(client.auth.sign_in_with_password, {"email": address, "password": password})
+        return _given(answer.session)
+
+    def _admit(self, client: Client, session: Any) -> AccountFromElsewhere:
+        claims = _given(call(client.auth.get_claims, session.access_token))["claims"]
+        account = self._people.admit(person_from(dict(claims), self.issuer))
+        return from_elsewhere(account, self._origin(session))
+
+    def _origin(self, session: Any) -> Origin:
+        return Origin(
+            issuer=self.issuer,
+            subject_hash=origin_hash(self.issuer, session.user.id),
+            secret=self._locker.encrypt(session.refresh_token.encode()),
+            check_after_seconds=float(session.expires_in),
+        )
+
+
+def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
+    """Who a verified token of Supabase Auth names. Raises `ProviderAnswerInvalid` for a token of another use."""
+    audience = claims.get("aud")
+    if claims.get("iss") != issuer or "authenticated" not in (audience if isinstance(audience, list) else [audience]):
+        raise ProviderAnswerInvalid("Supabase sent a token that was not made for this project.")
+    stored = claims.get("app_metadata") or {}
+    tenant, role = stored.get("tenant"), stored.get("role") or Role.EMPLOYEE
+    if not isinstance(tenant, str) or not tenant:
+        raise AccessError(NO_TENANT)
+    try:
+        return ExternalPerson(
+            issuer=issuer,
+            subject=str(claims["sub"]),
+            email=str(claims["email"]),
+            tenant_id=tenant,
+            role=role_from(str(role)),
+        )
+    except (KeyError, InvalidInput) as exc:
+        raise AccessError("Your account at Supabase has no address or a role that is not known here.") from exc
+
+
+def _given(value: Found | None) -> Found:
+    if value is None:
+        raise ProviderAnswerInvalid(UNREADABLE)
+    return value

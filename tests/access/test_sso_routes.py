@@ -1,0 +1,156 @@
+"""The whole way of a sign-in elsewhere, in a browser's steps, at a provider from PyPI that we did not write."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from front_door import Access, AddPerson
+from starlette.testclient import TestClient
+
+from rag.access.external import ExternalAccounts
+from rag.access.oidc import OpenIdProvider
+from rag.access.sessions import Sessions
+from rag.database import Database
+from rag.settings import Settings
+from rag.types import Role
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://localhost:{port}"
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                httpx.get(f"{address}/.well-known/openid-configuration")
+                break
+            except httpx.TransportError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+def settings(settings: Settings, issuer: str) -> Settings:
+    return replace(
+        settings,
+        public_url="http://testserver",
+        oidc_issuer=issuer,
+        oidc_client_id="hr",
+        oidc_client_secret="the client's secret",
+        oidc_tenants="example.com=demo",
+        oidc_roles="hr-admins=admin",
+        oidc_name="Acme <ID>",
+    )
+
+
+@pytest.fixture
+def access(access: Access, settings: Settings, database: Database) -> Access:
+    return replace(access, single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)))
+
+
+def tell(issuer: str, person: str, **claims: object) -> None:
+    httpx.put(f"{issuer}/users/{person}", json=claims).raise_for_status()
+
+
+def come_back(client: TestClient, person: str, start: str = "/sso/start?next=/analytics") -> tuple[str, str]:
+    """Sent away, signed in there; the path and query the provider sends the browser back to."""
+    away = client.get(start)
+    assert away.status_code == 303
+    there = httpx.post(away.headers["location"], data={"sub": person})
+    assert there.status_code == 302, there.text
+    back = urlsplit(there.headers["location"])
+    assert (back.netloc, back.path) == ("testserver", "/sso/callback")
+    return away.headers["location"], f"{back.path}?{back.query}"
+
+
+def test_a_sign_in_elsewhere_ends_in_a_session_that_can_be_ended_here(
+    client_of: Callable[..., TestClient], access: Access, issuer: str
+) -> None:
+    tell(issuer, "p1", email="p1@example.com", email_verified=True, name="P One", groups=["hr-admins"])
+    client = client_of()
+    away, back = come_back(client, "p1")
+    sent = parse_qs(urlsplit(away).query)
+    assert sent["code_challenge_method"] == ["S256"]
+    assert {"state", "nonce", "code_challenge"} <= sent.keys()
+    answer = client.get(back)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/analytics")
+    assert client.get("/api/me").json()["role"] == "admin"
+    identity = access.sessions.find(client.cookies["hr_session"])
+    assert identity is not None
+    assert identity.role is Role.ADMIN
+    Sessions.end(access.sessions, client.cookies["hr_session"])
+    assert client.get("/api/me").status_code == 401
+
+
+def test_an_answer_brought_by_another_browser_signs_nobody_in(
+    client_of: Callable[..., TestClient], issuer: str
+) -> None:
+    tell(issuer, "p2", email="p2@example.com", email_verified=True)
+    _, back = come_back(client_of(), "p2")
+    victim = client_of()
+    answer = victim.get(back)
+    assert answer.status_code == 401
+    assert "hr_session" not in victim.cookies
+    come_back(victim, "p2")
+    assert victim.get(back).status_code == 401
+
+
+def test_an_answer_is_good_once(client_of: Callable[..., TestClient], issuer: str) -> None:
+    tell(issuer, "p3", email="p3@example.com", email_verified=True)
+    client = client_of()
+    _, back = come_back(client, "p3")
+    cookie = client.cookies["hr_sso"]
+    assert client.get(back).status_code == 303
+    client.cookies.set("hr_sso", cookie, domain="testserver.local", path="/sso")
+    assert client.get(back).status_code == 401
+
+
+def test_who_is_not_let_in_is_told_why_on_the_sign_in_page(client_of: Callable[..., TestClient], issuer: str) -> None:
+    tell(issuer, "p4", email="p4@elsewhere.example", email_verified=True)
+    client = client_of()
+    _, back = come_back(client, "p4")
+    answer = client.get(back)
+    assert answer.status_code == 401
+    assert "Nobody with an address at elsewhere.example" in answer.text
+    assert 'href="/sso/start' in answer.text
+
+
+def test_the_page_shows_the_button_and_the_accounts_stay(
+    client_of: Callable[..., TestClient], add_person: AddPerson
+) -> None:
+    page = client_of().get("/login?next=/documents?x=1%26y").text
+    assert "Sign in with Acme &lt;ID&gt;" in page
+    assert re.search(r'href="/sso/start\?next=/documents%3Fx%3D1%26y"', page)
+    assert 'name="password"' in page
+
+
+@pytest.mark.parametrize("target", ["//evil.example", "https://evil.example", "/\\evil.example"])
+def test_nobody_is_sent_to_another_site_after(client_of: Callable[..., TestClient], issuer: str, target: str) -> None:
+    tell(issuer, "p5", email="p5@example.com", email_verified=True)
+    client = client_of()
+    _, back = come_back(client, "p5", f"/sso/start?next={target}")
+    assert client.get(back).headers["location"] == "/"
+
+
+@pytest.mark.parametrize("body", ["", "logout_token=", "logout_token=a.b.c"])
+def test_a_message_that_is_not_the_providers_is_refused(client_of: Callable[..., TestClient], body: str) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    assert client_of().post("/sso/logout", content=body, headers=headers).status_code == 400

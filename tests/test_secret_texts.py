@@ -1,0 +1,87 @@
+"""No secret in what is shown, raised or logged."""
+
+from __future__ import annotations
+
+import io
+import logging
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from rag.database import Database
+from rag.errors import DatabaseUnavailable, SettingsError
+from rag.migrations import migrate
+from rag.secret_texts import hide_secrets, without_passwords
+from rag.settings import SECRET_FIELDS, Settings, load_settings
+
+SECRET = "hunter2-hunter2"
+
+
+def test_every_setting_that_sounds_like_a_secret_is_one() -> None:
+    suspicious = {
+        item.name for item in fields(Settings) if item.name.endswith(("_key", "_secret", "_token", "database_url"))
+    }
+    assert suspicious == SECRET_FIELDS
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_FIELDS))
+def test_no_secret_is_in_the_settings_as_text(name: str) -> None:
+    settings = replace(Settings(), **{name: SECRET})  # type: ignore[arg-type]
+    assert SECRET not in repr(settings)
+    assert SECRET not in str(settings)
+    assert SECRET not in f"{settings}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://user:{SECRET}@127.0.0.1:1/none",
+        f"postgres//user:{SECRET}@127.0.0.1/none",
+        f"host=127.0.0.1 port=1 password={SECRET}",
+        f"host=127.0.0.1 port=1 password='{SECRET}' nonsense",
+        f"postgresql://user:{SECRET}@127.0.0.1:nonsense/none",
+        f"postgresql://user:{SECRET}@127.0.0.1:1/none?nonsense={SECRET}&password={SECRET}",
+    ],
+)
+def test_a_database_address_that_fails_is_told_without_its_password(url: str) -> None:
+    for connect in (lambda: migrate(url), lambda: Database(url).open()):
+        with pytest.raises(DatabaseUnavailable) as caught:
+            connect()
+        if "nonsense=" not in url:
+            assert SECRET not in str(caught.value)
+
+
+def test_a_secrets_file_that_is_not_toml_is_told_without_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.toml"
+    path.write_text(f'OPENAI_API_KEY = "{SECRET}\n')
+    with pytest.raises(SettingsError) as caught:
+        load_settings({}, path)
+    assert SECRET not in str(caught.value)
+
+
+def test_what_is_logged_holds_no_secret_of_the_settings() -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    hide_secrets(replace(Settings(), openai_api_key=SECRET, database_url="postgresql://u:opensesame@h/d"), [handler])
+    log = logging.getLogger("test.secrets")
+    log.propagate = False
+    log.addHandler(handler)
+    try:
+        log.warning("sent %s", {"authorization": f"Bearer {SECRET}"})
+        log.warning("postgresql://somebody:other-password@host/db")
+        try:
+            raise ValueError(f"key {SECRET} at postgresql://u:opensesame@h/d")
+        except ValueError:
+            log.exception("it failed")
+    finally:
+        log.removeHandler(handler)
+    text = written.getvalue()
+    assert "it failed" in text
+    assert "Bearer ***" in text
+    assert not [word for word in (SECRET, "opensesame", "other-password") if word in text]
+
+
+@pytest.mark.parametrize("text", ["Read //server/share and mail me@example.com.", "token counts = 3 of 5 tokens"])
+def test_a_sentence_without_a_secret_is_left_alone(text: str) -> None:
+    assert without_passwords(text) == text
