@@ -8,6 +8,7 @@ from rag.access.sessions import OpenSession
 from rag.services import current_identity, services
 from rag.ui.formats import time_zone
 from rag.ui.open_sessions import draw_sessions
+from rag.ui.roles import ROLES
 from rag.ui.text import plain
 
 identity = current_identity()
@@ -26,9 +27,7 @@ def end_others() -> None:
 
 st.title("Your account", anchor=False)
 group = f" · {plain(identity.user_group)}" if identity.user_group else ""
-st.markdown(
-    f"**{plain(identity.name)}**  \n{plain(identity.email)}  \n:gray[{identity.role.value.capitalize()}{group}]"
-)
+st.markdown(f"**{plain(identity.name)}**  \n{plain(identity.email)}  \n:gray[{ROLES[identity.role]}{group}]")
 st.header("Where you are signed in", anchor=False, divider="gray")
 opened = sessions.list(identity)
 draw_sessions(opened, identity.session_id, time_zone(st.context.timezone), end)

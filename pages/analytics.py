@@ -19,7 +19,7 @@ from rag.records.figures import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import Role
 from rag.ui.analytics_overview import draw_overview
-from rag.ui.formats import count, time_zone
+from rag.ui.formats import SELECT_A_ROW, count, time_zone
 from rag.ui.key_figures import draw_key_figures
 from rag.ui.question_details import IN_PROGRESS, OUTCOMES, cost_words, draw_question
 
@@ -83,10 +83,6 @@ def choose_filters(period: Period) -> Filters:
             bind="query-params",
             label_visibility="collapsed",
             width=220,
-        )
-        st.caption(
-            ":material/shield_person: Questions are personal. You see groups, never names or addresses.",
-            width="content",
         )
     return Filters(document_id=UUID(document) if document else None, user_group=group)
 
@@ -190,7 +186,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
         alt="Questions asked in this period",
     )
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.caption(f"{count(total, 'question')}. Select a row to see everything about it.", width="content")
+        st.caption(f"{count(total, 'question')}. {SELECT_A_ROW} to see everything about it.", width="content")
         if last_page > 1:
             st.pagination(last_page, key="analytics_page")
     draw_selected(ids, chosen.selection.rows)

@@ -12,6 +12,7 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui.audit_words import change_words
 from rag.ui.formats import count, date_time, time_zone
+from rag.ui.theme import PRODUCT
 
 PERIODS = {"Last 7 days": 7, "Last 30 days": 30, "Last year": 365, "All": None}
 KINDS = {
@@ -51,22 +52,32 @@ entries = audit.entries(
     limit=SHOWN,
 )
 if not entries:
-    st.info("Nothing was changed that fits these filters.", icon=":material/history:")
+    is_filtered = bool(KINDS[kind or "Everything"] or actor != "Everybody" or text)
+    st.caption(
+        "Nothing was changed that fits these filters." if is_filtered else "Nobody changed anything in this period."
+    )
     st.stop()
+names = {str(c.id): c.name for c in services().documents.collections(identity)}
 table = pd.DataFrame(
     {
         "When": [date_time(entry.created_at, zone) for entry in entries],
-        "Who": [entry.actor for entry in entries],
-        "What": [entry.action.capitalize() for entry in entries],
+        "Who": [entry.actor or PRODUCT for entry in entries],
+        "What": [entry.action[:1].upper() + entry.action[1:] for entry in entries],
         "Of": [entry.target for entry in entries],
-        "Change": [change_words(entry) for entry in entries],
+        "Change": [change_words(entry, names) for entry in entries],
     }
 )
 st.dataframe(
     table,
     hide_index=True,
     width="stretch",
-    column_config={"Change": st.column_config.TextColumn(width="large")},
+    column_config={
+        "When": st.column_config.TextColumn(width=135),
+        "Who": st.column_config.TextColumn(width=165),
+        "What": st.column_config.TextColumn(width=135),
+        "Of": st.column_config.TextColumn(width=150),
+        "Change": st.column_config.TextColumn(width=420),
+    },
     alt="Changes with their time, person, kind and what was changed",
 )
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

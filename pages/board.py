@@ -18,7 +18,7 @@ from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, Role
 from rag.ui.board import draw_posts, draw_run
 from rag.ui.document_names import STATUSES
-from rag.ui.formats import count
+from rag.ui.formats import SELECT_A_ROW, count
 from rag.ui.posts import by_priority, draw_post, is_post
 from rag.ui.text import plain
 
@@ -79,7 +79,8 @@ def draw_sync(collection: Collection) -> None:
     if at_work or any(run.is_open for run in runs):
         state.board_was_active = True
     if not runs:
-        st.caption("This board has not been synced from here yet.")
+        if not is_sample(collection):
+            st.caption("This board was never synced. Say below where its posts come from, then sync.")
         return
     draw_run(runs[0])
     if at_work:
@@ -90,10 +91,14 @@ def draw_sync(collection: Collection) -> None:
                 draw_run(run)
 
 
+def is_sample(collection: Collection) -> bool:
+    return any(source.kind == SampleBoard.kind for source in running.syncs.sources(collection))
+
+
 def draw_source(collection: Collection) -> None:
     """Which table the posts come from."""
     kept = running.syncs.sources(collection)
-    if any(source.kind == SampleBoard.kind for source in kept):
+    if is_sample(collection):
         st.caption(
             "These posts are samples that come with the product. For your own board, make a collection with the "
             "profile Notice board on the page Collections; then set its table here."
@@ -176,6 +181,7 @@ if documents:
             format_func=plain,
             key="board_categories",
             label_visibility="collapsed",
+            wrap=True,
         )
         marks = st.pills(
             "Marks",
@@ -184,6 +190,7 @@ if documents:
             format_func=MARKS.__getitem__,
             key="board_marks",
             label_visibility="collapsed",
+            wrap=True,
         )
     shown = [
         d
@@ -200,7 +207,7 @@ if documents:
     if opened is not None:
         draw_opened(opened)
     elif shown:
-        st.caption("Select a row to read the post.")
+        st.caption(f"{SELECT_A_ROW} to read the post.")
 else:
     with st.container(border=True, horizontal_alignment="center"):
         st.space("small")

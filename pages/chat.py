@@ -25,6 +25,10 @@ from rag.ui.page_view import open_page_view, turn_to
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
 
+#: So many collections stand side by side to choose from; more are in a list.
+SIDE_BY_SIDE = 4
+#: Height of a field that a search is narrowed by, and of the sentence above them.
+FIELD_PIXELS, SENTENCE_PIXELS = 84, 58
 #: A long history is what a run costs most: older turns come on demand.
 TURNS_SHOWN = 10
 
@@ -191,14 +195,7 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
         return
     st.caption("Answers come only from the documents here, with the page they come from.")
     if len(collections) > 1:
-        names = {c.id: c.name for c in collections}
-        st.selectbox(
-            "Ask about",
-            list(names),
-            format_func=lambda i: names.get(i, "Deleted collection"),
-            key="chat_collection",
-            on_change=forget_documents,
-        )
+        draw_choice(collections)
         if not any(
             d.status is DocumentStatus.COMPLETED and d.collection_id == chosen_collection().id for d in documents
         ):
@@ -219,6 +216,28 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
         )
 
 
+def draw_choice(collections: Sequence[Collection]) -> None:
+    """Which collection the first question goes to: the oldest, unless another is chosen."""
+    names = {c.id: c.name for c in collections}
+    if state.get("chat_collection") not in names:
+        state.chat_collection = collections[0].id
+
+    def name(collection_id: UUID) -> str:
+        return plain(names.get(collection_id, "Deleted collection"))
+
+    if len(collections) <= SIDE_BY_SIDE:
+        st.segmented_control(
+            "Ask in",
+            list(names),
+            required=True,
+            format_func=name,
+            key="chat_collection",
+            on_change=forget_documents,
+        )
+    else:
+        st.selectbox("Ask in", list(names), format_func=name, key="chat_collection", on_change=forget_documents)
+
+
 def draw_document_filter() -> None:
     """Ask in some documents only. The list is read only while the popover is open."""
     chosen = state.get("chat_documents") or []
@@ -227,14 +246,28 @@ def draw_document_filter() -> None:
     if filters and filters.categories:
         names = categories_of(chosen_collection())
         narrowed += [names[slug] for slug in filters.categories]
-    everything = "All posts" if chosen_collection().profile == NOTICES.name else "All documents"
-    label = f"Only in {count(len(chosen), 'document')}" if chosen else everything
+    is_board = chosen_collection().profile == NOTICES.name
+    everything = "All posts" if is_board else "All documents"
+    if len(collections) > 1:
+        # In a conversation nothing else says which collection it asks.
+        everything = f"All of {chosen_collection().name}"
+    label = f"Only in {count(len(chosen), 'post' if is_board else 'document')}" if chosen else everything
     label = plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
     chooser = st.popover(
         label, type="tertiary", icon=":material/filter_list:", key="chat_filter", on_change="rerun", wrap=False
     )
+    profile = with_overrides(profile_by_name(chosen_collection().profile), chosen_collection().overrides)
+    is_bound = len(collections) > 1 and conversation is not None
+    fields = 1 + is_board + len(profile.metadata_filters)
+    # The place is there before what stands in it: a popover that grew after it opened would go below the window.
+    with chooser:
+        inside = st.container(height=FIELD_PIXELS * fields + SENTENCE_PIXELS * is_bound, border=False)
     if chooser.open:
-        with chooser:
+        with inside:
+            if is_bound:
+                st.caption(
+                    f"This conversation asks in {plain(chosen_collection().name)}. A new chat can ask elsewhere."
+                )
             found = running.documents.list(identity, collection_id=chosen_collection().id)
             titles = {d.id: d.title for d in found if d.status is DocumentStatus.COMPLETED}
             if names := categories_of(chosen_collection()):
@@ -252,7 +285,7 @@ def draw_document_filter() -> None:
                 list(titles),
                 format_func=lambda i: titles.get(i, "Deleted document"),
                 key="chat_documents",
-                placeholder="All documents",
+                placeholder="All posts" if is_board else "All documents",
                 persist_state="page",
             )
             draw_narrowing(chosen_collection())
@@ -289,7 +322,10 @@ welcome, earlier, log = st.empty(), st.empty(), st.container()
 next_questions, problem = st.empty(), st.empty()
 with st.bottom.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
     filter_slot, stop_slot = st.empty(), st.empty()
-st.chat_input("Ask about your documents", key="chat_question", on_submit=ask_from_input)
+asked_in = chosen_collection().name if len(collections) > 1 else ""
+st.chat_input(
+    f"Ask in {asked_in}" if asked_in else "Ask about your documents", key="chat_question", on_submit=ask_from_input
+)
 
 messages: list[Message] = []
 live: LiveAnswer | None = None

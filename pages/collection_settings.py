@@ -13,7 +13,7 @@ import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
-from rag.profiles import PROFILES, profile_by_name, with_overrides
+from rag.profiles import NOTICES, PROFILES, profile_by_name, with_overrides
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui.calibration import draw_threshold
@@ -217,13 +217,18 @@ def draw_list(collections: Sequence[Collection]) -> None:
             draw_card(collection, everything[collection.id])
 
 
+def unit_of(collection: Collection) -> str:
+    """What a collection is made of, as one of them is called."""
+    return "post" if collection.profile == NOTICES.name else "document"
+
+
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
     different = len(collection.overrides)
     with st.container(border=True, height="stretch", key=f"collections_card_{collection.id}", gap="small"):
-        st.markdown(f"**{plain(collection.name)}**  \n:gray[{profile_title(collection.profile)}]")
+        st.markdown(f"**{plain(collection.name)}**  \n:gray[Profile: {profile_title(collection.profile)}]")
         ready = "" if contents.ready == contents.documents else f", {contents.ready:,} ready"
         st.markdown(
-            f":material/description: {count(contents.documents, 'document')}{ready}  \n"
+            f":material/description: {count(contents.documents, unit_of(collection))}{ready}  \n"
             f":material/grid_view: {count(contents.chunks, 'passage')}  \n"
             f":material/translate: {LANGUAGES.get(collection.language, collection.language)}  \n"
             f":material/scatter_plot: {plain(embedder_name(collection.embedding_model))}"
@@ -271,8 +276,8 @@ def draw_opened(collection: Collection) -> None:
             )
     language = LANGUAGES.get(collection.language, collection.language)
     st.markdown(
-        f"{profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
-        f"{count(contents.documents, 'document')} · {count(contents.chunks, 'passage')}"
+        f"Profile: {profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
+        f"{count(contents.documents, unit_of(collection))} · {count(contents.chunks, 'passage')}"
     )
     if collection.groups:
         readers = plain(", ".join(collection.groups))

@@ -7,7 +7,6 @@ refresh and is the same in every administrator's browser.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -20,22 +19,23 @@ from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfT
 from rag.ui.document_cards import (
     Refused,
     UploadOptions,
-    draw_estimate,
     draw_finished,
     draw_progress,
     draw_refused,
     draw_remarks,
 )
-from rag.ui.document_details import draw_document, known_cost
+from rag.ui.document_details import draw_document
 from rag.ui.document_kinds import draw_reference_steps, draw_repository
 from rag.ui.document_library import draw_empty_library, draw_filters
 from rag.ui.document_names import STATUSES
+from rag.ui.document_queue import ask_to_delete, draw_estimates, draw_figures, draw_many_finished
 from rag.ui.document_steps import draw_bulk, draw_queue_state, draw_reembedding, draw_steps
-from rag.ui.document_table import draw_cost_table, draw_table
+from rag.ui.document_table import draw_table
 from rag.ui.document_trouble import draw_trouble
 from rag.ui.document_upload import draw_upload
-from rag.ui.formats import count, money
+from rag.ui.formats import SELECT_A_ROW
 from rag.ui.page_view import draw_original_link
+from rag.ui.posts import is_post
 from rag.ui.text import plain
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
@@ -67,12 +67,11 @@ def attempt(action: Callable[..., object], *arguments: Any) -> None:
 
 
 def confirm(documents: Sequence[Document]) -> None:
-    for document in documents:
-        library.confirm(identity, document.id)
+    def each_of_them() -> None:
+        for document in documents:
+            library.confirm(identity, document.id)
 
-
-def confirm_one(document: Document) -> None:
-    attempt(confirm, [document])
+    attempt(each_of_them)
 
 
 def discard_one(document: Document) -> None:
@@ -131,6 +130,10 @@ def delete(document: Document) -> None:
     library.delete(identity, document.id)
 
 
+def delete_one(document: Document) -> None:
+    attempt(delete, document)
+
+
 def open_document(document_id: str | None) -> None:
     """Keep the opened document in the address: it survives a refresh and can be shared."""
     if document_id is not None:
@@ -174,26 +177,6 @@ def forget(key: str) -> None:
 # Cards
 
 
-def draw_figures(documents: Sequence[Document]) -> None:
-    ready = [d for d in documents if d.status is DocumentStatus.COMPLETED]
-    totals = [known_cost(d.costs, "total") for d in documents]
-    unpriced = sum(total is None for total in totals)
-    cost = money(sum((t for t in totals if t is not None), Decimal(0)))
-    with st.grid(4, min_column_width=150):
-        st.metric("Ready documents", f"{len(ready):,}", icon=":material/task:", border=True)
-        st.metric("Pages", f"{sum(d.page_count for d in ready):,}", icon=":material/auto_stories:", border=True)
-        st.metric("Chunks", f"{sum(d.chunk_count for d in ready):,}", icon=":material/grid_view:", border=True)
-        st.metric(
-            "Processing cost",
-            plain(cost) + (" \\+" if unpriced else ""),
-            icon=":material/payments:",
-            border=True,
-            help=f"Of the documents below. {count(unpriced, 'document')} with unpriced calls come on top."
-            if unpriced
-            else "Of the documents below.",
-        )
-
-
 def draw_queue() -> None:
     """What is being read, waits for a yes, is processed or has just finished; redrawn while work goes on."""
     documents = library.list(identity)
@@ -211,7 +194,7 @@ def draw_queue() -> None:
         st.error(plain(state.documents_notice), icon=":material/error:")
     estimated = [d for d in documents if d.status is DocumentStatus.ESTIMATED]
     if estimated:
-        draw_estimates(estimated)
+        draw_estimates(estimated, on_confirm=confirm, on_discard=discard_one)
     active = [d for d in documents if d.status in ACTIVE or d.pending_steps]
     draw_queue_state(library.queue_state(identity.tenant_id))
     if active:
@@ -220,43 +203,10 @@ def draw_queue() -> None:
             draw_progress(document)
     ready = [d for d in documents if d.id in state.documents_finished]
     if len(ready) > SINGLE_CARDS:
-        draw_many_finished(ready)
+        draw_many_finished(ready, on_dismiss=state.documents_finished.clear)
     else:
         for document in ready:
             draw_finished(document, on_dismiss=forget)
-
-
-def draw_many_finished(ready: Sequence[Document]) -> None:
-    with st.container(border=True, key="documents_finished", gap="small"):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f":green[:material/check_circle:] **{len(ready)} documents** are ready", width="stretch")
-            st.button(
-                "Dismiss",
-                key="documents_done_all",
-                icon=":material/close:",
-                type="tertiary",
-                on_click=state.documents_finished.clear,
-            )
-        draw_cost_table(ready)
-
-
-def draw_estimates(estimated: Sequence[Document]) -> None:
-    totals = [known_cost(d.estimate, "total") for d in estimated]
-    total = money(sum((t for t in totals if t is not None), Decimal(0)))
-    words = total if None not in totals else f"{total} + unpriced"
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.subheader("Confirm before anything is spent", anchor=False, width="content")
-        if len(estimated) > 1:
-            st.button(
-                f"Confirm all {len(estimated)} ({plain(words)})",
-                key="documents_confirm_all",
-                icon=":material/done_all:",
-                type="primary",
-                on_click=attempt,
-                args=(confirm, list(estimated)),
-            )
-    for document in reversed(estimated):
-        draw_estimate(document, is_only=len(estimated) == 1, on_confirm=confirm_one, on_discard=discard_one)
 
 
 def draw_troubled(troubled: Sequence[Document]) -> None:
@@ -265,28 +215,7 @@ def draw_troubled(troubled: Sequence[Document]) -> None:
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
-            ask_to_delete(document)
-
-
-@st.dialog("Delete this document?", icon=":material/delete:")
-def ask_to_delete(document: Document) -> None:
-    st.markdown(f"**{plain(document.title)}**  \n:gray[{plain(document.file_name)}]")
-    st.markdown(
-        f"Its {count(document.page_count, 'page')} and {count(document.chunk_count, 'chunk')} are removed at once, and "
-        "no question will find it any more. What it cost stays in the analytics. This cannot be undone."
-    )
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if st.button("Keep it", key="documents_keep"):
-            st.rerun()
-        if st.button(
-            "Delete",
-            key="documents_delete_confirmed",
-            type="primary",
-            icon=":material/delete:",
-            on_click=attempt,
-            args=(delete, document),
-        ):
-            st.rerun()
+            ask_to_delete(document, delete_one)
 
 
 # The library
@@ -299,7 +228,8 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     wanted = draw_filters(documents, names)
-    shown = [document for document in documents if wanted.fits(document)]
+    # Posts come last: they have a page of their own, and a board has many.
+    shown = sorted((document for document in documents if wanted.fits(document)), key=is_post)
     if not shown:
         st.caption("No document matches.")
         return
@@ -309,7 +239,7 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
     if opened is not None:
         draw_opened(opened)
     else:
-        st.caption("Select a row to open its pages, chunks and costs.")
+        st.caption(f"{SELECT_A_ROW} to open its pages, chunks and costs.")
 
 
 def earlier_version() -> Document | None:
@@ -331,7 +261,7 @@ def draw_opened(document: Document) -> None:
                 if document.file_path:
                     draw_original_link(document, key="documents_open_file")
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
-                    ask_to_delete(document)
+                    ask_to_delete(document, delete_one)
         draw_remarks(document)
         draw_repository(document)
         draw_reference(document)

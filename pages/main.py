@@ -13,13 +13,14 @@ from rag.profiles import NOTICES
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
+from rag.ui.roles import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
 
 
-def pages_for(identity: Identity) -> list[st.Page]:
-    """The pages this role may open. Each page checks again for itself."""
-    pages = [
+def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
+    """The pages this role may open, by the heading they stand under. Each page checks again for itself."""
+    asking = [
         st.Page(
             "chat.py",
             title="Chat",
@@ -29,7 +30,7 @@ def pages_for(identity: Identity) -> list[st.Page]:
         )
     ]
     if has_board(identity):
-        pages.append(
+        asking.append(
             st.Page(
                 "board.py",
                 title="Notice board",
@@ -37,51 +38,7 @@ def pages_for(identity: Identity) -> list[st.Page]:
                 help="The posts that questions about notices are answered from.",
             )
         )
-    if identity.may(Role.ADMIN):
-        pages.append(
-            st.Page(
-                "documents.py",
-                title="Documents",
-                icon=":material/folder_open:",
-                help="Add PDFs, see what processing costs, follow progress, and manage what is searched.",
-            )
-        )
-        pages.append(
-            st.Page(
-                "collection_settings.py",  # a module called collections would hide Python's own
-                title="Collections",
-                url_path="collections",
-                icon=":material/library_books:",
-                help="What is searched together, and how it is read, searched and answered.",
-            )
-        )
-    if identity.may(Role.MANAGER):
-        pages.append(
-            st.Page(
-                "analytics.py",
-                title="Analytics",
-                icon=":material/monitoring:",
-                help="Questions, cost, speed and quality over time, down to the details of one question.",
-            )
-        )
-    if identity.may(Role.ADMIN):
-        pages.append(
-            st.Page(
-                "people.py",
-                title="People",
-                icon=":material/group:",
-                help="Add people, change their role, end access, and make keys for programs.",
-            )
-        )
-        pages.append(
-            st.Page(
-                "audit.py",
-                title="Audit log",
-                icon=":material/history:",
-                help="Who changed what, and when.",
-            )
-        )
-    pages.append(
+    asking.append(
         st.Page(
             "account.py",
             title="Your account",
@@ -90,7 +47,46 @@ def pages_for(identity: Identity) -> list[st.Page]:
             help="Where you are signed in.",
         )
     )
-    return pages
+    analytics = st.Page(
+        "analytics.py",
+        title="Analytics",
+        icon=":material/monitoring:",
+        help="Questions, cost, speed and quality over time, down to the details of one question.",
+    )
+    if not identity.may(Role.ADMIN):
+        # One page more is no reason for a heading.
+        return {"": [*asking, *([analytics] if identity.may(Role.MANAGER) else [])]}
+    manage = [
+        st.Page(
+            "documents.py",
+            title="Documents",
+            icon=":material/folder_open:",
+            help="Add documents, see what processing costs, follow progress, and manage what is searched.",
+        ),
+        st.Page(
+            "collection_settings.py",  # a module called collections would hide Python's own
+            title="Collections",
+            url_path="collections",
+            icon=":material/library_books:",
+            help="What is searched together, and how it is read, searched and answered.",
+        ),
+        analytics,
+    ]
+    administer = [
+        st.Page(
+            "people.py",
+            title="People",
+            icon=":material/group:",
+            help="Add people, change their role, end access, and make keys for programs.",
+        ),
+        st.Page(
+            "audit.py",
+            title="Audit log",
+            icon=":material/history:",
+            help="Who changed what, and when.",
+        ),
+    ]
+    return {"": asking, "Manage": manage, "Administration": administer}
 
 
 def has_board(identity: Identity) -> bool:
@@ -101,7 +97,7 @@ def has_board(identity: Identity) -> bool:
 def draw_account(identity: Identity) -> None:
     with st.popover(plain(identity.name or identity.email), icon=":material/account_circle:", width="stretch"):
         st.text(identity.email)
-        st.caption(f"{identity.role.value.capitalize()} · {plain(identity.tenant_id)}")
+        st.caption(f"{ROLES[identity.role]} · {plain(identity.tenant_id)}")
         st.page_link("account.py", label="Where you are signed in", icon=":material/devices:")
         st.html(account_actions(st.context.cookies.get("hr_csrf", "")))
 

@@ -12,14 +12,16 @@ from urllib.parse import urlsplit
 import pandas as pd
 import streamlit as st
 
+from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
 from rag.ui.api_keys import draw_api_keys
-from rag.ui.formats import count, date_time, time_zone
+from rag.ui.formats import SELECT_A_ROW, count, date_time, time_zone
+from rag.ui.open_sessions import draw_sessions
+from rag.ui.roles import ROLES
 from rag.ui.text import plain
 
-ROLES = {Role.EMPLOYEE: "Employee", Role.MANAGER: "Manager", Role.ADMIN: "Administrator"}
 ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
 GROUP_HELP = "A department or site, for example. The analytics can be filtered by it."
 NOT_ONESELF = "Nobody can do this to their own account. Ask another administrator."
@@ -220,6 +222,19 @@ def draw_person(person: Account) -> None:
                     args=("Account enabled.", accounts.change, identity, person.id),
                     kwargs={"is_active": True},
                 )
+        draw_open_sessions(person)
+
+
+def draw_open_sessions(person: Account) -> None:
+    """Where somebody is signed in, each to be ended."""
+    sessions = services().sessions
+
+    def end(session: OpenSession) -> None:
+        attempt("Signed out there.", sessions.end_one, identity, person.id, session.session_id)
+
+    whose = "Where you are signed in" if person.id == identity.account_id else "Where they are signed in"
+    with st.expander(whose, icon=":material/devices:"):
+        draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
 
 
 people = accounts.list(identity)
@@ -243,7 +258,7 @@ person = draw_list(people)
 if person is not None:
     draw_person(person)
 elif len(people) > 1:
-    st.caption("Choose a row to change somebody, give them a new password link, or disable their account.")
+    st.caption(f"{SELECT_A_ROW} to change somebody, see where they are signed in, or end their access.")
 if link := state.pop("people_link", None):
     show_link(*link)
 st.divider()

@@ -11,7 +11,7 @@ import streamlit as st
 from rag.access.api_keys import MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
 from rag.errors import RagError
 from rag.types import Identity
-from rag.ui.formats import date_time
+from rag.ui.formats import SELECT_A_ROW, date_time
 from rag.ui.text import plain
 
 ABOUT = (
@@ -36,6 +36,8 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
         st.caption("There is no key yet.")
         return
     chosen = _draw_table(found, zone)
+    if chosen is None and any(key.works for key in found):
+        st.caption(f"{SELECT_A_ROW} to revoke a key.")
     if chosen is not None and chosen.works:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{plain(chosen.name)}** :gray[{plain(chosen.hint)}…]", width="content")

@@ -67,6 +67,15 @@ def draw_filters(documents: Sequence[Document], collections: Mapping[UUID, str])
                 label_visibility="collapsed",
                 width=240,
             )
+        kind = _choice("Kind", "All kinds", {d.mime_type for d in documents}, KINDS.get, "documents_kind")
+        language = _choice("Language", "All languages", {d.language for d in documents}, None, "documents_language")
+        method = _choice(
+            "Chunking",
+            "Any chunking",
+            {str(d.chunking_method) for d in documents},
+            lambda name: METHODS.get(name),  # type: ignore[call-overload]
+            "documents_filter_method",
+        )
         statuses = st.pills(
             "Status",
             present,
@@ -74,15 +83,6 @@ def draw_filters(documents: Sequence[Document], collections: Mapping[UUID, str])
             format_func=lambda status: f"{STATUSES[status][0]} {sum(d.status is status for d in documents)}",
             key="documents_wanted",
             label_visibility="collapsed",
-        )
-        kind = _choice("Kind", "All kinds", {d.mime_type for d in documents}, KINDS.get, "documents_kind")
-        language = _choice("Language", "All languages", {d.language for d in documents}, None, "documents_language")
-        method = _choice(
-            "Chunking",
-            "All chunking",
-            {str(d.chunking_method) for d in documents},
-            lambda name: METHODS.get(name),  # type: ignore[call-overload]
-            "documents_filter_method",
         )
     return Wanted(
         text=(text or "").casefold().strip(),

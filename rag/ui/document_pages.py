@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.types import Document, DocumentChunk, DocumentPage, Who
-from rag.ui.formats import count, pages
+from rag.ui.formats import SELECT_A_ROW, count, pages
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
@@ -109,7 +109,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
             if rows:
                 st.session_state[f"documents_page_{document.id}"] = rows[0] + 1
 
-        st.caption("Select a row to turn to its page.")
+        st.caption(f"{SELECT_A_ROW} to turn to its page.")
         st.dataframe(
             pd.DataFrame(
                 {
@@ -168,7 +168,7 @@ def draw_chunks(document: Document, documents: Documents) -> None:
     )
     rows = chosen.selection.rows
     if not rows or rows[0] >= len(chunks):
-        st.caption("Select a row to read the whole chunk. On the Pages tab, Show chunks marks them in the text.")
+        st.caption(f"{SELECT_A_ROW} to read the whole chunk. On the Pages tab, Show chunks marks them in the text.")
         return
     _draw_chunk(document, chunks, rows[0])
 

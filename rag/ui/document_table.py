@@ -13,6 +13,7 @@ from rag.ui.document_details import COST_STEPS, known_cost
 from rag.ui.document_kinds import column_settings, columns_of_kinds
 from rag.ui.document_names import KINDS, METHODS, STATUSES
 from rag.ui.formats import duration, file_size, money
+from rag.ui.posts import is_post
 
 
 def draw_table(
@@ -32,7 +33,7 @@ def draw_table(
             "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
             **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
             "Status": [[STATUSES[d.status][0]] for d in shown],
-            "Kind": [KINDS.get(d.mime_type, "–") for d in shown],
+            "Kind": ["Post" if is_post(d) else KINDS.get(d.mime_type, "–") for d in shown],
             "Pages": [d.page_count for d in shown],
             "Chunks": [d.chunk_count for d in shown],
             "Size": [file_size(d.file_size) for d in shown],

@@ -36,7 +36,7 @@ def draw_upload(
         options = _options(collections)
         files = st.file_uploader(
             "Choose or drop as many files as you like",
-            type=[*(ending.removeprefix(".") for ending in ENDINGS), "zip"],
+            type=[*ENDINGS, ".zip"],  # with their points: "text" alone is Streamlit's word for every kind of text
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
@@ -50,10 +50,10 @@ def draw_upload(
 def _options(collections: Sequence[Collection]) -> UploadOptions:
     """What holds for the files to come; the collection's own settings are chosen beforehand."""
     collection = collections[0]
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
         if len(collections) > 1:
             collection = st.selectbox(
-                "Collection", collections, format_func=lambda c: c.name, key="documents_collection", width=240
+                "Collection", collections, format_func=lambda c: c.name, key="documents_collection"
             )
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         methods = list(METHODS)
@@ -64,7 +64,6 @@ def _options(collections: Sequence[Collection]) -> UploadOptions:
             format_func=METHODS.__getitem__,
             # Part of the key: another collection begins with its own way.
             key=f"documents_method_{collection.id}_{profile.chunking_method}",
-            width=220,
         )
         pdf_type = st.segmented_control(
             "Kind of PDFs",
@@ -75,15 +74,16 @@ def _options(collections: Sequence[Collection]) -> UploadOptions:
             key=f"documents_pdf_type_{collection.id}_{profile.pdf_type}",
             help=PDF_TYPE_HELP,
         )
-        wants_metadata = st.toggle(
-            "Generate metadata",
-            value=True,
-            key="documents_metadata",
-            help="Summary, topics and sample questions per document, written by the language model. "
-            "Its cost is part of the estimate.",
-        )
+    st.caption(f"{METHODS[method]}: {METHOD_HELP[method][0].lower()}{METHOD_HELP[method][1:]}")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         metadata = draw_fields(profile, f"documents_say_{collection.id}")
-    st.caption(METHOD_HELP[method])
+    wants_metadata = st.toggle(
+        "Generate metadata",
+        value=True,
+        key="documents_metadata",
+        help="Summary, topics and sample questions per document, written by the language model. "
+        "Its cost is part of the estimate.",
+    )
     return UploadOptions(collection, method, wants_metadata, pdf_type or profile.pdf_type, metadata)
 
 

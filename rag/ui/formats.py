@@ -12,6 +12,10 @@ UNPRICED = "unpriced"
 WITHOUT_PAGES = tuple(ending for ending, kind in ENDINGS.items() if kind != "pdf")
 
 
+#: How to open a row of a table, with the mouse and without: Streamlit says it nowhere.
+SELECT_A_ROW = "Select a row (Shift + Space on the keyboard)"
+
+
 def money(dollars: Decimal | float | None) -> str:
     """US dollars: four decimals below one dollar, two from there; None is `unpriced`."""
     if dollars is None:

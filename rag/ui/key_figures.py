@@ -37,7 +37,8 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
     slowest = [day.p95_ms for day in days if day.p95_ms is not None]
     answered = [day.answered / day.closed for day in days if day.closed]
     helpful = [day.helpful / day.rated for day in days if day.rated]
-    with st.grid(6, min_column_width=145):
+    # Three beside each other, two on a phone: the six never leave one alone in a row.
+    with st.grid(3, min_column_width=150):
         _draw_figure(
             "Questions",
             f"{now.questions:,}",
@@ -79,7 +80,10 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
             "line",
             f"Of {count(now.rated, 'answer')} rated.",
         )
-    words = f":small[:gray[Changes are against the {count(period.days, 'day')} before. Days are UTC.]]"
+    words = (
+        f":small[:gray[Changes are against the {count(period.days, 'day')} before. Days are UTC. "
+        ":material/shield_person: Questions are personal: you see groups, never names or addresses.]]"
+    )
     if now.unpriced_calls:
         words += f" :orange-badge[{count(now.unpriced_calls, 'unpriced call')} not in the cost]"
     st.markdown(words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Literal
 
 import streamlit as st
@@ -50,7 +51,7 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
     if citation.category:
         line = marks_line(
             category=citation.category,
-            day=citation.written_on,
+            day=written_day(citation.written_on),
             is_pinned=citation.is_pinned,
             is_important=citation.is_important,
         )
@@ -78,6 +79,14 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
             args=(citation,),
         )
         st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
+
+
+def written_day(day: str) -> str:
+    """`2026-11-18` as `18 Nov 2026`, kept on one line; what is no date stays as it is."""
+    try:
+        return f"{date.fromisoformat(day):%-d %b %Y}".replace(" ", "\N{NO-BREAK SPACE}")
+    except ValueError:
+        return day
 
 
 def _score_color(score: float) -> Literal["green", "blue", "gray"]:

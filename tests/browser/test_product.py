@@ -40,7 +40,7 @@ def make_pdf(path: Path, *pages: str) -> Path:
 
 @pytest.mark.parametrize(
     "path",
-    ["/documents", "/api/health", "/api/me", "/_stcore/host-config", "/media/x.png", "/api/documents/x/file"],
+    ["/documents", "/api/openapi.json", "/api/me", "/_stcore/host-config", "/media/x.png", "/api/documents/x/file"],
 )
 def test_a_visitor_is_shown_nothing_but_the_way_in(product: Product, path: str) -> None:
     request = urllib.request.Request(product.address + path)
@@ -201,7 +201,7 @@ def test_a_wrong_key_is_said_in_plain_words(product: Product, page: Page, shared
 def test_a_manager_reads_the_analytics(product: Product, page: Page) -> None:
     page.goto(product.address + "/analytics")
     expect(page.get_by_text("Cost per day")).to_be_visible()
-    expect(page.locator(".js-plotly-plot").first).to_be_visible()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=20_000)
     page.get_by_role("tab", name="Questions").click()
     expect(page.locator("[data-testid=stDataFrame]").first).to_be_visible()
 

@@ -136,9 +136,9 @@ def test_a_conversation_asks_in_the_collection_chosen_for_it(
     tab, identity = signed_in(Role.ADMIN)
     other = running.documents.create_collection(identity, "Notices", "notices")
     tab.run()
-    assert tab.selectbox(key="chat_collection").options == ["HR documents", "Notices"]
+    assert tab.segmented_control(key="chat_collection").options == ["HR documents", "Notices"]
     tab.session_state["chat_documents"] = [running.documents.list("demo")[0].id]
-    tab.selectbox(key="chat_collection").set_value(other.id).run()
+    tab.segmented_control(key="chat_collection").set_value(other.id).run()
     assert tab.session_state["chat_documents"] == []
     assert "Nothing in this collection can be searched yet." in texts(tab)
     tab.chat_input[0].set_value("How many days of leave?").run()

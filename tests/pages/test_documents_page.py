@@ -436,7 +436,7 @@ def test_an_unknown_document_in_the_address_opens_nothing(page: AppTest, add: Ad
     page.run()
 
     assert not page.exception
-    assert "Select a row to open" in words(page)
+    assert "to open its pages, chunks and costs." in words(page)
 
 
 def test_deleting_asks_first_and_names_the_document(page: AppTest, app_services: Services, add: Add) -> None:

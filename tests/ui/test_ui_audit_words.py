@@ -1,0 +1,37 @@
+"""What a line of the audit log says of a change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from rag.records.audit import AuditEntry
+from rag.ui.audit_words import change_words
+
+
+def entry(action: str, **changes: Any) -> AuditEntry:
+    moment = datetime(2026, 11, 21, tzinfo=UTC)
+    return AuditEntry(
+        id=1, account_id=uuid4(), actor="", action=action, target_id="", target="", changes=changes, created_at=moment
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param({"status": ["estimated", "processing"]}, "status: to confirm → processing", id="status"),
+        pytest.param({"name": ["estimated", "failed"]}, "name: estimated → failed", id="a name that is also a status"),
+        pytest.param(
+            {"expires_at": [None, "2026-11-24T07:02:14.998437+00:00"]},
+            "end: nothing → 24 Nov 2026, 07:02 UTC",
+            id="moment",
+        ),
+        pytest.param({"groups": [[], ["Sales"]]}, "groups that may read it: everybody → Sales", id="groups"),
+        pytest.param({"collection_id": ["1", "2"]}, "collection: HR documents → 2", id="a collection that is gone"),
+    ],
+)
+def test_a_change_is_said_in_the_words_of_the_pages(changes: dict[str, Any], words: str) -> None:
+    assert change_words(entry("document changed", **changes), {"1": "HR documents"}) == words
