@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from psycopg.rows import class_row
-from reportlab.lib.pagesizes import A4
-from reportlab.pdfgen.canvas import Canvas
+from small_pdf import pdf
 from streamlit.testing.v1 import AppTest
 
 import rag.services
@@ -91,15 +89,3 @@ def handbook(running: Services, collection: Collection) -> Collection:
         file=pdf(HANDBOOK), file_name="handbook.pdf", tenant_id="demo", collection=collection, generate_metadata=False
     )
     return collection
-
-
-def pdf(pages: tuple[tuple[str, ...], ...]) -> bytes:
-    """A PDF with a line per text."""
-    written = io.BytesIO()
-    canvas = Canvas(written, pagesize=A4)
-    for lines in pages:
-        for row, line in enumerate(lines):
-            canvas.drawString(60, 780 - 24 * row, line)
-        canvas.showPage()
-    canvas.save()
-    return written.getvalue()

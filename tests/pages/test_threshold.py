@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import pdf
+from small_pdf import pdf
 from standin import ProviderStandin
 from streamlit.testing.v1 import AppTest
 
