@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.product import Product
 from benchmarks.timed_provider import MARK, TimedProvider, from_mark
+from rag.samples.load import COLLECTION
 
 QUESTION = "How many days of annual leave do employees have?"
 #: The bar: so late at most, for 95 of 100 tokens.
@@ -35,7 +36,7 @@ async def read_stream(address: str, cookie: str, provider: TimedProvider) -> Cli
     """Ask once and note every token as it comes."""
     host, port = address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    body = json.dumps({"query": QUESTION, "options": {"stream": True}}).encode()
+    body = json.dumps({"query": QUESTION, "collection": COLLECTION, "options": {"stream": True}}).encode()
     writer.write(
         f"POST /api/rag/chat HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -25,6 +26,12 @@ def attributes_read() -> set[str]:
     return found
 
 
+def overrides_read_in_sql() -> set[str]:
+    """The fields that statements take from a collection's overrides."""
+    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "sql").glob("*.sql"))
+    return set(re.findall(r"overrides ->>? '(\w+)'", text))
+
+
 def test_every_field_of_a_profile_is_read() -> None:
-    read = attributes_read()
+    read = attributes_read() | overrides_read_in_sql()
     assert [field.name for field in fields(Profile) if field.name not in read] == []
