@@ -6,10 +6,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.database import Database
-from rag.embedded import EmbeddedServer, start_server, stop_server
+from rag.embedded import start_server, stop_server
 from rag.errors import DatabaseUnavailable, SettingsError
 from rag.migrations import MIGRATIONS, migrate
 from rag.sql import read_queries
@@ -186,7 +186,8 @@ def test_the_server_runs_in_a_folder_with_spaces_and_hangul(tmp_path: Path) -> N
 def test_the_server_refuses_whoever_has_no_password(tmp_path: Path) -> None:
     running = start_server(tmp_path / "data")
     try:
-        socket = running.folder / "socket"
+        # Where the folder's path is too long for a socket, it lies elsewhere.
+        socket = Path(str(conninfo_to_dict(running.application)["host"]))
         for role in ("postgres", "rag_app", "rag_owner"):
             with pytest.raises(psycopg.OperationalError, match="password"):
                 psycopg.connect(host=str(socket), user=role, dbname="postgres")
@@ -214,14 +215,18 @@ def test_a_killed_server_starts_again_with_its_data(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()
 
 
-def test_the_server_of_another_folder_is_never_stopped(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_the_server_of_another_folder_is_never_stopped(tmp_path: Path) -> None:
     """A pid file left by a crash may name a process that is now another folder's server."""
-    (tmp_path / "data" / "postgres").mkdir(parents=True)
-    left = (server.folder / "postgres" / "postmaster.pid").read_text()
-    (tmp_path / "data" / "postgres" / "postmaster.pid").write_text(left)
-    stop_server(tmp_path / "data")
-    with psycopg.connect(server.application):
-        pass
+    running = start_server(tmp_path / "other")
+    try:
+        (tmp_path / "data" / "postgres").mkdir(parents=True)
+        left = (running.folder / "postgres" / "postmaster.pid").read_text()
+        (tmp_path / "data" / "postgres" / "postmaster.pid").write_text(left)
+        stop_server(tmp_path / "data")
+        with psycopg.connect(running.application):
+            pass
+    finally:
+        running.stop()
 
 
 def test_an_unwritable_data_folder_is_one_sentence(tmp_path: Path) -> None:
