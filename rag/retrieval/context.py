@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profiles import Profile
 from rag.retrieval import fusion
@@ -22,7 +22,7 @@ from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, reranked_from
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
-from rag.retrieval.order import needs_signals, ordered, read_metadata, read_signals
+from rag.retrieval.order import needs_signals, ordered, read_facts
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.refine import names_said
 from rag.retrieval.relevance import Judged, judge, worth_citing
@@ -162,7 +162,9 @@ class Retriever:
     def _has_new_model(self, run: Run) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
         collection = run.question.collection
-        model = self._database.fetch_value(run.question.identity, "embedding_model_now", collection_id=collection.id)
+        with self._database.snapshot(run.question.identity) as connection:
+            found = connection.execute(queries["embedding_model_now"], {"collection_id": collection.id}).fetchone()
+        model = found[0] if found else None
         if model is None or model == collection.embedding_model:
             return False
         # What was measured of similarities was measured with the other model.
@@ -219,7 +221,8 @@ class Retriever:
         if not needs_signals(run.profile) or not judged:
             return judged[: run.top_k]
         with run.step("order") as step:
-            signals = read_signals(self._database, run.question.identity, [item.result for item in judged])
+            run.facts = read_facts(self._database, run.question.identity, [item.result for item in judged])
+            signals = {document_id: facts.signals for document_id, facts in run.facts.items()}
             done = ordered(judged, signals, profile=run.profile, top_k=run.top_k, today=today)
             names = ("multi_signal", "recency_boost", "pinned_first")
             step.detail = ", ".join(name for name in names if getattr(run.profile, name))
@@ -229,7 +232,9 @@ class Retriever:
         """What is known of the documents, where the form of the passages may name it."""
         if not run.profile.context_format:
             return {}
-        return read_metadata(self._database, run.question.identity, [item.result for item in cited])
+        if not run.facts:
+            run.facts = read_facts(self._database, run.question.identity, [item.result for item in cited])
+        return {document_id: facts.shown for document_id, facts in run.facts.items()}
 
     def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
         with run.step("neighbours") as step:

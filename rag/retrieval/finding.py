@@ -12,7 +12,7 @@ from rag.database import Database
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import ProviderError, SettingsError
 from rag.retrieval.details import raw_results_from
-from rag.retrieval.order import meets, of_passage, read_signals
+from rag.retrieval.order import meets, of_passage, read_facts
 from rag.retrieval.query import TermStatistics
 from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
@@ -69,8 +69,8 @@ def _filtered(run: Run, found: Found, filters: SearchFilters, database: Database
         years=() if run.filters.years else filters.years,
     )
     with run.step("filter") as step:
-        signals = read_signals(database, run.question.identity, found.results)
-        kept = tuple(r for r in found.results if meets(of_passage(r, signals[r.document_id]), filters))
+        facts = read_facts(database, run.question.identity, found.results)
+        kept = tuple(r for r in found.results if meets(of_passage(r, facts[r.document_id].signals), filters))
         step.detail = f"{len(kept)} of {len(found.results)} passages with {describe(filters)}"
     return replace(found, results=kept) if kept else found
 

@@ -21,7 +21,7 @@ from rag.database import queries
 from rag.errors import InvalidInput
 from rag.retrieval.analysers import analyser_for
 from rag.retrieval.keywords import term_id
-from rag.retrieval.postings import Matches, Ranges, best_of, matches_in
+from rag.retrieval.postings import Ranges, best_of, matches_in
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
 from rag.types import Scope, SearchFilters
 
@@ -128,8 +128,10 @@ def find_hits(
         "limit": limit,
         "reranked": max(limit, BIT_CANDIDATES, query.neighbours),
     }
-    found = _find_terms(connection, query, contents, values) if by_keyword else None
+    asked = _ask_for_terms(connection, query, contents, values) if by_keyword else None
     nearest = _search_vectors(connection, query, contents, values) if by_vector and vector is not None else None
+    # The vectors are being compared meanwhile.
+    found = matches_in(asked.blocks.fetchall(), _ranges(asked.removed.fetchall())) if asked else None
     statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[UUID, float, float | None]]()
     if found is not None:
         best = best_of(
@@ -173,17 +175,25 @@ def _search_vectors(
     return connection.execute(queries["search_by_bits" if by_bits else "search_by_vector"], values)
 
 
-def _find_terms(
+class _AskedTerms(NamedTuple):
+    removed: Cursor[Any]
+    blocks: Cursor[Any]
+
+
+def _ask_for_terms(
     connection: Connection, query: SearchQuery, contents: ScopeContents, values: dict[str, Any]
-) -> Matches | None:
-    """Where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
+) -> _AskedTerms | None:
+    """Ask where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
     analysers = {analyser_for(language) for language in contents.languages}
     terms = {term_id(term) for analyser in analysers for term in question_terms(query.text, query.language, analyser)}
     if not terms:
         return None
     removed = connection.execute(queries["search_removed"], values)
     blocks = connection.execute(queries["search_postings"], {**values, "terms": sorted(terms)}, binary=True)
-    return matches_in(blocks.fetchall(), _ranges(removed.fetchall()))
+    if connection.pgconn.pipeline_status:
+        # The server answers this much before it goes on to what is asked next.
+        connection.pgconn.send_flush_request()
+    return _AskedTerms(removed, blocks)
 
 
 def _chunks_at(

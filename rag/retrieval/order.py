@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import dict_row
+from psycopg.rows import class_row
 
 from rag.database import Database, queries
 from rag.profiles import Profile
@@ -58,26 +58,33 @@ def needs_signals(profile: Profile) -> bool:
     return profile.recency_boost or profile.pinned_first or profile.multi_signal
 
 
-def read_signals(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Signals]:
-    """The signals of the results' documents, in one statement."""
-    rows = _document_rows(database, who, results)
-    return {row["document_id"]: signals_from(row["metadata"], row["created_at"]) for row in rows}
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known of a document beside its text."""
+
+    document_id: UUID
+    metadata: Mapping[str, Any]
+    created_at: datetime
+
+    @property
+    def signals(self) -> Signals:
+        return signals_from(self.metadata, self.created_at)
+
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """The metadata; `createdAt` is the day it came where it says none."""
+        return {"createdAt": self.created_at.isoformat(), **self.metadata}
 
 
-def read_metadata(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Mapping[str, Any]]:
-    """The metadata of the results' documents, in one statement; `createdAt` is the day it came where it says none."""
-    rows = _document_rows(database, who, results)
-    return {row["document_id"]: {"createdAt": row["created_at"].isoformat(), **row["metadata"]} for row in rows}
-
-
-def _document_rows(database: Database, who: Who, results: Sequence[SearchResult]) -> list[dict[str, Any]]:
+def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
+    """What is known of the results' documents, in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
-        return []
-    with database.transaction(who) as connection, connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(
-            queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids}
-        ).fetchall()
+        return {}
+    with database.snapshot(who) as connection, connection.cursor(row_factory=class_row(Facts)) as cursor:
+        where = {"tenant_id": tenant_of(who), "document_ids": ids}
+        found = cursor.execute(queries["document_signals"], where).fetchall()
+    return {facts.document_id: facts for facts in found}
 
 
 def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:

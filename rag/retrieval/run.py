@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, ProviderError, RagError, SettingsError
 from rag.prices import charge
 from rag.profiles import Profile
+from rag.retrieval.order import Facts
 from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
 
 logger = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ class Run:
     tenant_prices: TenantPrices | None = None
     #: Similarities that are evidence by themselves: the second counts where no passage reaches the first.
     thresholds: tuple[float, ...] = ()
+    #: What is known of the documents found, once somebody asked for it.
+    facts: dict[UUID, Facts] = field(default_factory=dict)
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)

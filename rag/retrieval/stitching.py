@@ -42,7 +42,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
-    with database.transaction(who) as connection, connection.cursor(row_factory=class_row(Neighbour)) as cursor:
+    with database.snapshot(who) as connection, connection.cursor(row_factory=class_row(Neighbour)) as cursor:
         found = cursor.execute(
             queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids}
         ).fetchall()

@@ -142,7 +142,8 @@ def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_s
     worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
 ) -> None:
     assert bits(database) == []  # the built-in embedder is not dense
-    database.execute("demo", "note_calibration", collection_id=collection.id, threshold=0.4)
+    measured = {"threshold": 0.4, "embedding_model": collection.embedding_model, "passages": 3}
+    assert database.execute("demo", "note_calibration", collection_id=collection.id, **measured) == 1
     chunks = 0
     for model in (SMALL, LARGE, SMALL):  # the last is the way back
         move = moves.confirm(admin, moves.estimate(admin, collection.id, model).id)
