@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,7 +248,9 @@ def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
             folder = tmp_path / "proxy"
             folder.mkdir()
             with {"nginx": nginx, "caddy": caddy}[program](folder, block.text, port, product.url):
-                asyncio.run(_look_at_a_page(f"127.0.0.1:{port}", cookie))
+                # In a thread: browser tests of the same run keep an event loop in this one.
+                with ThreadPoolExecutor(1) as thread:
+                    thread.submit(asyncio.run, _look_at_a_page(f"127.0.0.1:{port}", cookie)).result()
                 headers = {"Authorization": f"Bearer {secret}"}
                 with httpx.Client(base_url=public, headers=headers, timeout=60) as client:
                     _upload(client)
