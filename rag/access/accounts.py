@@ -101,7 +101,7 @@ class Accounts:
         """
         tenant_id = tenant_id or self._tenant_id
         with self._database.transaction(tenant_id) as connection:
-            connection.execute(queries["ensure_tenant"], {"tenant_id": tenant_id})
+            connection.execute(queries["create_tenant"], {"id": tenant_id, "name": tenant_id})
             return None if _value(connection, "has_admin") else add_link(connection, "first_admin")
 
     def require_first_admin_link(self, token: str) -> None:

@@ -104,7 +104,7 @@ class ExternalAccounts:
             raise AccessError(ELSEWHERE)
         with self._database.transaction(person.tenant_id) as connection:
             if person.makes_tenant:
-                connection.execute(queries["ensure_tenant"], {"tenant_id": person.tenant_id})
+                connection.execute(queries["create_tenant"], {"id": person.tenant_id, "name": person.tenant_id})
             if connection.execute(queries["lock_accounts"]).fetchone() is None:
                 raise AccessError(UNKNOWN_TENANT)
             if (row := connection.execute(queries["is_suspended"]).fetchone()) and row[0]:

@@ -68,10 +68,6 @@ SELECT count(*) FROM accounts WHERE role = 'admin' AND is_active
 -- Whether the tenant ever got an administrator.
 SELECT EXISTS (SELECT FROM accounts WHERE role = 'admin')
 
--- ensure_tenant --
--- The tenant's own row, made once.
-INSERT INTO tenants (id, name) VALUES (%(tenant_id)s, %(tenant_id)s) ON CONFLICT DO NOTHING
-
 -- drop_unused_links --
 -- Earlier links for the same purpose stop working when a new one is made.
 DELETE FROM one_time_links
