@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from rag.errors import DatabaseUnavailable
+from rag.flights import Flight, Session
 from rag.secret_texts import first_line
 from rag.sql import queries
 from rag.types import Identity, Role, Who
@@ -67,12 +68,13 @@ class Database:
     def __init__(self, conninfo: str, *, maximum_connections: int = 20, is_pooled: bool | None = None) -> None:
         """`is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one."""
         self.conninfo = conninfo
-        self._used_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
+        self._used_at: WeakKeyDictionary[Session, float] = WeakKeyDictionary()
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
         self._pool = ConnectionPool(
             conninfo,
+            connection_class=Session,
             min_size=1,
             max_size=maximum_connections,
             timeout=15,
@@ -117,22 +119,30 @@ class Database:
             raise DatabaseUnavailable from exc
 
     @contextmanager
-    def snapshot(self, who: Who, *, pipeline: bool = True) -> Iterator[Connection]:
+    def snapshot(self, who: Who) -> Iterator[Connection]:
         """A transaction as `who` that only reads, and sees one moment in all its statements.
 
-        It is a pipeline: nothing is waited for until its rows are fetched. Without one, rows can be read as they come.
+        Raises `DatabaseUnavailable`.
+        """
+        try:
+            with self._pool.connection() as connection, connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                connection.execute(ENTER, entering(who))
+                yield connection
+        except (psycopg.OperationalError, PoolTimeout) as exc:
+            raise DatabaseUnavailable from exc
+
+    @contextmanager
+    def flight(self, who: Who) -> Iterator[Flight]:
+        """A `snapshot` of few round trips: what is asked leaves together, and is waited for when its rows are read.
+
         Statements are planned once, not for each value, which took as long as running the small ones. Raises
         `DatabaseUnavailable`.
         """
         try:
-            with (
-                self._pool.connection() as connection,
-                connection.pipeline() if pipeline else nullcontext(),
-                connection.transaction(),
-            ):
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                connection.execute(ENTER, entering(who, plans="force_generic_plan"))
-                yield connection
+            with self._pool.connection() as session, Flight(session) as flight:
+                flight.execute(ENTER, entering(who, plans="force_generic_plan"))
+                yield flight
         except (psycopg.OperationalError, PoolTimeout) as exc:
             raise DatabaseUnavailable from exc
 
@@ -157,15 +167,16 @@ class Database:
         with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
 
-    def _check(self, connection: Connection) -> None:
+    def _check(self, connection: Session) -> None:
         if time.monotonic() - self._used_at.get(connection, -TRUSTED_SECONDS) >= TRUSTED_SECONDS:
             ConnectionPool.check_connection(connection)
 
-    def _note_use(self, connection: Connection) -> None:
+    def _note_use(self, connection: Session) -> None:
         self._used_at[connection] = time.monotonic()
 
-    def _configure(self, connection: Connection) -> None:
+    def _configure(self, connection: Session) -> None:
         connection.prepare_threshold = self._prepare_threshold
+        connection.prepared = None if self.is_pooled else {}
         with connection.transaction():
             # As the application's role: another may not see the schema the types are in.
             connection.execute(

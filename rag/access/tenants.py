@@ -107,7 +107,7 @@ class Tenants:
             raise SettingsError(f"{path} is there already. Name a file that is not.")
         with (
             zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive,
-            self._database.snapshot(tenant_id, pipeline=False) as own,
+            self._database.snapshot(tenant_id) as own,
         ):
             tables = [t for t in tenant_tables(own) if not INDEX_TABLES.fullmatch(t)]
             rows = {table: _write_table(archive, own, table) for table in tables}

@@ -1,24 +1,26 @@
 """From a question to the ids and scores of the passages that match it: which statements are run, with what.
 
-First it is read what the scope holds, then where the question's terms stand; they are scored here while Postgres
-compares vectors. `Database.snapshot` is a pipeline in which nothing is waited for until its rows are fetched, and all
-statements see one moment.
+What the scope holds, where the question's terms stand, and the vectors: asked together where the scope was searched
+before and is what it was, which the same answers show; else one after the other. Terms are scored here while Postgres
+compares vectors. In a `Database.flight` nothing is waited for until its rows are fetched, and all statements see one
+moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from pgvector import HalfVector
-from psycopg import Connection, Cursor
 from psycopg.types.json import Jsonb
 
 from rag.database import queries
 from rag.errors import InvalidInput
+from rag.flights import Answer, Flight
 from rag.retrieval.analysers import analyser_for
 from rag.retrieval.keywords import term_id
 from rag.retrieval.postings import Ranges, best_of, matches_in
@@ -32,6 +34,8 @@ FUSED_CANDIDATES = 50
 EXACT_SCAN_PASSAGES = 2_000
 #: Passages nearest by the signs of their dimensions whose vectors are compared. Measured: recall@10 1.000 with 400.
 BIT_CANDIDATES = 400
+#: Scopes of which it is remembered what was asked of them last.
+REMEMBERED_SCOPES = 10_000
 
 
 class Hit(NamedTuple):
@@ -52,15 +56,23 @@ class Hits:
     statistics: TermStatistics
 
 
+class Expected(NamedTuple):
+    """What of a scope's contents decides what is asked of it."""
+
+    analysers: frozenset[str]
+    #: Documents that are not to be found yet.
+    hidden: frozenset[UUID]
+    #: Whether dense vectors are compared by their bits first.
+    is_large: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScopeContents:
     """What there is to search, as this transaction sees it."""
 
-    scope: Scope
     #: Passages and terms in the keyword index by the language they were analysed in.
     languages: dict[str, tuple[float, float]]
-    #: Documents that are not to be found yet.
-    hidden: tuple[UUID, ...]
+    hidden: frozenset[UUID]
     #: Documents that meet the filters, and where their passages are; None when all that are indexed do.
     wanted: tuple[UUID, ...] | None
     wanted_places: Ranges | None
@@ -76,62 +88,101 @@ class ScopeContents:
         """Terms in a passage on average, at least 1."""
         return max(1.0, sum(tokens for _, tokens in self.languages.values()) / (self.chunks or 1.0))
 
+    @property
+    def expected(self) -> Expected:
+        analysers = frozenset(analyser_for(language) for language in self.languages)
+        return Expected(analysers, self.hidden, self.passages > EXACT_SCAN_PASSAGES)
 
-def read_scope(connection: Connection, scope: Scope, filters: SearchFilters | None) -> ScopeContents:
-    """What the scope holds and which documents of it are wanted, in one round trip if there are no filters."""
-    where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
-    filters = filters or SearchFilters()
-    totals = connection.execute(queries["search_scope"], where)
-    unfinished = connection.execute(queries["search_hidden"], where)
-    languages = {language: (chunks, tokens) for language, chunks, tokens in totals.fetchall() if chunks > 0}
-    hidden = unfinished.fetchall()
-    wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
-    if not filters.is_empty or any(is_indexed for _, is_indexed in hidden):
-        rows = connection.execute(queries["search_wanted"], where | _conditions(filters)).fetchall()
-        wanted = tuple(row[0] for row in rows)
-        places = _ranges(row[1:] for row in rows)
-        passages = sum(row[3] for row in rows)
-    return ScopeContents(
-        scope=scope,
-        languages=languages,
-        hidden=tuple(row[0] for row in hidden),
-        wanted=wanted,
-        wanted_places=places,
-        passages=passages,
-    )
+
+#: What was last found of scopes that were searched without filters, by their collections.
+_expected: dict[tuple[UUID, ...], Expected] = {}
+
+
+class ScopeReading:
+    """What the scope holds, asked and not yet waited for."""
+
+    def __init__(self, flight: Flight, scope: Scope, filters: SearchFilters) -> None:
+        self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
+        self._flight, self._filters = flight, filters
+        self._totals = flight.execute(queries["search_scope"], self.where)
+        self._unfinished = flight.execute(queries["search_hidden"], self.where)
+        self._key = scope.collection_ids if filters.is_empty else None
+
+    @property
+    def guess(self) -> Expected | None:
+        """What the scope probably needs to be asked: what it needed last time."""
+        return _expected.get(self._key) if self._key is not None else None
+
+    @cached_property
+    def contents(self) -> ScopeContents:
+        """What there is; waits for it."""
+        languages = {language: (chunks, tokens) for language, chunks, tokens in self._totals.fetchall() if chunks > 0}
+        hidden = self._unfinished.fetchall()
+        wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
+        if not self._filters.is_empty or any(is_indexed for _, is_indexed in hidden):
+            rows = self._flight.execute(queries["search_wanted"], self.where | _conditions(self._filters)).fetchall()
+            wanted = tuple(row[0] for row in rows)
+            places = _ranges(row[1:] for row in rows)
+            passages = sum(row[3] for row in rows)
+        contents = ScopeContents(
+            languages=languages,
+            hidden=frozenset(row[0] for row in hidden),
+            wanted=wanted,
+            wanted_places=places,
+            passages=passages,
+        )
+        if self._key is not None:
+            while len(_expected) >= REMEMBERED_SCOPES:
+                _expected.pop(next(iter(_expected)), None)
+            _expected[self._key] = contents.expected
+        return contents
+
+
+def read_scope(flight: Flight, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
+    """Ask what the scope holds and, with filters, which documents of it are wanted."""
+    return ScopeReading(flight, scope, filters or SearchFilters())
 
 
 def find_hits(
-    connection: Connection,
+    flight: Flight,
     query: SearchQuery,
-    contents: ScopeContents,
+    scope: ScopeReading,
     *,
     limit: int,
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches in one round trip; ids and scores only.
+    """Run the searches; ids and scores only. What the scope holds is learnt in the same round trip where it is as usual.
 
     Raises `InvalidInput` when the query's vector has not the dimensions its embedding model names.
     """
     vector = _vector(query)
-    if contents.wanted == ():
-        return Hits(hits={}, statistics=TermStatistics(chunks=contents.chunks))
     values: dict[str, Any] = {
-        "tenant_id": contents.scope.tenant_id,
-        "collection_ids": list(contents.scope.collection_ids),
-        "hidden": list(contents.hidden),
-        "wanted": None if contents.wanted is None else list(contents.wanted),
+        **scope.where,
+        "wanted": None,
         "vector": vector,
         "embedding_model": query.embedding_model,
         "threshold": query.threshold,
         "limit": limit,
         "reranked": max(limit, BIT_CANDIDATES, query.neighbours),
     }
-    asked = _ask_for_terms(connection, query, contents, values) if by_keyword else None
-    nearest = _search_vectors(connection, query, contents, values) if by_vector and vector is not None else None
+
+    def ask(expected: Expected) -> tuple[_AskedTerms | None, Answer | None]:
+        values["hidden"] = list(expected.hidden)
+        terms = _ask_for_terms(flight, query, expected, values) if by_keyword else None
+        return terms, _ask_for_vectors(flight, query, expected, values) if by_vector and vector is not None else None
+
+    guess = scope.guess
+    asked = ask(guess) if guess is not None else None
+    contents = scope.contents
+    if contents.wanted == ():
+        return Hits(hits={}, statistics=TermStatistics(chunks=contents.chunks))
+    if asked is None or contents.wanted is not None or contents.expected != guess:
+        values["wanted"] = None if contents.wanted is None else list(contents.wanted)
+        asked = ask(contents.expected)
+    terms, nearest = asked
     # The vectors are being compared meanwhile.
-    found = matches_in(asked.blocks.fetchall(), _ranges(asked.removed.fetchall())) if asked else None
+    found = matches_in(terms.blocks.fetchall(), _ranges(terms.removed.fetchall())) if terms else None
     statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[UUID, float, float | None]]()
     if found is not None:
         best = best_of(
@@ -142,7 +193,7 @@ def find_hits(
             limit=limit,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
-        matching = _chunks_at(connection, best, values)
+        matching = _chunks_at(flight, best, values)
     near = nearest.fetchall() if nearest else []
     return Hits(hits=_merged(near, matching), statistics=statistics)
 
@@ -168,42 +219,43 @@ def _vector(query: SearchQuery) -> HalfVector | None:
     return HalfVector(query.vector) if np.any(query.vector) else None
 
 
-def _search_vectors(
-    connection: Connection, query: SearchQuery, contents: ScopeContents, values: dict[str, Any]
-) -> Cursor[Any]:
-    by_bits = contents.passages > EXACT_SCAN_PASSAGES and query.is_dense
-    return connection.execute(queries["search_by_bits" if by_bits else "search_by_vector"], values)
+def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]) -> Answer:
+    by_bits = expected.is_large and query.is_dense
+    asked = flight.execute(queries["search_by_bits" if by_bits else "search_by_vector"], values)
+    flight.flush()
+    return asked
 
 
 class _AskedTerms(NamedTuple):
-    removed: Cursor[Any]
-    blocks: Cursor[Any]
+    removed: Answer
+    blocks: Answer
 
 
 def _ask_for_terms(
-    connection: Connection, query: SearchQuery, contents: ScopeContents, values: dict[str, Any]
+    flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
     """Ask where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
-    analysers = {analyser_for(language) for language in contents.languages}
-    terms = {term_id(term) for analyser in analysers for term in question_terms(query.text, query.language, analyser)}
+    terms = {
+        term_id(term)
+        for analyser in expected.analysers
+        for term in question_terms(query.text, query.language, analyser)
+    }
     if not terms:
         return None
-    removed = connection.execute(queries["search_removed"], values)
-    blocks = connection.execute(queries["search_postings"], {**values, "terms": sorted(terms)}, binary=True)
-    if connection.pgconn.pipeline_status:
-        # The server answers this much before it goes on to what is asked next.
-        connection.pgconn.send_flush_request()
+    removed = flight.execute(queries["search_removed"], values)
+    blocks = flight.execute(queries["search_postings"], {**values, "terms": sorted(terms)})
+    flight.flush()
     return _AskedTerms(removed, blocks)
 
 
 def _chunks_at(
-    connection: Connection, best: Sequence[tuple[int, float]], values: dict[str, Any]
+    flight: Flight, best: Sequence[tuple[int, float]], values: dict[str, Any]
 ) -> list[tuple[UUID, float, float | None]]:
     """The passages at places, with their score and their similarity to the question's vector."""
     if not best:
         return []
     numbers = {"positions": [place >> 32 for place, _ in best], "passages": [place & 0xFFFFFFFF for place, _ in best]}
-    found = connection.execute(queries["search_matching"], {**values, **numbers}).fetchall()
+    found = flight.execute(queries["search_matching"], {**values, **numbers}).fetchall()
     return [(chunk, score, similarity) for (chunk, similarity), (_, score) in zip(found, best, strict=True)]
 
 

@@ -8,7 +8,6 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
 
 from rag.database import Database, queries
 from rag.profiles import Profile
@@ -81,9 +80,10 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
-    with database.snapshot(who) as connection, connection.cursor(row_factory=class_row(Facts)) as cursor:
-        where = {"tenant_id": tenant_of(who), "document_ids": ids}
-        found = cursor.execute(queries["document_signals"], where).fetchall()
+    with database.flight(who) as flight:
+        asked = flight.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
+        flight.finish()
+        found = asked.read(Facts)
     return {facts.document_id: facts for facts in found}
 
 

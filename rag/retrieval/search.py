@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from psycopg import Connection
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
+from rag.flights import Flight
 from rag.retrieval import fusion
 from rag.retrieval.hits import FUSED_CANDIDATES, Hit, Hits, find_hits, read_scope
 from rag.retrieval.query import SearchQuery, TermStatistics
@@ -43,22 +42,18 @@ def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
-    with database.snapshot(scope.who) as connection:
-        contents = read_scope(connection, scope, filters)
-        hits = find_hits(connection, query, contents, limit=limit, by_keyword=False)
-        return _fetch(
-            connection, scope, hits, {hit.chunk_id: hit.similarity or 0.0 for hit in hits.hits.values()}
-        ).results
+    with database.flight(scope.who) as flight:
+        hits = find_hits(flight, query, read_scope(flight, scope, filters), limit=limit, by_keyword=False)
+        return _fetch(flight, scope, hits, {hit.chunk_id: hit.similarity or 0.0 for hit in hits.hits.values()}).results
 
 
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages with the highest BM25 for the question, exactly, best first."""
-    with database.snapshot(scope.who) as connection:
-        contents = read_scope(connection, scope, filters)
-        hits = find_hits(connection, query, contents, limit=limit, by_vector=False)
-        return _fetch(connection, scope, hits, {h.chunk_id: h.keyword_score or 0.0 for h in hits.hits.values()}).results
+    with database.flight(scope.who) as flight:
+        hits = find_hits(flight, query, read_scope(flight, scope, filters), limit=limit, by_vector=False)
+        return _fetch(flight, scope, hits, {h.chunk_id: h.keyword_score or 0.0 for h in hits.hits.values()}).results
 
 
 def hybrid_search(
@@ -92,23 +87,22 @@ def search(
 ) -> Found:
     """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
-    candidates = max(pool, FUSED_CANDIDATES)
-    with database.snapshot(scope.who) as connection:
-        contents = read_scope(connection, scope, filters)
-        if filters is not None and filters.metadata:
-            # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
-            candidates = min(max(candidates, int(contents.chunks)), MOST_FILTERED)
 
-        def run(query: SearchQuery) -> tuple[Hits, _Fetched]:
-            hits = find_hits(connection, query, contents, limit=candidates, by_keyword=by_keyword)
-            hits = _meeting(connection, scope, filters, hits)
-            fused = dict(_fuse(query, list(hits.hits.values()))[:pool])
-            return hits, _fetch(connection, scope, hits, fused)
+    def run(query: SearchQuery) -> tuple[Hits, _Fetched]:
+        candidates = max(pool, FUSED_CANDIDATES)
+        with database.flight(scope.who) as flight:
+            reading = read_scope(flight, scope, filters)
+            if filters is not None and filters.metadata:
+                # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
+                candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
+            hits = find_hits(flight, query, reading, limit=candidates, by_keyword=by_keyword)
+            hits = _meeting(flight, scope, filters, hits)
+            return hits, _fetch(flight, scope, hits, dict(_fuse(query, list(hits.hits.values()))[:pool]))
 
-        hits, fetched = run(query)
-        asked = corrected(query, hits.statistics, fetched.results, fetched.languages) if by_keyword else query
-        if asked.text != query.text:
-            hits, fetched = run(asked)
+    hits, fetched = run(query)
+    asked = corrected(query, hits.statistics, fetched.results, fetched.languages) if by_keyword else query
+    if asked.text != query.text:
+        hits, fetched = run(asked)
     found = fetched.results
     if by_keyword and query.refine:
         found = refined(asked, hits.statistics, found, fetched.languages, fetched.terms)
@@ -120,7 +114,7 @@ def search(
     )
 
 
-def _meeting(connection: Connection, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
+def _meeting(flight: Flight, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
     """The hits whose passage or document has the metadata asked for."""
     if filters is None or not filters.metadata or not hits.hits:
         return hits
@@ -129,7 +123,7 @@ def _meeting(connection: Connection, scope: Scope, filters: SearchFilters | None
         "chunk_ids": list(hits.hits),
         "metadata": Jsonb(dict(filters.metadata)),
     }
-    meeting = {row[0] for row in connection.execute(queries["search_meeting"], values).fetchall()}
+    meeting = {row[0] for row in flight.execute(queries["search_meeting"], values).fetchall()}
     ranks: Counter[str] = Counter()
 
     def ranked(name: str, rank: int | None) -> int | None:
@@ -170,15 +164,15 @@ def _fuse(query: SearchQuery, hits: Sequence[Hit]) -> list[tuple[UUID, float]]:
     return sorted(scored, key=lambda item: (-item[1], item[0].int))
 
 
-def _fetch(connection: Connection, scope: Scope, hits: Hits, scores: Mapping[UUID, float]) -> _Fetched:
+def _fetch(flight: Flight, scope: Scope, hits: Hits, scores: Mapping[UUID, float]) -> _Fetched:
     """The passages behind ids in their order, with their scores; those of an unfinished document are left out."""
     fetched = _Fetched()
     ids = list(scores)
     if not ids:
         return fetched
-    with connection.cursor(binary=True, row_factory=dict_row) as cursor:
-        cursor.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
-        rows = {row["chunk_id"]: row for row in cursor.fetchall()}
+    asked = flight.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
+    flight.finish()
+    rows: dict[UUID, dict[str, Any]] = {row["chunk_id"]: row for row in asked.read(dict)}
     for chunk_id, row in rows.items():
         fetched.languages[row["document_id"]] = row.pop("language")
         terms = row.pop("terms")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from psycopg.rows import class_row
 
 from rag.database import Database, queries
 from rag.retrieval.relevance import Judged
@@ -42,10 +41,10 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
-    with database.snapshot(who) as connection, connection.cursor(row_factory=class_row(Neighbour)) as cursor:
-        found = cursor.execute(
-            queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids}
-        ).fetchall()
+    with database.flight(who) as flight:
+        asked = flight.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
+        flight.finish()
+        found = asked.read(Neighbour)
     return [neighbour for neighbour in found if neighbour.chunk_id not in ids]
 
 
