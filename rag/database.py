@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import psycopg
 from pgvector.psycopg import register_vector
@@ -68,7 +67,6 @@ class Database:
     def __init__(self, conninfo: str, *, maximum_connections: int = 20, is_pooled: bool | None = None) -> None:
         """`is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one."""
         self.conninfo = conninfo
-        self._used_at: WeakKeyDictionary[Session, float] = WeakKeyDictionary()
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
@@ -80,8 +78,7 @@ class Database:
             timeout=15,
             open=False,
             configure=self._configure,
-            check=self._check,
-            reset=self._note_use,
+            check=_check,
             name="rag",
         )
 
@@ -111,12 +108,9 @@ class Database:
         `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
-        try:
-            with self._pool.connection() as connection, connection.transaction():
-                connection.execute(ENTER, entering(who, token_hash=token_hash, email=email))
-                yield connection
-        except (psycopg.OperationalError, PoolTimeout) as exc:
-            raise DatabaseUnavailable from exc
+        with self._session() as connection, connection.transaction():
+            connection.execute(ENTER, entering(who, token_hash=token_hash, email=email))
+            yield connection
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
@@ -124,13 +118,10 @@ class Database:
 
         Raises `DatabaseUnavailable`.
         """
-        try:
-            with self._pool.connection() as connection, connection.transaction():
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                connection.execute(ENTER, entering(who))
-                yield connection
-        except (psycopg.OperationalError, PoolTimeout) as exc:
-            raise DatabaseUnavailable from exc
+        with self._session() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(ENTER, entering(who))
+            yield connection
 
     @contextmanager
     def flight(self, who: Who) -> Iterator[Flight]:
@@ -139,12 +130,9 @@ class Database:
         Statements are planned once, not for each value, which took as long as running the small ones. Raises
         `DatabaseUnavailable`.
         """
-        try:
-            with self._pool.connection() as session, Flight(session) as flight:
-                flight.execute(ENTER, entering(who, plans="force_generic_plan"))
-                yield flight
-        except (psycopg.OperationalError, PoolTimeout) as exc:
-            raise DatabaseUnavailable from exc
+        with self._session() as session, Flight(session) as flight:
+            flight.execute(ENTER, entering(who, plans="force_generic_plan"))
+            yield flight
 
     def fetch_all(self, who: Who | None, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""
@@ -167,12 +155,15 @@ class Database:
         with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
 
-    def _check(self, connection: Session) -> None:
-        if time.monotonic() - self._used_at.get(connection, -TRUSTED_SECONDS) >= TRUSTED_SECONDS:
-            ConnectionPool.check_connection(connection)
-
-    def _note_use(self, connection: Session) -> None:
-        self._used_at[connection] = time.monotonic()
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        """A connection of the pool. What the pool does at its return would be done in another thread."""
+        try:
+            with self._pool.connection() as session:
+                yield session
+                session.used_at = time.monotonic()
+        except (psycopg.OperationalError, PoolTimeout) as exc:
+            raise DatabaseUnavailable from exc
 
     def _configure(self, connection: Session) -> None:
         connection.prepare_threshold = self._prepare_threshold
@@ -183,6 +174,11 @@ class Database:
                 "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true)"
             )
             register_vector(connection)
+
+
+def _check(session: Session) -> None:
+    if time.monotonic() - session.used_at >= TRUSTED_SECONDS:
+        ConnectionPool.check_connection(session)
 
 
 def looks_pooled(conninfo: str) -> bool:

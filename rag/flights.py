@@ -7,6 +7,7 @@ documents of libpq is used (`psycopg.pq`); values are read as psycopg reads them
 
 from __future__ import annotations
 
+import math
 import re
 import select
 import struct
@@ -33,12 +34,14 @@ UUID_OID, INTEGER_OID = 2950, 23
 
 
 class Session(Connection[TupleRow]):
-    """A connection that knows which statements of flights are prepared on it."""
+    """A connection of the pool, which knows what statements of flights are prepared on it."""
 
     #: Names by statement; None: not kept, as the next transaction may have another server's session.
     prepared: dict[str, bytes] | None = None
     #: Statements ever prepared: a name is not given twice.
     names_given = 0
+    #: When it last worked, by the clock that only goes forward.
+    used_at = -math.inf
 
     @cached_property
     def transformer(self) -> abc.Transformer:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
-from typing import TypeVar
 
-from rag.types import SearchResult
+import numpy as np
+from numpy.typing import NDArray
 
 #: Terms in the window in which the question's words should stand together: about two sentences.
 WINDOW_TERMS = 60
@@ -20,24 +19,25 @@ NAME_WEIGHT = 0.15
 SECTION_WEIGHT = 0.2
 
 
-Term = TypeVar("Term", bound=Hashable)
+def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
+    """For each passage, its terms in their order, the weight of the question's terms together in its best window.
 
-
-def closeness(occurrences: Iterable[tuple[int, Term]], weights: Mapping[Term, float]) -> float:
-    """The weight of the question's terms that stand together in the best window of a passage.
-
-    BM25 does not see whether the words of a question stand in one sentence or far apart. `occurrences` are terms
-    of the passage with their positions; those not of the question count for nothing.
+    BM25 does not see whether the words of a question stand in one sentence or far apart. Windows begin at every half of
+    one; terms that are not of the question count for nothing.
     """
-    halves: dict[int, set[Term]] = {}
-    for position, term in occurrences:
-        if term in weights:
-            halves.setdefault(position // (WINDOW_TERMS // 2), set()).add(term)
-    nothing: set[Term] = set()
-    return max(
-        (sum(weights[term] for term in present | halves.get(half + 1, nothing)) for half, present in halves.items()),
-        default=0.0,
-    )
+    if not passages or not weights:
+        return [0.0] * len(passages)
+    wanted = np.array(sorted(weights), dtype=np.int32)
+    lengths = np.array([len(terms) for terms in passages])
+    terms = np.concatenate(passages)
+    at = np.minimum(np.searchsorted(wanted, terms), len(wanted) - 1)
+    hits = np.flatnonzero(wanted[at] == terms)
+    owners = np.repeat(np.arange(len(passages)), lengths)[hits]
+    halves = (hits - (np.cumsum(lengths) - lengths)[owners]) // (WINDOW_TERMS // 2)
+    present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(wanted)), dtype=bool)
+    present[owners, halves, at[hits]] = True
+    held = (present[:, :-1] | present[:, 1:]) @ np.array([weights[term] for term in wanted.tolist()])
+    return list(held.max(axis=1).tolist())
 
 
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
@@ -55,26 +55,19 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
     return shares
 
 
-def boosted(
-    results: Sequence[SearchResult],
+def raised_scores(
+    scores: Sequence[float],
     *,
     closenesses: Sequence[float],
     title_shares: Sequence[float],
     section_shares: Sequence[float],
-) -> list[SearchResult]:
-    """The results ordered anew: words that stand together, and a named document or section, raise a passage."""
-    if not results:
-        return []
-    best = max(r.score for r in results)
-    highest = max(closenesses) or 1.0
-    raised = [
-        replace(
-            r,
-            score=r.score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section),
-        )
-        for r, near, title, section in zip(results, closenesses, title_shares, section_shares, strict=True)
+) -> list[float]:
+    """The scores with what words that stand together, and a named document or section, raise them by."""
+    best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
+    return [
+        score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)
+        for score, near, title, section in zip(scores, closenesses, title_shares, section_shares, strict=True)
     ]
-    return sorted(raised, key=lambda r: (-r.score, str(r.chunk_id)))
 
 
 # The factors of the source documents, whose figures stand in the profiles. They multiply scores of at least 0.

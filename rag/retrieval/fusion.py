@@ -12,6 +12,8 @@ from rag.types import SearchResult
 
 #: The constant of reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
 RANK_CONSTANT = 60
+#: Characters by which passages that cannot be the same are told apart.
+START_CHARACTERS = 50
 
 
 class Scored(Protocol):
@@ -93,14 +95,14 @@ def without_repeats(results: Sequence[SearchResult], *, same_beginning: int = 0)
     title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
     the two says it is part of the answer.
     """
-    titles = Counter(result.title.casefold() for result in results)
+    starts = [(result.title.casefold(), _start(result.content)) for result in results]
+    alike = Counter(starts)
     seen: set[tuple[str, str]] = set()
     beginnings: set[tuple[UUID, str]] = set()
     kept = []
-    for result in results:
-        title = result.title.casefold()
-        # The text is looked at only where another may be the same.
-        key = (title, " ".join(result.content.casefold().split()) if titles[title] > 1 else "")
+    for result, start in zip(results, starts, strict=True):
+        # The whole text is looked at only where another may be the same.
+        key = (start[0], _normal(result.content) if alike[start] > 1 else start[1])
         beginning = (result.document_id, result.content[:same_beginning])
         if key in seen or (same_beginning and beginning in beginnings):
             continue
@@ -108,6 +110,16 @@ def without_repeats(results: Sequence[SearchResult], *, same_beginning: int = 0)
         beginnings.add(beginning)
         kept.append(result)
     return kept
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _start(text: str) -> str:
+    """The beginning of `_normal` of a text; of all texts that are the same by it the same."""
+    start = _normal(text[: 4 * START_CHARACTERS])
+    return start[:START_CHARACTERS] if len(start) > START_CHARACTERS else _normal(text)[:START_CHARACTERS]
 
 
 def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:

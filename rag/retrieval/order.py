@@ -8,7 +8,6 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-
 from rag.database import Database, queries
 from rag.profiles import Profile
 from rag.retrieval.boosts import (

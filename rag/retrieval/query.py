@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.retrieval.evidence import question_words
+from rag.retrieval.evidence import QuestionWord, question_words
 from rag.retrieval.postings import inverse_document_frequency
 
 #: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
@@ -70,5 +70,11 @@ class TermStatistics:
 @lru_cache(maxsize=2_000)
 def question_terms(text: str, language: str, analyser: str) -> tuple[str, ...]:
     """Distinct index terms of a question for documents of one language, in the question's order."""
-    words = question_words(text, language, analyser)
+    words = asked_words(text, language, analyser)
     return tuple(dict.fromkeys(term for word in words[:MAXIMUM_QUESTION_WORDS] for term in word.terms))
+
+
+@lru_cache(maxsize=2_000)
+def asked_words(text: str, language: str, analyser: str) -> tuple[QuestionWord, ...]:
+    """`question_words`, remembered: several steps of one question look at them."""
+    return tuple(question_words(text, language, analyser))

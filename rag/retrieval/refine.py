@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from rag.retrieval import boosts, spelling
 from rag.retrieval.analysers import analyse
-from rag.retrieval.evidence import question_words
 from rag.retrieval.keywords import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
-from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
+from rag.retrieval.query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.types import SearchResult
 
 #: A name counts as said when more than this share of it is, by the words that tell it from the others.
@@ -28,15 +27,15 @@ def corrected(
     """The query with words that stand nowhere replaced by what the passages suggest was meant."""
     if not query.correct_spelling:
         return query
-    analysers = set(languages.values())
+    own, analysers = query.language or "en", set(languages.values())
     unknown = [
         word.text
-        for word in question_words(query.text, query.language, query.language or "en")
+        for word in asked_words(query.text, query.language, own)
         if len(word.text) >= spelling.SHORTEST
         and not any(
             term_id(term) in statistics.chunks_by_term
             for analyser in analysers
-            for term in analyse(word.text, analyser)
+            for term in (word.terms if analyser == own else analyse(word.text, analyser))
         )
     ]
     meant = spelling.corrections(unknown, (r.content for r in found)) if unknown else {}
@@ -52,38 +51,38 @@ def refined(
     found: Sequence[SearchResult],
     languages: Mapping[UUID, str],
     terms: Mapping[UUID, bytes],
-) -> list[SearchResult]:
-    """The results ordered anew by what scores cannot see: nearness of the words, names of documents and sections.
+) -> list[tuple[SearchResult, float]]:
+    """The results in a new order, with the scores it is of: nearness of words and names of documents count too.
 
     `terms` are the index terms of passages in their order, as stored with them; of a passage without, its text is taken
     apart here.
     """
-    weights: dict[str, dict[int, float]] = {}
-    wanted: dict[str, NDArray[np.int32]] = {}
+    codes = [languages[r.document_id] for r in found]
     said: set[str] = set()
-    for language in set(languages.values()):
+    near: dict[UUID, float] = {}
+    for language in set(codes):
         asked = question_terms(query.text, query.language, language)
         said.update(asked)
-        weights[language] = {term_id(term): statistics.idf(term_id(term)) for term in asked}
-        wanted[language] = np.array(list(weights[language]), dtype=np.int32)
-
-    def closeness(result: SearchResult) -> float:
-        language = languages[result.document_id]
-        packed = terms.get(result.chunk_id)
-        if packed is None:
-            packed = packed_terms(tokenize(contextual_text(result.title, result.section, result.content), language))
-        ids = unpacked_terms(packed)
-        positions = np.nonzero((ids[:, None] == wanted[language]).any(axis=1))[0]
-        return boosts.closeness(zip(positions.tolist(), ids[positions].tolist(), strict=True), weights[language])
-
-    return boosts.boosted(
-        found,
-        closenesses=[closeness(r) for r in found],
-        title_shares=boosts.naming([_name_terms(r.title, languages[r.document_id]) for r in found], said),
+        own = [r for r, code in zip(found, codes, strict=True) if code == language]
+        weights = {term_id(term): statistics.idf(term_id(term)) for term in asked}
+        held = boosts.closenesses([_terms_of(r, language, terms) for r in own], weights)
+        near.update(zip((r.chunk_id for r in own), held, strict=True))
+    scores = boosts.raised_scores(
+        [r.score for r in found],
+        closenesses=[near[r.chunk_id] for r in found],
+        title_shares=boosts.naming([_name_terms(r.title, code) for r, code in zip(found, codes, strict=True)], said),
         section_shares=boosts.naming(
-            [_name_terms(r.section.split(" › ")[-1], languages[r.document_id]) for r in found], said
+            [_name_terms(r.section.split(" › ")[-1], code) for r, code in zip(found, codes, strict=True)], said
         ),
     )
+    return sorted(zip(found, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
+
+
+def _terms_of(result: SearchResult, language: str, terms: Mapping[UUID, bytes]) -> NDArray[np.int32]:
+    packed = terms.get(result.chunk_id)
+    if packed is None:
+        packed = packed_terms(tokenize(contextual_text(result.title, result.section, result.content), language))
+    return unpacked_terms(packed)
 
 
 def names_said(

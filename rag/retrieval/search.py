@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -103,11 +103,13 @@ def search(
     asked = corrected(query, hits.statistics, fetched.results, fetched.languages) if by_keyword else query
     if asked.text != query.text:
         hits, fetched = run(asked)
-    found = fetched.results
+    found = [(result, result.score) for result in fetched.results]
     if by_keyword and query.refine:
-        found = refined(asked, hits.statistics, found, fetched.languages, fetched.terms)
+        found = refined(asked, hits.statistics, fetched.results, fetched.languages, fetched.terms)
+    scores = {result.chunk_id: score for result, score in found}
+    kept = fusion.without_repeats([result for result, _ in found], same_beginning=query.same_beginning)[:limit]
     return Found(
-        results=tuple(fusion.without_repeats(found, same_beginning=query.same_beginning)[:limit]),
+        results=tuple(replace(result, score=scores[result.chunk_id]) for result in kept),
         statistics=hits.statistics,
         languages=fetched.languages,
         text=asked.text,
@@ -172,7 +174,7 @@ def _fetch(flight: Flight, scope: Scope, hits: Hits, scores: Mapping[UUID, float
         return fetched
     asked = flight.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
     flight.finish()
-    rows: dict[UUID, dict[str, Any]] = {row["chunk_id"]: row for row in asked.read(dict)}
+    rows: dict[UUID, dict[str, Any]] = {row["chunk_id"]: row for row in asked.read(_row)}
     for chunk_id, row in rows.items():
         fetched.languages[row["document_id"]] = row.pop("language")
         terms = row.pop("terms")
@@ -180,6 +182,10 @@ def _fetch(flight: Flight, scope: Scope, hits: Hits, scores: Mapping[UUID, float
             fetched.terms[chunk_id] = terms
     fetched.results = [SearchResult(**rows[i], **_scores(hits.hits[i]), score=scores[i]) for i in ids if i in rows]
     return fetched
+
+
+def _row(**columns: Any) -> dict[str, Any]:
+    return columns
 
 
 def _scores(hit: Hit) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-
 from rag.database import Database, queries
 from rag.retrieval.relevance import Judged
 from rag.types import SearchResult, Who, tenant_of

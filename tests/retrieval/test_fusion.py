@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from rag.retrieval.boosts import boosted, closeness, naming
+from rag.retrieval.boosts import closenesses, naming, raised_scores
 from rag.retrieval.fusion import (
     limited_per_document,
     reciprocal_rank_fusion,
@@ -27,7 +29,7 @@ def result(number: int, **values: object) -> SearchResult:
 
 
 def test_no_results_fuse_to_none() -> None:
-    assert weighted_fusion([]) == reciprocal_rank_fusion([]) == without_repeats([]) == boosted_alone([]) == []
+    assert weighted_fusion([]) == reciprocal_rank_fusion([]) == without_repeats([]) == []
 
 
 def test_the_weighted_score_is_that_of_source_003_with_keywords_by_their_highest() -> None:
@@ -78,10 +80,20 @@ def test_at_most_so_many_of_each_document_are_kept() -> None:
 
 
 def test_words_that_stand_together_count_together() -> None:
-    weights = {"dental": 2.0, "limit": 3.0}
-    assert closeness(enumerate([]), weights) == 0
-    assert closeness(enumerate(["dental", *["x"] * 200, "limit"]), weights) == 3.0
-    assert closeness(enumerate(["x"] * 100 + ["dental", "x", "limit"]), weights) == 5.0
+    dental, limit, other = 7, 3, 5
+    weights = {dental: 2.0, limit: 3.0}
+    assert closenesses([], weights) == []
+    assert closenesses([terms()], weights) == closenesses([terms(dental)], {}) == [0.0]
+    assert closenesses(
+        [
+            terms(),
+            terms(dental, *[other] * 200, limit),
+            terms(*[other] * 100, dental, other, limit),
+            terms(*[other] * 29, dental, limit),
+            terms(*[other] * 9, 9, dental, dental),
+        ],
+        weights,
+    ) == [0.0, 3.0, 5.0, 5.0, 2.0]
 
 
 def test_a_name_counts_by_what_tells_it_apart() -> None:
@@ -95,11 +107,17 @@ def test_a_name_counts_by_what_tells_it_apart() -> None:
 
 
 def test_boosts_are_small_beside_the_scores() -> None:
-    first, second = result(1, score=1.0), result(2, score=0.3)
-    raised = boosted([first, second], closenesses=[0.0, 9.0], title_shares=[0.0, 1.0], section_shares=[0.0, 1.0])
-    assert [r.chunk_id.int for r in raised] == [1, 2]
-    assert raised[1].score == pytest.approx(0.3 + 0.3 + 0.15 + 0.2)
+    raised = raised_scores([1.0, 0.3], closenesses=[0.0, 9.0], title_shares=[0.0, 1.0], section_shares=[0.0, 1.0])
+    assert raised == [1.0, pytest.approx(0.3 + 0.3 + 0.15 + 0.2)]
+    assert raised_scores([], closenesses=[], title_shares=[], section_shares=[]) == []
 
 
-def boosted_alone(results: list[SearchResult]) -> list[SearchResult]:
-    return boosted(results, closenesses=[], title_shares=[], section_shares=[])
+def test_texts_of_the_same_beginning_are_told_apart() -> None:
+    spaces, beginning = " " * 300, "the same words at the beginning of all of these passages, so "
+    contents = [beginning + "yes", spaces + beginning + "no", beginning.upper() + spaces + "YES", beginning]
+    results = [result(number, content=content) for number, content in enumerate(contents, 1)]
+    assert [r.chunk_id.int for r in without_repeats(results)] == [1, 2, 4]
+
+
+def terms(*numbers: int) -> NDArray[np.int32]:
+    return np.array(numbers, dtype=np.int32)
