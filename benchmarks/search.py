@@ -33,6 +33,7 @@ from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
 from rag.database import ENTER, Database, entering, queries
 from rag.embedded import EmbeddedServer, start_server
+from rag.flights import Flight
 from rag.ingestion.chunk_rows import add_chunks
 from rag.ingestion.library import find_documents
 from rag.migrations import migrate
@@ -42,8 +43,8 @@ from rag.retrieval.search import REFINED_CANDIDATES, SearchQuery, hybrid_search,
 from rag.types import Chunk, Document, FloatMatrix, Scope, SearchFilters
 
 Asked = tuple[Tenant, SearchQuery]
-#: Text, parameters, and whether its rows come in binary.
-Statement = tuple[str, dict[str, object], bool]
+#: Text and parameters.
+Statement = tuple[str, dict[str, object]]
 
 
 def scope_of(tenant: Tenant) -> Scope:
@@ -80,24 +81,24 @@ class RawSearch:
         sent: list[Statement] = []
 
         class Listening:
-            def __init__(self, connection: psycopg.Connection) -> None:
-                self.connection, self.pgconn = connection, connection.pgconn
+            def __init__(self, flight: Flight) -> None:
+                self.flight, self.flush = flight, flight.flush
 
-            def execute(self, text: str, values: dict[str, object], *, binary: bool = False) -> object:
-                sent.append((text, dict(values), binary))
-                return self.connection.execute(text, values, binary=binary)  # type: ignore[arg-type]
+            def execute(self, text: str, values: dict[str, object]) -> object:
+                sent.append((text, dict(values)))
+                return self.flight.execute(text, values)
 
-        with database.snapshot(tenant.id) as connection:
-            listening: Any = Listening(connection)
+        with database.flight(tenant.id) as flight:
+            listening: Any = Listening(flight)
             hits = find_hits(listening, query, read_scope(listening, scope_of(tenant), None), limit=50)
         ids = list(hits.hits)[:REFINED_CANDIDATES]
-        return [*sent, (queries["search_passages"], {"tenant_id": tenant.id, "chunk_ids": ids}, True)]
+        return [*sent, (queries["search_passages"], {"tenant_id": tenant.id, "chunk_ids": ids})]
 
     def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
             self.connection.execute(ENTER, entering(tenant.id, plans="force_generic_plan"))
-            for text, values, binary in statements:
-                self.connection.execute(text, values, binary=binary).fetchall()  # type: ignore[arg-type]
+            for text, values in statements:
+                self.connection.execute(text, values, binary=True).fetchall()  # type: ignore[arg-type]
 
 
 def speed(
@@ -278,10 +279,9 @@ class Unguarded(Database):
     """The same searches as superuser: no row-level security, no role, no tenant set for the transaction."""
 
     @contextmanager
-    def snapshot(self, tenant_id: str) -> Iterator[psycopg.Connection]:
-        with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield connection
+    def flight(self, tenant_id: str) -> Iterator[Flight]:
+        with self._pool.connection() as session, Flight(session) as flight:
+            yield flight
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.search_data import CHUNKS_PER_DOCUMENT, Corpus, Tenant
 from rag.database import Database
 from rag.embedded import EmbeddedServer
+from rag.flights import Flight
 from rag.retrieval.hits import Hit, find_hits, read_scope
 from rag.retrieval.keywords import unpacked_terms
 from rag.retrieval.postings import K1, B, inverse_document_frequency
@@ -158,11 +159,11 @@ def _searchers(conninfo: str, corpus: Corpus, tenant: Tenant, seed: int, is_over
             query = corpus.question(int(random.integers(0, CHUNKS_PER_DOCUMENT * 10)), random)
             started = time.perf_counter()
             scope = Scope(tenant_id=tenant.id, collection_ids=(tenant.collection_id,))
-            with database.snapshot(tenant.id) as connection:
-                hits = find_hits(connection, query, read_scope(connection, scope, None), limit=10).hits.values()
+            with database.flight(tenant.id) as flight:
+                hits = find_hits(flight, query, read_scope(flight, scope, None), limit=10).hits.values()
                 times.append(1000 * (time.perf_counter() - started))
                 if random.random() < 0.05:
-                    checked.append(_compared(connection, tenant, corpus, query, list(hits)))
+                    checked.append(_compared(flight, tenant, corpus, query, list(hits)))
 
     threads = [threading.Thread(target=search, args=(number,)) for number in range(5)]
     for thread in threads:
@@ -174,14 +175,14 @@ def _searchers(conninfo: str, corpus: Corpus, tenant: Tenant, seed: int, is_over
 
 
 def _compared(
-    connection: psycopg.Connection, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: list[Hit]
+    flight: Flight, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: list[Hit]
 ) -> tuple[bool, float]:
     """Whether the ten best by keyword are those of all passages this moment has; the share of those by vector."""
-    rows = connection.execute(
+    rows = flight.execute(
         "SELECT t.terms, c.embedding FROM document_chunks c JOIN documents d ON d.id = c.document_id "
-        "JOIN chunk_terms t ON t.chunk_id = c.id WHERE d.status = 'completed' AND c.collection_id = %s",
-        (tenant.collection_id,), binary=True,
-    ).fetchall()  # fmt: skip
+        "JOIN chunk_terms t ON t.chunk_id = c.id WHERE d.status = 'completed' AND c.collection_id = %(collection_id)s",
+        {"collection_id": tenant.collection_id},
+    ).fetchall()
     if not rows:
         return not hits, 1.0
     asked = [int(corpus.term_ids[corpus.vocabulary.index(word)]) for word in query.text.split()]

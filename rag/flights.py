@@ -68,8 +68,7 @@ class Answer:
     def read(self, row: Callable[..., Row]) -> list[Row]:
         """All rows as values of `row`, which takes the columns by name; waits for them."""
         rows = self.fetchall()
-        assert self.result is not None
-        names = [(self.result.fname(i) or b"").decode() for i in range(self.result.nfields)]
+        names = self._flight.columns(self)
         return [row(**dict(zip(names, values, strict=True))) for values in rows]
 
 
@@ -86,7 +85,7 @@ class Flight:
         #: In the order of their results: answers, statements that are prepared, None for the transaction's ends.
         self._expected: deque[Answer | str | None] = deque()
         self._asked: list[Answer] = []
-        self._is_sent = self._is_finished = self._is_synchronising = False
+        self._is_sent = self._is_finished = self._is_synchronising = self._is_repeated = False
 
     def __enter__(self) -> Flight:
         self._pgconn.enter_pipeline_mode()
@@ -126,6 +125,16 @@ class Flight:
 
     def rows(self, answer: Answer) -> list[tuple[Any, ...]]:
         """The rows of an answer; waits for it and those before it."""
+        result = self._result_of(answer)
+        self._session.transformer.set_pgresult(result, format=BINARY)
+        return self._session.transformer.load_rows(0, result.ntuples, tuple)
+
+    def columns(self, answer: Answer) -> list[str]:
+        """The names of an answer's columns; waits for it."""
+        result = self._result_of(answer)
+        return [(result.fname(i) or b"").decode() for i in range(result.nfields)]
+
+    def _result_of(self, answer: Answer) -> pq.abc.PGresult:
         if answer.result is None and not self._is_sent:
             self.flush()
         while answer.result is None:
@@ -133,12 +142,11 @@ class Flight:
                 self._receive()
             except InvalidSqlStatementName:
                 # The driver forgets everything prepared on a connection after an error of somebody before us.
-                if answer.result is not None or not self._session.prepared:
+                if not self._session.prepared or self._is_repeated:
                     raise
-                self._ask_again()
-        transformer = self._session.transformer
-        transformer.set_pgresult(answer.result, format=BINARY)
-        return transformer.load_rows(0, answer.result.ntuples, tuple)
+                self._is_repeated = True
+                self._ask_again(self._session.prepared)
+        return answer.result
 
     def _ask(self, answer: Answer) -> None:
         text, _ = numbered(answer.statement)
@@ -155,10 +163,9 @@ class Flight:
             self._pgconn.send_query_prepared(name, answer.values, answer.formats, BINARY)
         self._expected.append(answer)
 
-    def _ask_again(self) -> None:
+    def _ask_again(self, forgotten: dict[str, bytes]) -> None:
         """Everything from the beginning, prepared anew."""
-        assert self._session.prepared is not None
-        self._session.prepared.clear()
+        forgotten.clear()
         self._clear()
         for command in ("ROLLBACK", BEGIN):
             self._command(command)

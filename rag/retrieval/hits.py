@@ -152,7 +152,7 @@ def find_hits(
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches; ids and scores only. What the scope holds is learnt in the same round trip where it is as usual.
+    """Run the searches; ids and scores only, in one round trip where the scope holds what it held last time.
 
     Raises `InvalidInput` when the query's vector has not the dimensions its embedding model names.
     """
