@@ -12,7 +12,7 @@ from rag.types import SearchResult
 SHINGLE_WORDS = 3
 SAME = 0.8
 _WORD = re.compile(r"\w+")
-_FIGURE = re.compile(r"\w*\d\w*")
+_FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -37,8 +37,9 @@ def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
 def shingles(text: str) -> frozenset[tuple[str, ...]]:
     """Every three words in a row; all words at once where there are fewer."""
     words = _WORD.findall(text.casefold())
-    last = max(1, len(words) - SHINGLE_WORDS + 1)
-    return frozenset(tuple(words[i : i + SHINGLE_WORDS]) for i in range(last))
+    if len(words) < SHINGLE_WORDS:
+        return frozenset([tuple(words)])
+    return frozenset(zip(*(words[i:] for i in range(SHINGLE_WORDS)), strict=False))
 
 
 def likeness(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:

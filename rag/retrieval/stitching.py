@@ -83,8 +83,15 @@ def _shared(content: str, neighbour: Neighbour) -> int:
         overlap = neighbour.hit_end - neighbour.start if neighbour.step > 0 else neighbour.end - neighbour.hit_start
         return min(max(0, overlap), len(neighbour.content))
     before, after = (content, neighbour.content) if neighbour.step > 0 else (neighbour.content, content)
-    longest = min(len(before), len(after), LONGEST_OVERLAP)
-    return next((size for size in range(longest, 0, -1) if before.endswith(after[:size])), 0)
+    return _overlap(before[max(0, len(before) - LONGEST_OVERLAP) :], after)
+
+
+def _overlap(before: str, after: str) -> int:
+    """How many characters at the end of one text begin the other, at most."""
+    at = before.find(after[0]) if after else -1
+    while at >= 0 and not after.startswith(before[at:]):
+        at = before.find(after[0], at + 1)
+    return len(before) - at if at >= 0 else 0
 
 
 def _with_text(item: Judged, addition: str, neighbour: Neighbour) -> Judged:
