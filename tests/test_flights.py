@@ -59,9 +59,7 @@ def test_an_error_nobody_reads_is_told_at_the_end(alone: Database) -> None:
     assert backend(alone)
 
 
-def test_a_lost_server_is_unavailable_and_the_next_flight_has_another(
-    alone: Database, superuser_conninfo: str
-) -> None:
+def test_a_lost_server_is_unavailable_and_the_next_flight_has_another(alone: Database, superuser_conninfo: str) -> None:
     lost = backend(alone)
     with pytest.raises(DatabaseUnavailable), alone.flight("demo") as flight:
         flight.execute(COUNT).fetchall()

@@ -8,6 +8,7 @@ from shelf import Shelf
 
 from rag.database import Database
 from rag.providers.offline import LexicalEmbedder
+from rag.retrieval.keywords import remove_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.types import SearchFilters
 
@@ -40,13 +41,23 @@ def test_the_first_document_is_found_by_who_searched_before(shelf: Shelf) -> Non
     assert found(shelf, ask("parking permits")) == [set(), set(), set()]
 
 
-def test_a_document_in_another_language_is_found_by_its_own_word_forms(shelf: Shelf) -> None:
-    english = shelf.add("Guide", ["Parking permits are issued at the desk."])
+def test_a_document_in_another_language_is_found_by_its_own_word_forms(shelf: Shelf, database: Database) -> None:
     question = ask("Wohnungen der Mitarbeiterinnen", "de")
-    assert found(shelf, question)[2] == set()
+    shelf.add("Guide", ["Parking permits are issued at the desk."])
+    assert keyword_search(database, question, scope=shelf.scope, limit=5) == []
     german = shelf.add("Leitfaden", ["Jede Wohnung gehört einer Mitarbeiterin."], language="de")
-    assert found(shelf, question)[2] == {german}
-    assert found(shelf, ask("permit"))[2] == {english}
+    assert [r.document_id for r in keyword_search(database, question, scope=shelf.scope, limit=5)] == [german]
+
+
+def test_a_document_whose_passages_are_only_being_written_is_not_found(shelf: Shelf, database: Database) -> None:
+    finished = shelf.add("Rules", ["Parking permits are checked on Mondays."])
+    question = ask("parking permits")
+    assert found(shelf, question) == [{finished}] * 3
+    coming = shelf.add("Parking permits", ["Parking permits."], status="processing")
+    with database.transaction("demo") as connection:
+        remove_document(connection, tenant_id="demo", collection_id=shelf.collection.id, document_id=coming)
+    ids = [r.document_id for r in vector_search(database, question, scope=shelf.scope, limit=1)]
+    assert ids == [finished], "it would have been the nearest, and there is room for one"
 
 
 def test_a_document_that_is_taken_back_is_not_found_and_is_again_later(shelf: Shelf, database: Database) -> None:
