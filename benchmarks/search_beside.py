@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from rag.retrieval.hits import Hit, find_hits, read_scope
 from rag.retrieval.keywords import unpacked_terms
 from rag.retrieval.postings import K1, B, inverse_document_frequency
 from rag.retrieval.query import SearchQuery
-from rag.types import Scope
+from rag.types import Scope, SearchResult
 
 Line = Callable[..., None]
 
@@ -36,14 +37,20 @@ def peers(
     server: EmbeddedServer,
     corpus: Corpus,
     tenants: Sequence[Tenant],
-    ours: dict[str, Callable[[Tenant, SearchQuery], object]],
+    ours: dict[str, Callable[[Tenant, SearchQuery], Sequence[SearchResult]]],
     line: Line,
 ) -> None:
-    """Search within one tenant beside libraries, question by question, on as many rows with the same texts."""
+    """Search within one tenant beside libraries, question by question, on as many rows with the same texts.
+
+    Asked first with 2 to 8 words, then with one of them: libraries that join words with "and" find as much as others by
+    one word only, and do as much work for it.
+    """
     tenant = min(tenants, key=lambda t: abs(t.size - 1_400))
     chunks = sum(t.size for t in tenants)
     random = np.random.default_rng(7)
-    asked = [corpus.question(int(random.integers(tenant.first, tenant.first + tenant.size)), random) for _ in range(50)]
+    about = random.integers(tenant.first, tenant.first + tenant.size, 50).tolist()
+    whole = [corpus.question(chunk, random) for chunk in about]
+    asked = [*whole, *(replace(query, text=query.text.split()[0]) for query in whole)]
     is_own = (np.arange(chunks) >= tenant.first) & (np.arange(chunks) < tenant.first + tenant.size)
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS peers WITH (FORCE)")
@@ -65,25 +72,33 @@ def peers(
             others = [stack.enter_context(_Other([python, script, folder], environment)) for python in pythons]
             names = [name for other in others for name in other.read()]
             times: dict[str, list[float]] = {name: [] for name in (*ours, *names)}
-            shares: dict[str, list[float]] = {name: [] for name in names}
-            own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
+            rows: dict[str, list[set[int]]] = {name: [] for name in (*ours, *names)}
+            row_of = {corpus.text(chunk): chunk for chunk in range(tenant.first, tenant.first + tenant.size)}
             for number, query in enumerate(asked):
                 for name, search in ours.items():
                     started = time.perf_counter()
-                    search(tenant, query)
+                    results = search(tenant, query)
                     times[name].append(1000 * (time.perf_counter() - started))
-                best = set((np.argsort(own @ query.vector)[-10:] + tenant.first).tolist())
+                    rows[name].append({row_of[result.content] for result in results})
                 for other in others:
-                    for name, (taken, rows) in other.ask(number).items():
+                    for name, (taken, found) in other.ask(number).items():
                         times[name].append(taken)
-                        shares[name].append(len(best & set(rows)) / 10)
+                        rows[name].append(set(found))
+    own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
+    nearest = [set((np.argsort(own @ query.vector)[-10:] + tenant.first).tolist()) for query in asked]
     print(f"  among {tenant.size} of {chunks} chunks, each library with as many rows:")
-    for name, values in times.items():
-        kind = "ours, " + name.rpartition(", ")[2]
-        note = "" if name in ours else f"{np.median(np.array(values[10:]) / np.array(times[kind][10:])):.1f} × ours"
-        if "vector" in name and name in shares:
-            note += f", recall@10 {np.mean(shares[name]):.3f}"
-        line(name, values[10:], note)
+    for of_words, part in (("2 to 8 words", slice(10, 50)), ("one word", slice(60, 100))):
+        print(f"  questions of {of_words}")
+        for name, values in times.items():
+            kind = "ours, " + name.rpartition(", ")[2]
+            notes = [f"{np.median(np.array(values[part]) / np.array(times[kind][part])):.1f} × ours"]
+            if "vector" in name:
+                shares = [len(best & found) / 10 for best, found in zip(nearest[part], rows[name][part], strict=True)]
+                notes.append(f"recall@10 {np.mean(shares):.3f}")
+            else:
+                held = [chunk in found for chunk, found in zip((about * 2)[part], rows[name][part], strict=True)]
+                notes.append(f"the passage asked about among the ten {np.mean(held):.2f}")
+            line(name, values[part], ", ".join(notes))
 
 
 class _Other:

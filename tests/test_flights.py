@@ -1,4 +1,4 @@
-"""Statements that travel together: what goes wrong in them stays with them, and the next ones find the connection fit."""
+"""Statements that travel together: what goes wrong stays with them, and the next ones find the connection fit."""
 
 from __future__ import annotations
 
@@ -40,40 +40,56 @@ def test_an_error_is_told_and_what_came_before_it_is_answered(
     alone: Database, collection: Collection, wrong: str
 ) -> None:
     session = backend(alone)
-    with pytest.raises(psycopg.Error), alone.flight("demo") as flight:
-        before, failing, after = (flight.execute(text) for text in (COUNT, wrong, COUNT))
-        assert before.fetchall() == [(1,)]
-        failing.fetchall()
-        after.fetchall()
+    answered = []
+
+    def ask() -> None:
+        with alone.flight("demo") as flight:
+            for answer in [flight.execute(text) for text in (COUNT, wrong, COUNT)]:
+                answered.append(answer.fetchall())
+
+    with pytest.raises(psycopg.Error):
+        ask()
+    assert answered == [[(1,)]]
     with alone.flight("demo") as flight:
         assert flight.execute(COUNT).fetchall() == [(1,)]
     assert backend(alone) == session
 
 
 def test_an_error_nobody_reads_is_told_at_the_end(alone: Database) -> None:
-    for is_finished in (False, True):
-        with pytest.raises(psycopg.errors.UndefinedColumn), alone.flight("demo") as flight:
+    def ask(*, is_finished: bool) -> None:
+        with alone.flight("demo") as flight:
             flight.execute("SELECT nothing")
             if is_finished:
                 flight.finish()
+
+    for is_finished in (False, True):
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            ask(is_finished=is_finished)
     assert backend(alone)
 
 
 def test_a_lost_server_is_unavailable_and_the_next_flight_has_another(alone: Database, superuser_conninfo: str) -> None:
     lost = backend(alone)
-    with pytest.raises(DatabaseUnavailable), alone.flight("demo") as flight:
-        flight.execute(COUNT).fetchall()
-        with psycopg.connect(superuser_conninfo) as connection:
+
+    def ask() -> None:
+        with alone.flight("demo") as flight, psycopg.connect(superuser_conninfo) as connection:
             connection.execute("SELECT pg_terminate_backend(%s, 2000)", (lost,))
-        flight.execute(COUNT).fetchall()
+            flight.execute(COUNT).fetchall()
+
+    with pytest.raises(DatabaseUnavailable):
+        ask()
     assert backend(alone) != lost
 
 
 def test_whoever_gives_up_in_the_middle_leaves_no_tenant_behind(alone: Database) -> None:
-    with pytest.raises(KeyError), alone.flight("demo") as flight:
-        flight.execute(COUNT)
-        flight.flush()
-        raise KeyError
+    def give_up() -> None:
+        with alone.flight("demo") as flight:
+            flight.execute(COUNT)
+            flight.flush()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        give_up()
     with alone._pool.connection() as connection:
         assert connection.execute("SELECT rag_tenant()").fetchone() == (None,)
 

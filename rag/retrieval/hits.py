@@ -116,7 +116,11 @@ class ScopeReading:
     @cached_property
     def contents(self) -> ScopeContents:
         """What there is; waits for it."""
-        languages = {language: (chunks, tokens) for language, chunks, tokens in self._totals.fetchall() if chunks > 0}
+        languages: dict[str, tuple[float, float]] = {}
+        for language, chunks, tokens in self._totals.fetchall():
+            others = languages.get(language, (0.0, 0.0))
+            if chunks > 0:
+                languages[language] = (others[0] + chunks, others[1] + tokens)
         hidden = self._unfinished.fetchall()
         wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
         if not self._filters.is_empty or any(is_indexed for _, is_indexed in hidden):

@@ -96,10 +96,9 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND docume
   AND embedding IS NOT NULL AND embedding_model NOT LIKE 'builtin/%%'
 
 -- search_scope --
--- How many passages and terms the scope's keyword index holds, by the language they were analysed in.
-SELECT language, sum(chunks)::float8, sum(tokens)::float8 FROM keyword_totals
+-- How many passages and terms each collection of the scope holds, by the language they were analysed in.
+SELECT language, chunks::float8, tokens::float8 FROM keyword_totals
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
-GROUP BY language
 
 -- search_hidden --
 -- Documents of the scope that must not be found yet, or no more; the latter are in the keyword index.

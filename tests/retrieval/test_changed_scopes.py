@@ -1,4 +1,4 @@
-"""What was asked of a scope last is asked again before it is known what there is now: no change may be missed for it."""
+"""What a scope was asked last is asked again before it is known what there is now: no change is missed for it."""
 
 from __future__ import annotations
 
