@@ -22,6 +22,7 @@ from rag.ui.document_kinds import field_label
 from rag.ui.formats import count
 from rag.ui.messages import draw_message, follow
 from rag.ui.page_view import open_page_view, turn_to
+from rag.ui.question_buttons import draw_question_buttons
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
 
@@ -82,11 +83,6 @@ def ask(text: str) -> None:
 
 def ask_from_input() -> None:
     if text := state.chat_question:
-        ask(str(text))
-
-
-def ask_suggestion(key: str) -> None:
-    if text := state[key]:
         ask(str(text))
 
 
@@ -205,15 +201,7 @@ def draw_welcome(collections: Sequence[Collection]) -> None:
         identity, chosen_collection().id, languages=languages, limit=4
     ):
         st.space("small")
-        st.pills(
-            "Suggested questions",
-            questions,
-            format_func=plain,
-            key="chat_suggestion",
-            label_visibility="collapsed",
-            on_change=ask_suggestion,
-            args=("chat_suggestion",),
-        )
+        draw_question_buttons(questions, key="chat_suggestion", on_ask=ask)
 
 
 def draw_choice(collections: Sequence[Collection]) -> None:
@@ -381,12 +369,5 @@ if messages:
         draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate, searched_as=searched_as)
 
 if messages and (finished := running.answers.find(identity, messages[-1].id)) and finished.follow_ups:
-    next_questions.container().pills(
-        "Next questions",
-        finished.follow_ups,
-        format_func=plain,
-        key=f"chat_next_{finished.message_id}",
-        label_visibility="collapsed",
-        on_change=ask_suggestion,
-        args=(f"chat_next_{finished.message_id}",),
-    )
+    with next_questions.container():
+        draw_question_buttons(finished.follow_ups, key=f"chat_next_{finished.message_id}", on_ask=ask)
