@@ -255,6 +255,8 @@ class Flight:
         """A parameter: as text, which every type reads, or where that takes long as Postgres stores it."""
         if value is None:
             return None, TEXT
+        if isinstance(value, str) and "\0" not in value:
+            return value.encode(), TEXT
         if isinstance(value, HalfVector):
             return value.to_binary(), BINARY
         if isinstance(value, list) and value and isinstance(value[0], UUID):

@@ -27,16 +27,17 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
     """
     if not passages or not weights:
         return [0.0] * len(passages)
-    wanted = np.array(sorted(weights), dtype=np.int32)
-    lengths = np.array([len(terms) for terms in passages])
+    ends = np.cumsum([len(terms) for terms in passages])
     terms = np.concatenate(passages)
-    at = np.minimum(np.searchsorted(wanted, terms), len(wanted) - 1)
-    hits = np.flatnonzero(wanted[at] == terms)
-    owners = np.repeat(np.arange(len(passages)), lengths)[hits]
-    halves = (hits - (np.cumsum(lengths) - lengths)[owners]) // (WINDOW_TERMS // 2)
-    present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(wanted)), dtype=bool)
-    present[owners, halves, at[hits]] = True
-    held = (present[:, :-1] | present[:, 1:]) @ np.array([weights[term] for term in wanted.tolist()])
+    # The question has few terms: looking for each is faster than looking each of the passages' terms up.
+    places = [np.flatnonzero(terms == term) for term in weights]
+    numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
+    hits = np.concatenate(places)
+    owners = np.searchsorted(ends, hits, side="right")
+    halves = (hits - np.concatenate([[0], ends])[owners]) // (WINDOW_TERMS // 2)
+    present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
+    present[owners, halves, numbers] = True
+    held = (present[:, :-1] | present[:, 1:]) @ np.array(list(weights.values()))
     return list(held.max(axis=1).tolist())
 
 

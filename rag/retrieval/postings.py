@@ -117,21 +117,15 @@ class Matches:
 
 def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
     """Matches from blocks that may hold them: each with its collection's position and the term it was read for."""
-    records, offsets, terms, sizes = [np.empty((0, 2), INTEGER)], [], [], []
+    records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
     for position, asked, data in found:
-        values = np.frombuffer(data, INTEGER)
-        count = int(values[0])
-        at = int(np.searchsorted(values[1 : 1 + count], asked))
-        if at == count or values[1 + at] != asked:
-            continue
-        first = 1 + 2 * count
-        start = first + 2 * int(values[count + at]) if at else first
-        part = values[start : first + 2 * int(values[1 + count + at])].reshape(-1, 2)
-        records.append(part)
-        offsets.append(position << 32)
-        terms.append(asked)
-        sizes.append(len(part))
-    both = np.concatenate(records).astype(np.int64)
+        start, end = _records_of(asked, data)
+        if start < end:
+            records.append(data[start:end])
+            offsets.append(position << 32)
+            terms.append(asked)
+            sizes.append((end - start) // 8)
+    both = np.frombuffer(b"".join(records), INTEGER).reshape(-1, 2).astype(np.int64)
     places, counts = both[:, 0] + np.repeat(np.array(offsets, np.int64), sizes), both[:, 1]
     term = np.repeat(np.array(terms, np.int64), sizes)
     if len(removed.starts):
@@ -139,6 +133,22 @@ def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matc
         term, places, counts = term[alive], places[alive], counts[alive]
     known, passages = np.unique(term, return_counts=True)
     return Matches(dict(zip(known.tolist(), passages.tolist(), strict=True)), term, places, counts)
+
+
+def _records_of(term: int, block: bytes) -> tuple[int, int]:
+    """Where in a block the postings of a term begin and end, in bytes; twice the same where there are none."""
+    count = int.from_bytes(block[:4], "big")
+    after, wanted = 4 + 4 * count, term.to_bytes(4, "big")
+    at = block.find(wanted, 4, after)
+    while at > 0 and at % 4:  # the end of one term and the beginning of the next
+        at = block.find(wanted, at + 1, after)
+    if at < 0:
+        return 0, 0
+
+    def until(place: int) -> int:
+        return after + 4 * count + 8 * int.from_bytes(block[place : place + 4], "big")
+
+    return until(at + 4 * count - 4) if at > 4 else after + 4 * count, until(at + 4 * count)
 
 
 def best_of(
