@@ -7,6 +7,7 @@ Pure: bytes and numbers in, numbers out. BM25 with k1 1.5, b 0.75 and Lucene's i
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -126,13 +127,16 @@ def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matc
             terms.append(asked)
             sizes.append((end - start) // 8)
     both = np.frombuffer(b"".join(records), INTEGER).reshape(-1, 2).astype(np.int64)
-    places, counts = both[:, 0] + np.repeat(np.array(offsets, np.int64), sizes), both[:, 1]
-    term = np.repeat(np.array(terms, np.int64), sizes)
+    part = np.repeat(np.arange(len(sizes)), sizes)
+    places, counts = both[:, 0] + np.array(offsets, np.int64)[part], both[:, 1]
     if len(removed.starts):
         alive = removed.holding(places) < 0
-        term, places, counts = term[alive], places[alive], counts[alive]
-    known, passages = np.unique(term, return_counts=True)
-    return Matches(dict(zip(known.tolist(), passages.tolist(), strict=True)), term, places, counts)
+        part, places, counts = part[alive], places[alive], counts[alive]
+    passages: Counter[int] = Counter()
+    for term, number in zip(terms, np.bincount(part, minlength=len(terms)).tolist(), strict=True):
+        if number:
+            passages[term] += number
+    return Matches(passages, np.array(terms, np.int64)[part], places, counts)
 
 
 def _records_of(term: int, block: bytes) -> tuple[int, int]:

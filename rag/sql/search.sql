@@ -152,18 +152,20 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uui
 
 -- search_matching --
 -- The passages behind numbers, with their similarity to the question's vector for the fusion. Each is looked up by its
--- key: OFFSET 0 keeps the planner from reading the tenant's whole index beside that of the ids.
+-- key: OFFSET 0 keeps the planner from reading the tenant's whole index beside that of the ids. The document is the last
+-- one before in the index; with two conditions for it the planner collects and sorts all of the collection before it.
 SELECT k.chunk_id, c.similarity
 FROM unnest(%(positions)s::integer[], %(passages)s::integer[]) WITH ORDINALITY AS asked (position, passage, rank)
 CROSS JOIN LATERAL (
-    SELECT d.chunk_ids[asked.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
-    WHERE d.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1] AND d.first_passage <= asked.passage
-    ORDER BY d.first_passage DESC LIMIT 1
+    SELECT d.collection_id, d.chunk_ids[asked.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
+    WHERE (d.collection_id, d.first_passage) <= ((%(collection_ids)s::uuid[])[asked.position + 1], asked.passage)
+    ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
 ) AS k
 CROSS JOIN LATERAL (
     SELECT CASE WHEN embedding_model = %(embedding_model)s THEN 1 - (embedding <=> %(vector)s::halfvec) END AS similarity
     FROM document_chunks WHERE id = k.chunk_id OFFSET 0
 ) AS c
+WHERE k.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1]
 ORDER BY asked.rank
 
 -- search_by_vector --
