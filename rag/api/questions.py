@@ -33,6 +33,8 @@ WAIT_SECONDS = 0.5
 #: The profile whose document describes these routes; a tenant's first collection of it is asked by default.
 PROFILE = "notices"
 Day = date | datetime
+FieldName = Annotated[str, Field(max_length=100)]
+FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
 
 
@@ -49,6 +51,12 @@ class SearchOptions(ApiBody):
     )
     date_from: Day | None = Field(default=None, description="First day, ISO 8601. Default: none.")
     date_to: Day | None = Field(default=None, description="Last day, ISO 8601. Default: none.")
+    metadata_filter: dict[FieldName, FieldValue] | None = Field(
+        default=None,
+        max_length=20,
+        description="Fields of the vector record or of a collection's own metadata with the values they must have, "
+        'such as {"isPinned": true} or {"department": "HR"}. Default: none.',
+    )
     include_important_only: bool | None = Field(default=None, description="Only important posts. Default false.")
     include_pinned_first: bool | None = Field(default=None, description="Pinned posts first. Default true.")
     recency_boost: bool | None = Field(default=None, description="Raise recent posts. Default true.")
@@ -60,6 +68,7 @@ class SearchOptions(ApiBody):
             date_from=_day(self.date_from),
             date_to=_day(self.date_to),
             important_only=bool(self.include_important_only),
+            metadata=dict(self.metadata_filter or {}),
         )
         return Options(
             filters=None if filters.is_empty else filters,
