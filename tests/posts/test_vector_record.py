@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from boards import days_ago
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import rag.services as services_module
 from rag import retrieve_context
 from rag.api.sources import RECORD
 from rag.retrieval.options import Options
-from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 from rag.services import Services
 from rag.types import Collection, Identity, SearchFilters
 
@@ -29,16 +25,9 @@ FIELDS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def caller(
-    parts: Services,
-    notices: Collection,
-    administrator: Identity,
-    board: Board,
-    follow: Follow,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[TestClient]:
-    """A key for searching a board of two posts that differ in every field."""
+@pytest.fixture(autouse=True)
+def two_posts(parts: Services, notices: Collection, administrator: Identity, board: Board, follow: Follow) -> None:
+    """They differ in every field."""
     board.put("short", "짧은 글", f"<p>{QUESTION}</p>", category_id="c1", created_at=days_ago(5), view_count=7)
     board.put(
         "long",
@@ -56,13 +45,6 @@ def caller(
     board.attach("long", "양식.hwp", size=900)
     parts.syncs.sync_now(administrator, notices)
     follow.process(notices)
-    monkeypatch.setattr(services_module, "connect_services", lambda settings: parts)
-    services_module.services.clear()
-    _, secret = parts.api_keys.create(administrator, "intranet", ["search"])
-    app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
-    with TestClient(app, headers={"Authorization": f"Bearer {secret}"}) as made:
-        yield made
-    services_module.services.clear()
 
 
 def searched(caller: TestClient, **narrowed: Any) -> list[dict[str, Any]]:
