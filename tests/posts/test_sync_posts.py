@@ -155,6 +155,8 @@ def test_a_changed_post_answers_in_its_old_words_until_its_new_ones_are_ready(
     (new,) = follow.process(notices)
     assert [chunk.content for chunk in parts.documents.chunks("demo", new.id)] == ["새 본문"]
     assert new.version == 2
+    again = parts.syncs.sync_now(administrator, notices)
+    assert (again.updated, again.unchanged) == (0, 1)
 
 
 def test_what_is_gone_or_hidden_in_the_table_is_gone_here(
