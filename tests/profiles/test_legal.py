@@ -180,6 +180,7 @@ def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, k
         return client.post(f"{PATH}/{registered}/chunk", json=body).status_code
 
     assert chunk() == chunk(fullText=" ") == chunk(pageTexts={"one": "x"}) == chunk(pageTexts={"0": "x"}) == 422
+    assert chunk(pageTexts={"1" * 5000: "x"}) == chunk(pageTexts={"0" * 9 + "1": "x"}) == 422
     assert chunk(fullText="a", pageTexts={"1": "b"}) == chunk(text="a") == 422
 
 
