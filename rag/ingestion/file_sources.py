@@ -12,12 +12,11 @@ from pathlib import Path
 
 from rag.errors import DocumentError, InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import MIME_TYPES, kind_of
 from rag.ingestion.loaders.folder import FoundFile, files_at
 from rag.ingestion.loaders.github import GitHub, Repository
 from rag.ingestion.sync import SourceContent, SourceItem
 from rag.settings import Settings
-
-MARKDOWN = "text/markdown"
 
 
 class FolderSource:
@@ -70,7 +69,7 @@ class GitHubSource:
         return SourceContent(
             file_name=f"{repository.name}.md",
             content=self._github.source_of(repository),
-            mime_type=MARKDOWN,
+            mime_type=MIME_TYPES["markdown"],
             title=repository.name,
             metadata={"is_named": True},
         )
@@ -88,4 +87,5 @@ def allowed_folder(path: str, settings: Settings) -> Path:
 def _file_content(found: FoundFile) -> SourceContent:
     if found.refusal:
         raise DocumentError(found.refusal)
-    return SourceContent(file_name=found.name, content=found.content)
+    kind = kind_of(found.content, found.name)
+    return SourceContent(file_name=found.name, content=found.content, mime_type=MIME_TYPES[kind])

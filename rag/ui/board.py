@@ -58,11 +58,11 @@ def draw_posts(
         selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
         hide_index=True,
         column_config={
-            "Title": st.column_config.TextColumn(width=250),
+            "Title": st.column_config.TextColumn(width=220),
             "Category": st.column_config.TextColumn(width=110),
             "Date": st.column_config.DateColumn(format="D MMM YYYY", width=100),
             "Marks": st.column_config.MultiselectColumn(
-                options=list(MARKS.values()), color=["orange", "red"], width=110
+                options=list(MARKS.values()), color=["orange", "red"], width=150
             ),
             "Files": st.column_config.NumberColumn(width=50),
             "State": st.column_config.MultiselectColumn(
