@@ -59,6 +59,7 @@ def draw_table(
         selection_mode="single-row",
         selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
         hide_index=True,
+        placeholder="–",
         column_config={
             "Title": st.column_config.TextColumn(width=260),
             "Status": st.column_config.MultiselectColumn(
