@@ -14,6 +14,10 @@ from uuid import uuid4
 import pytest
 from callers import Api
 
+import rag.services as services_module
+from rag.api.service import Readiness
+from rag.errors import DatabaseUnavailable
+from rag.services import Services
 from rag.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
@@ -74,10 +78,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_any_of_it_is_read(ap
     for path, limit in (("/api/rag/search", 1024 * 1024), ("/api/rag/webhook", 4 * 1024 * 1024)):
         with connected(api, path, f"Content-Length: {limit + 1}") as line:
             status, headers, said = answer_of(line)
-        if path.endswith("search"):
-            assert_problem(status, headers, said, 413, "body_too_large")
-        else:
-            assert status == 413
+        assert_problem(status, headers, said, 413, "body_too_large")
         assert f"{limit // 1024 // 1024} MB" in said["detail"]
 
 
@@ -88,6 +89,26 @@ def test_a_body_that_does_not_say_how_large_it_is_is_read_no_farther_than_the_li
             line.sendall(part)
         status, headers, said = answer_of(line)
     assert_problem(status, headers, said, 413, "body_too_large")
+
+
+def test_reference_documents_have_the_limits_of_files_and_of_texts(api: Api) -> None:
+    caller = api.client(api.key())
+    large = {"document": ("a.pdf", b"%PDF-" + b" " * 1_500_000, "application/pdf")}
+    refused = caller.post("/api/reference-documents/ingest", data={"title": "x"}, files=large)
+    assert_problem(refused.status_code, dict(refused.headers), refused.json(), 413, "body_too_large")
+    with connected(api, f"/api/reference-documents/{uuid4()}/chunk", f"Content-Length: {8 * 1024 * 1024 + 1}") as line:
+        assert_problem(*answer_of(line), 413, "body_too_large")
+
+
+def test_a_service_that_is_not_there_is_not_ready(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Readiness()()
+
+    def unreachable(_settings: Settings) -> Services:
+        raise DatabaseUnavailable
+
+    monkeypatch.setattr(services_module, "connect_services", unreachable)
+    services_module.services.clear()
+    assert not Readiness()()
 
 
 def test_nothing_is_read_for_somebody_who_may_not_call(api: Api) -> None:

@@ -13,6 +13,7 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
+from rag.ingestion.sync import sync_collection
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 
@@ -122,6 +123,27 @@ def test_a_second_sync_does_nothing_and_costs_nothing(
     assert follow.process(notices) == before
     assert sum(provider_standin.calls.values()) == calls
     assert parts.syncs.runs("demo", notices.id)[0].cost is None
+
+
+def test_a_sync_tells_how_far_it_is(
+    parts: Services, notices: Collection, administrator: Identity, board: Board
+) -> None:
+    for number in range(3):
+        board.put(f"p{number}", f"제목 {number}", f"<p>본문 {number}</p>")
+    (source,) = parts.syncs.sources(notices)
+    told: list[tuple[int, int]] = []
+    sync_collection(
+        parts.database,
+        parts.files,
+        notices,
+        parts.syncs.source(notices, source.kind, source.settings),
+        queue=None,
+        on_progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == [(1, 1), (2, 2), (3, 3)]  # a table is read page by page, so its end is not known before
+    parts.syncs.sync_now(administrator, notices)
+    (run,) = parts.syncs.runs("demo", notices.id)
+    assert (run.status, run.items_done, run.items_total) == ("done", 3, 3)
 
 
 def test_pins_and_views_are_renewed_free_of_charge(
