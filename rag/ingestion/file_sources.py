@@ -13,7 +13,7 @@ from pathlib import Path
 from rag.errors import DocumentError, InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import MIME_TYPES, kind_of
-from rag.ingestion.loaders.folder import FoundFile, files_at
+from rag.ingestion.loaders.folder import FoundFile, count_files, files_at
 from rag.ingestion.loaders.github import GitHub, Repository
 from rag.ingestion.sync import SourceContent, SourceItem
 from rag.settings import Settings
@@ -42,6 +42,10 @@ class FolderSource:
                 load=partial(_file_content, found),
             )
 
+    def expected(self) -> int:
+        """As many as there are now."""
+        return count_files(self._folder, self._limits)
+
 
 class GitHubSource:
     """The repositories of an account, each its particulars and README. Implements `Source`."""
@@ -64,6 +68,10 @@ class GitHubSource:
                 load=partial(self._content, repository),
                 metadata={"repository": repository.metadata()},
             )
+
+    def expected(self) -> int:
+        """Not known: forks are left out of the list."""
+        return 0
 
     def _content(self, repository: Repository) -> SourceContent:
         return SourceContent(

@@ -81,12 +81,16 @@ def draw_run(run: SyncRun) -> None:
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
-            text=f"Comparing posts: {run.items_done:,} so far" if run.status == "running" else "Waiting to begin",
+            text=f"Comparing posts: {_so_far(run)}" if run.status == "running" else "Waiting to begin",
         )
     else:
         st.markdown(f":{RUN_COLORS[run.status]}-badge[{RUN_WORDS[run.status]}] {run_words(run)}")
     if run.message:
         st.caption(plain(run.message))
+
+
+def _so_far(run: SyncRun) -> str:
+    return f"{run.items_done:,} of {run.items_total:,}" if run.items_total else f"{run.items_done:,} so far"
 
 
 def run_words(run: SyncRun) -> str:
