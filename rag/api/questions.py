@@ -56,8 +56,19 @@ class ChatAnswer(ApiModel):
     )
 
 
+KINDS = ("searching", "context", "generating", "chunk", "followUps", "done", "error")
+#: Each event of the stream.
 EVENTS = {
-    "type": "string",
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "event": {"type": "string", "const": "message"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"type": "object", "required": ["type"], "properties": {"type": {"enum": list(KINDS)}}},
+        },
+    },
     "description": (
         'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
         '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
