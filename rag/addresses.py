@@ -1,8 +1,8 @@
-"""Which addresses the server may be sent to: one check for every address that somebody can set.
+"""Which addresses the server may be sent to.
 
-What an operator sets in the environment may lie in a private network: Ollama on this machine is that. What an
-administrator types on a page may not, unless the operator listed its host; else the server could be sent to look into
-the network it stands in. Addresses where clouds keep a machine's own secrets are refused to both.
+What an operator sets in the environment may lie in a private network: Ollama on this machine is that. Where others
+wrote an address, such as an attachment's, its name may not lead there; else the server could be sent to look into the
+network it stands in. Addresses where clouds keep a machine's own secrets are refused to both.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import socket
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
+import httpx
+
 from rag.errors import InvalidInput, SettingsError
-from rag.settings import Settings
 
 Resolve = Callable[[str], Sequence[str]]
+"""The IP addresses behind a host's name. Raises `OSError`."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -43,30 +45,6 @@ def require_safe_origin(name: str, address: str) -> str:
     return address
 
 
-def require_allowed_address(address: str, settings: Settings, *, resolve: Resolve | None = None) -> str:
-    """An address an administrator typed, if the server may be sent there. Raises `InvalidInput` saying what is missing.
-
-    The host has to be in RAG_ALLOWED_HOSTS (`.example.com` stands for all below it); one that leads into a private
-    network in RAG_ALLOWED_PRIVATE_HOSTS. Every address a name resolves to has to pass.
-    """
-    try:
-        host, _ = require_web_address("This", address)
-    except SettingsError as exc:
-        raise InvalidInput(exc.message) from exc
-    private_hosts = _hosts(settings.allowed_private_hosts)
-    if not _is_listed(host, (*_hosts(settings.allowed_hosts), *private_hosts)):
-        raise InvalidInput(f"The server may not be sent to {host}. An operator can add it to RAG_ALLOWED_HOSTS.")
-    found = [literal] if (literal := _literal(host)) else _addresses(host, resolve or _resolve)
-    for one in found:
-        if is_never_allowed(one):
-            raise InvalidInput(f"{host} leads to an address where no service of ours can be.")
-        if not one.is_global and not _is_listed(host, private_hosts):
-            raise InvalidInput(
-                f"{host} leads into a private network. An operator can allow that with RAG_ALLOWED_PRIVATE_HOSTS."
-            )
-    return address
-
-
 def is_never_allowed(address: Address) -> bool:
     """Whether nothing can be meant by this address but a machine's own secrets, everybody or nobody."""
     address = getattr(address, "ipv4_mapped", None) or address
@@ -88,20 +66,59 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _resolve(host: str) -> Sequence[str]:
+def resolve(host: str) -> list[str]:
+    """The IP addresses behind a host's name, as the system finds them. Raises `OSError`."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
-def _addresses(host: str, resolve: Resolve) -> list[Address]:
-    try:
-        return [ipaddress.ip_address(text.partition("%")[0]) for text in resolve(host)]
-    except (OSError, UnicodeError) as exc:
-        raise InvalidInput(f"There is no host {host}. Check the address.") from exc
+class OutwardTransport(httpx.BaseTransport):
+    """Leads to addresses outside only, and to those that were looked at: a name is looked up once for each request.
+
+    Looked up again by the connection, it could lead elsewhere meanwhile (DNS rebinding). So the connection is made to
+    the address itself; Host and the certificate stay the name's. A host given by its number, and localhost, are what
+    somebody wrote: whether they may be asked is the caller's business. Raises `InvalidInput` for a name that leads
+    into a network of ours. Proxies of the environment are not asked: they would look the name up themselves.
+    """
+
+    def __init__(self, *, resolve: Resolve = resolve, transport: httpx.BaseTransport | None = None) -> None:
+        self._resolve = resolve
+        # No connection is kept: two names may have one address, and only one of them has shown its certificate.
+        self._transport = transport or httpx.HTTPTransport(limits=httpx.Limits(max_keepalive_connections=0))
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        host = request.url.host
+        if host == "localhost" or _literal(host) is not None:
+            return self._transport.handle_request(request)
+        *others, last = self._outward(host)
+        for address in others:
+            try:
+                return self._transport.handle_request(_sent_to(address, request))
+            except httpx.ConnectError:
+                continue  # such as one of version 6 where there is only version 4
+        return self._transport.handle_request(_sent_to(last, request))
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _outward(self, host: str) -> list[Address]:
+        """What the name leads to, if all of it is outside."""
+        try:
+            found = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
+        except (OSError, ValueError) as exc:
+            raise httpx.ConnectError(f"There is no host {host}.") from exc
+        if not found:
+            raise httpx.ConnectError(f"There is no host {host}.")
+        if any(is_never_allowed(address) or not address.is_global for address in found):
+            raise InvalidInput(f"{host} leads into a private network.")
+        return list(dict.fromkeys(found))
 
 
-def _hosts(text: str) -> tuple[str, ...]:
-    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
-
-
-def _is_listed(host: str, listed: Sequence[str]) -> bool:
-    return any(host == name or (name.startswith(".") and host.endswith(name)) for name in listed)
+def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
+    """The same request for one address behind its host's name."""
+    return httpx.Request(
+        request.method,
+        request.url.copy_with(host=str(address)),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.host},
+    )

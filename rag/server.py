@@ -18,10 +18,12 @@ from starlette.routing import BaseRoute
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.api import (
     boards,
+    collections,
     documentation,
     documents,
     library,
     opinion,
+    passages,
     questions,
     reference_documents,
     service,
@@ -97,7 +99,9 @@ SIGN_IN_PAGES = sign_in.SignInPages(services)
 API_ROUTES: list[BaseRoute] = [
     *questions.ROUTES,
     *boards.ROUTES,
+    *collections.ROUTES,
     *library.ROUTES,
+    *passages.ROUTES,
     *documents.ROUTES,
     *reference_documents.ROUTES,
     *opinion.ROUTES,

@@ -61,10 +61,6 @@ class Settings:
     oidc_email_is_verified: bool = False  # the provider's addresses are its own, such as one organisation's Entra ID
     oidc_session_hours: float = 12.0
 
-    # Addresses that administrators type, not operators: only these hosts, and private networks only if listed here.
-    allowed_hosts: str = ""
-    allowed_private_hosts: str = ""
-
     # Providers. Without a key the built-in embedder and the extractive answerer work.
     openai_api_key: str = field(default="", repr=False)
     openai_base_url: str = "https://api.openai.com/v1"
@@ -135,8 +131,6 @@ ENVIRONMENT_NAMES = {
     "tesseract": "RAG_TESSERACT",
     "database_pooled": "RAG_DATABASE_POOLED",
     "sign_in": "RAG_SIGN_IN",
-    "allowed_hosts": "RAG_ALLOWED_HOSTS",
-    "allowed_private_hosts": "RAG_ALLOWED_PRIVATE_HOSTS",
     "worker": "RAG_WORKER",
     "samples": "RAG_SAMPLES",
     "maximum_upload_mb": "RAG_MAXIMUM_UPLOAD_MB",

@@ -7,17 +7,21 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+import uvicorn
 from plain_server import PlainServer, plain_server
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 from standin import ProviderStandin
+from starlette.applications import Starlette
 
 from rag.database import Database
 from rag.embedded import DATABASE, start_server
@@ -153,3 +157,29 @@ def app_services(
     yield assembled
     assembled.close()
     services_module.services.clear()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[], str]]:
+    """Starts the application in a thread of this process; returns its address."""
+    # Here, so that tests of single stages do not wait for Streamlit.
+    from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
+
+    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start() -> str:
+        app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
+        server = uvicorn.Server(
+            uvicorn.Config(app, port=0, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        )
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        running.append((server, thread))
+        while not server.started:
+            time.sleep(0.005)
+        return f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+
+    yield start
+    for server, thread in running:
+        server.should_exit = True
+        thread.join(5)

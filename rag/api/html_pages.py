@@ -6,9 +6,10 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-TEMPLATES = {
-    path.stem: Template(path.read_text("utf-8")) for path in (Path(__file__).parent / "templates").glob("*.html")
-}
+_TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "templates").glob("*.html")}
+#: What whole pages share: colours and icon, and the name above them.
+_SHARED = {name: _TEXTS.pop(name) for name in ("head", "brand")}
+TEMPLATES = {name: Template(Template(text).safe_substitute(_SHARED)) for name, text in _TEXTS.items()}
 
 
 class Markup(str):

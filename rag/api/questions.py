@@ -1,16 +1,12 @@
 """`/api/rag/chat` and `/api/rag/search`, request and answer as the notice board's document (000) has them.
 
-They ask any collection. An option that is left out is the collection's own; those of the profile `notices` are the
-defaults of that document's table.
+They ask any collection.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from datetime import date, datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Any
 
 from anyio import to_thread
 from pydantic import Field
@@ -18,108 +14,21 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from rag.answering.live import LiveAnswer, clean_question
-from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
+from rag.api.asking import ChatBody, SearchBody
+from rag.api.endpoint import ApiModel, Call, endpoint
 from rag.api.event_stream import AnswerStream, Changes
 from rag.api.parts import running
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
 from rag.profiles import PORTFOLIO, profile_by_name, with_overrides
-from rag.retrieval.options import Options
 from rag.services import Services
-from rag.types import Collection, ContextResponse, Outcome, Question, SearchFilters, Who
+from rag.types import Collection, ContextResponse, Outcome, Question, Who
 
 #: How often a caller who waits for a whole answer is looked after.
 WAIT_SECONDS = 0.5
 #: The profile whose document describes these routes; a tenant's first collection of it is asked by default.
 PROFILE = "notices"
-Day = date | datetime
 QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
-
-
-class SearchOptions(ApiBody):
-    """What this call wants otherwise than the collection. The defaults are those of the profile `notices`."""
-
-    top_k: int | None = Field(
-        default=None, ge=1, le=50, description="Initial number of passages to retrieve. Default 10."
-    )
-    rerank: bool | None = Field(default=None, description="Apply reranking. Default true.")
-    rerank_top_n: int | None = Field(default=None, ge=1, le=50, description="Results after reranking. Default 5.")
-    category_filter: list[str] | None = Field(
-        default=None, max_length=50, description="Slugs of categories. Default: all."
-    )
-    date_from: Day | None = Field(default=None, description="First day, ISO 8601. Default: none.")
-    date_to: Day | None = Field(default=None, description="Last day, ISO 8601. Default: none.")
-    include_important_only: bool | None = Field(default=None, description="Only important posts. Default false.")
-    include_pinned_first: bool | None = Field(default=None, description="Pinned posts first. Default true.")
-    recency_boost: bool | None = Field(default=None, description="Raise recent posts. Default true.")
-
-    def to_options(self) -> Options:
-        """The same for the retrieval."""
-        filters = SearchFilters(
-            categories=tuple(self.category_filter or ()),
-            date_from=_day(self.date_from),
-            date_to=_day(self.date_to),
-            important_only=bool(self.include_important_only),
-        )
-        return Options(
-            filters=None if filters.is_empty else filters,
-            top_k=self.top_k,
-            reranking=self.rerank,
-            rerank_top_n=self.rerank_top_n,
-            recency_boost=self.recency_boost,
-            pinned_first=self.include_pinned_first,
-            # Who shows no suggestions pays for none.
-            follow_ups=0,
-        )
-
-
-class ChatOptions(SearchOptions):
-    """The options of a search, and how the answer comes."""
-
-    stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
-    follow_ups: int | None = Field(
-        default=None,
-        ge=0,
-        le=5,
-        description="Next questions to suggest. Default: what the collection suggests with the profile portfolio, "
-        "whose document (001) ends an answer with them; 0 with any other.",
-    )
-
-    def options_for(self, collection: Collection) -> Options:
-        """The same for the retrieval and the answer."""
-        wanted = self.follow_ups
-        if wanted is None and collection.profile != PORTFOLIO.name:
-            wanted = 0
-        return replace(self.to_options(), follow_ups=wanted)
-
-
-CollectionName = Annotated[
-    str,
-    Field(
-        max_length=200,
-        description="Id or name of the collection. Default: the first one of the profile notices, else the oldest.",
-    ),
-]
-Query = Annotated[str, Field(min_length=1, max_length=4000, description="The question, in any language.")]
-
-
-class SearchBody(ApiBody):
-    """A search."""
-
-    query: Query
-    options: SearchOptions = Field(default_factory=SearchOptions)
-    collection: CollectionName | None = None
-
-
-class ChatBody(ApiBody):
-    """A question."""
-
-    query: Query
-    options: ChatOptions = Field(default_factory=ChatOptions)
-    collection: CollectionName | None = None
-    conversation_id: UUID | None = Field(
-        default=None, description="Goes on with a conversation: the header X-Conversation-Id of an earlier answer."
-    )
 
 
 class SearchAnswer(ApiModel):
@@ -147,8 +56,19 @@ class ChatAnswer(ApiModel):
     )
 
 
+KINDS = ("searching", "context", "generating", "chunk", "followUps", "done", "error")
+#: Each event of the stream.
 EVENTS = {
-    "type": "string",
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "event": {"type": "string", "const": "message"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"type": "object", "required": ["type"], "properties": {"type": {"enum": list(KINDS)}}},
+        },
+    },
     "description": (
         'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
         '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
@@ -294,10 +214,6 @@ def _json(answer: ApiModel, headers: dict[str, str] | None = None) -> Response:
         media_type="application/json",
         headers={"Cache-Control": "no-store", **(headers or {})},
     )
-
-
-def _day(value: Day | None) -> date | None:
-    return value.date() if isinstance(value, datetime) else value
 
 
 def _ms_since(started: float) -> int:

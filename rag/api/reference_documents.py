@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
-
-from rag.api.bodies import FileField
-from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
+from rag.api.endpoint import Call, endpoint
+from rag.api.reference_shapes import Deleted, Described, Ingestion, Listed, Listing, Made, One, Registration, Text
 from rag.errors import InvalidInput, PartMissing
-from rag.ingestion.references import LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
 from rag.services import services
 from rag.types import Collection, Identity
 
@@ -21,100 +16,8 @@ PROFILE = "legal"
 #: The collection made for the first reference document where there is none.
 COLLECTION_NAME = "Legal references"
 COLLECTION_LANGUAGE = "ko"
-PAGE_SIZE = 20
 #: JSON of a whole document's text, in UTF-8.
 TEXT_BYTES = 8 * 1024 * 1024
-LONGEST_URL = 2000
-LONGEST_FILE_NAME = 300
-HIGHEST_PAGE = 1_000_000
-
-Title = Annotated[str, Field(max_length=LONGEST_TITLE, description="What it is called in lists and references.")]
-Description = Annotated[str | None, Field(alias="source_description", max_length=LONGEST_DESCRIPTION)]
-CollectionId = Annotated[UUID | None, Field(description="A collection with the profile legal; the first if not given.")]
-
-
-class Listing(ApiModel):
-    """Which part of the list."""
-
-    limit: int = Field(PAGE_SIZE, ge=1, le=100)
-    offset: int = Field(0, ge=0, le=1_000_000)
-
-
-class Registration(ApiBody):
-    """The particulars of a document whose text comes later."""
-
-    title: Title
-    source_description: Description = None
-    file_url: Annotated[str | None, Field(alias="file_url", max_length=LONGEST_URL)] = None
-    file_name: Annotated[str | None, Field(alias="file_name", max_length=LONGEST_FILE_NAME)] = None
-    collection_id: CollectionId = Field(None, strict=False)
-
-
-class Ingestion(ApiBody):
-    """A PDF with what to call it."""
-
-    document: FileField | None = Field(None, description="The PDF.")
-    title: Title | None = None
-    source_description: Description = None
-    pdf_type: Literal["scanned", "digital"] | None = Field(
-        None, description="Scanned pages go through text recognition, digital ones are read as they are."
-    )
-    collection_id: CollectionId = None
-
-
-class Text(ApiBody):
-    """A document's text, whole or by page; neither cuts the pages it has anew."""
-
-    full_text: str | None = None
-    page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
-
-
-class Made(ApiModel):
-    """What a step did."""
-
-    success: Literal[True] = True
-    id: UUID
-    title: str
-    chunks_count: int
-    embedded: int = Field(description="Chunks that have their vector.")
-    tagged: int = Field(description="Chunks that have their tags.")
-    message: str = Field("", description="What to know about it, such as why chunks are not tagged.")
-
-
-class Described(ApiModel):
-    """A reference document; names of its table's columns as they are, counts beside."""
-
-    id: UUID
-    collection_id: UUID
-    title: str
-    source_description: str | None = Field(alias="source_description")
-    file_url: str | None = Field(alias="file_url")
-    file_name: str = Field(alias="file_name")
-    created_at: datetime = Field(alias="created_at")
-    status: str
-    message: str
-    page_count: int
-    chunks_count: int
-    embedded: int
-    tagged: int
-
-
-class One(ApiModel):
-    success: Literal[True] = True
-    document: Described
-
-
-class Listed(ApiModel):
-    success: Literal[True] = True
-    documents: list[Described]
-    total: int
-    limit: int
-    offset: int
-
-
-class Deleted(ApiModel):
-    success: Literal[True] = True
-    id: UUID
 
 
 @endpoint(
@@ -149,7 +52,7 @@ def ingest_reference_document(call: Call[Ingestion]) -> Made:
         source_description=body.source_description or "",
         pdf_type=body.pdf_type,
     )
-    return _made(made)
+    return Made.of(made)
 
 
 @endpoint(
@@ -176,7 +79,7 @@ def register_reference_document(call: Call[Registration]) -> One:
         file_url=body.file_url or "",
         file_name=body.file_name or "",
     )
-    return One(document=_described(made))
+    return One(document=Described.of(made))
 
 
 @endpoint(
@@ -186,7 +89,7 @@ def list_reference_documents(call: Call[None]) -> Listed:
     """Newest first, with how many chunks each has, how many of them have vectors and tags."""
     limit, offset = call.parameters.limit, call.parameters.offset
     found, total = services().references.list(call.identity, limit=limit, offset=offset)
-    return Listed(documents=[_described(item) for item in found], total=total, limit=limit, offset=offset)
+    return Listed(documents=[Described.of(item) for item in found], total=total, limit=limit, offset=offset)
 
 
 @endpoint(
@@ -194,7 +97,7 @@ def list_reference_documents(call: Call[None]) -> Listed:
 )
 def get_reference_document(call: Call[None]) -> One:
     """Its particulars and how far it is."""
-    return One(document=_described(services().references.get(call.identity, call.uuid("id"))))
+    return One(document=Described.of(services().references.get(call.identity, call.uuid("id"))))
 
 
 @endpoint(
@@ -210,8 +113,8 @@ def get_reference_document(call: Call[None]) -> One:
 )
 def chunk_reference_document(call: Call[Text]) -> Made:
     """Takes the place of what was cut before; the document is searched again once it is embedded."""
-    made = services().references.chunk(call.identity, call.uuid("id"), page_texts=_page_texts(call.body))
-    return _made(made)
+    made = services().references.chunk(call.identity, call.uuid("id"), page_texts=call.body.by_page())
+    return Made.of(made)
 
 
 @endpoint(
@@ -225,7 +128,7 @@ def chunk_reference_document(call: Call[Text]) -> Made:
 )
 def tag_reference_document(call: Call[None]) -> Made:
     """A model notes topic, offence, summary and keywords. What fails stays without; call again for it."""
-    return _made(services().references.tag(call.identity, call.uuid("id")))
+    return Made.of(services().references.tag(call.identity, call.uuid("id")))
 
 
 @endpoint(
@@ -239,7 +142,7 @@ def tag_reference_document(call: Call[None]) -> Made:
 )
 def embed_reference_document(call: Call[None]) -> Made:
     """Makes the document searchable when every chunk has its vector; goes on with an ingest that failed."""
-    return _made(services().references.embed(call.identity, call.uuid("id")))
+    return Made.of(services().references.embed(call.identity, call.uuid("id")))
 
 
 @endpoint(
@@ -273,51 +176,6 @@ def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
         if known
         else library.create_collection(identity, COLLECTION_NAME, PROFILE, language=COLLECTION_LANGUAGE)
     )
-
-
-def _page_texts(body: Text) -> dict[int, str] | None:
-    if body.page_texts is not None and body.full_text is not None:
-        raise InvalidInput("Send either fullText or pageTexts, not both.")
-    if body.full_text is not None:
-        return {1: body.full_text}
-    if body.page_texts is None:
-        return None
-    numbered: dict[int, str] = {}
-    for name, text in body.page_texts.items():
-        if not (name.isascii() and name.isdigit() and 0 < int(name[:9]) <= HIGHEST_PAGE) or int(name) in numbered:
-            raise InvalidInput(f"pageTexts has a page {name[:20]!r}: pages are numbers from 1, each once.")
-        numbered[int(name)] = text
-    return numbered
-
-
-def _made(document: ReferenceDocument) -> Made:
-    return Made(
-        id=document.id,
-        title=document.title,
-        chunks_count=document.chunks,
-        embedded=document.embedded,
-        tagged=document.tagged,
-        message=document.message,
-    )
-
-
-def _described(document: ReferenceDocument) -> Described:
-    values: dict[str, Any] = {
-        "id": document.id,
-        "collection_id": document.collection_id,
-        "title": document.title,
-        "source_description": document.source_description or None,
-        "file_url": document.file_url or None,
-        "file_name": document.file_name,
-        "created_at": document.created_at,
-        "status": document.status,
-        "message": document.message,
-        "page_count": document.page_count,
-        "chunks_count": document.chunks,
-        "embedded": document.embedded,
-        "tagged": document.tagged,
-    }
-    return Described(**values)
 
 
 ROUTES = [

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from rag.errors import DocumentError, InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.folder import FoundFile, files_at
+from rag.ingestion.loaders import MIME_TYPES, kind_of
+from rag.ingestion.loaders.folder import FoundFile, count_files, files_at
 from rag.ingestion.loaders.github import GitHub, Repository
 from rag.ingestion.sync import SourceContent, SourceItem
 from rag.settings import Settings
-
-MARKDOWN = "text/markdown"
 
 
 class FolderSource:
@@ -43,6 +42,10 @@ class FolderSource:
                 load=partial(_file_content, found),
             )
 
+    def expected(self) -> int:
+        """As many as there are now."""
+        return count_files(self._folder, self._limits)
+
 
 class GitHubSource:
     """The repositories of an account, each its particulars and README. Implements `Source`."""
@@ -66,11 +69,15 @@ class GitHubSource:
                 metadata={"repository": repository.metadata()},
             )
 
+    def expected(self) -> int:
+        """Not known: forks are left out of the list."""
+        return 0
+
     def _content(self, repository: Repository) -> SourceContent:
         return SourceContent(
             file_name=f"{repository.name}.md",
             content=self._github.source_of(repository),
-            mime_type=MARKDOWN,
+            mime_type=MIME_TYPES["markdown"],
             title=repository.name,
             metadata={"is_named": True},
         )
@@ -88,4 +95,5 @@ def allowed_folder(path: str, settings: Settings) -> Path:
 def _file_content(found: FoundFile) -> SourceContent:
     if found.refusal:
         raise DocumentError(found.refusal)
-    return SourceContent(file_name=found.name, content=found.content)
+    kind = kind_of(found.content, found.name)
+    return SourceContent(file_name=found.name, content=found.content, mime_type=MIME_TYPES[kind])

@@ -65,6 +65,10 @@ class Source(Protocol):
         """Everything the source holds now. Raises `ProviderError`s, `DatabaseUnavailable`."""
         ...
 
+    def expected(self) -> int:
+        """About how many things that will be, for those who wait; 0 where only listing them tells."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class SyncReport:
@@ -126,20 +130,21 @@ def sync_collection(
     """Make the collection hold what the source holds: add, renew and remove documents.
 
     Changed documents are queued; without a queue the caller processes those of the report. `on_progress(done, total)`
-    is told after each thing, `total` as far as it is known. A thing that cannot be read is counted and keeps the
+    is told after each thing; `total` is 0 where it is not known. A thing that cannot be read is counted and keeps the
     document it has. Raises `InvalidInput` when the source suddenly lists nothing, unless that is allowed, and what
     `source.items` raises; nothing is removed then.
     """
     keeper = Keeper(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
     known = keeper.known()
     report, seen = SyncReport(), set[str]()
+    total = max(len(known), source.expected() if on_progress is not None else 0)
     for item in source.items():
         if item.key in seen:
             continue  # a source that lists a thing twice, as pages of a list that grows meanwhile do
         seen.add(item.key)
         report = keeper.follow(item, known.get(item.key), report)
         if on_progress is not None:
-            on_progress(len(seen), max(len(known), len(seen)))
+            on_progress(len(seen), total if total >= len(seen) else 0)
     missing = [before for key, before in known.items() if key not in seen and not before.is_deleted]
     if missing and not seen and not allow_empty:
         raise InvalidInput(

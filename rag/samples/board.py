@@ -28,6 +28,10 @@ class SampleBoard:
         for post in sample_posts():
             yield item_from_post(post, files=AttachmentFiles())
 
+    def expected(self) -> int:
+        """As many as there are."""
+        return len(sample_posts())
+
 
 def sample_posts() -> list[Post]:
     """The posts of the sample board."""

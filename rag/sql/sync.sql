@@ -73,9 +73,11 @@ VALUES (%(collection_id)s, %(kind)s, %(key)s, rag_tenant(), %(title)s, %(problem
 ON CONFLICT (collection_id, kind, key) DO UPDATE SET problem = excluded.problem
 
 -- renew_metadata --
--- What changed about a document without its text: pins, views, dates; no row when nothing did
+-- What changed about a document without its text: pins, views, dates; no row when nothing did. Versions that have been
+-- overtaken stay as they were
 UPDATE documents SET metadata = metadata || %(metadata)s, updated_at = now()
-WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND NOT metadata @> %(metadata)s
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND status <> 'superseded'
+  AND NOT metadata @> %(metadata)s
 
 -- Runs
 

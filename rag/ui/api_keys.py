@@ -53,11 +53,11 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
         {
             "Name": [key.name for key in found],
             "Key": [f"{key.hint}…" for key in found],
-            "May": [", ".join(key.scopes) for key in found],
-            "Requests a minute": [key.requests_per_minute for key in found],
             "Status": [_status(key) for key in found],
             "Expires": [when(key.expires_at, "Never") for key in found],
             "Last used": [when(key.last_used_at, "Never") for key in found],
+            "May": [", ".join(key.scopes) for key in found],
+            "Requests a minute": [key.requests_per_minute for key in found],
             "Made by": [key.created_by_name for key in found],
         }
     )

@@ -58,11 +58,11 @@ def draw_posts(
         selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
         hide_index=True,
         column_config={
-            "Title": st.column_config.TextColumn(width=250),
+            "Title": st.column_config.TextColumn(width=220),
             "Category": st.column_config.TextColumn(width=110),
             "Date": st.column_config.DateColumn(format="D MMM YYYY", width=100),
             "Marks": st.column_config.MultiselectColumn(
-                options=list(MARKS.values()), color=["orange", "red"], width=110
+                options=list(MARKS.values()), color=["orange", "red"], width=150
             ),
             "Files": st.column_config.NumberColumn(width=50),
             "State": st.column_config.MultiselectColumn(
@@ -81,12 +81,16 @@ def draw_run(run: SyncRun) -> None:
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
-            text=f"Comparing posts: {run.items_done:,} so far" if run.status == "running" else "Waiting to begin",
+            text=f"Comparing posts: {_so_far(run)}" if run.status == "running" else "Waiting to begin",
         )
     else:
         st.markdown(f":{RUN_COLORS[run.status]}-badge[{RUN_WORDS[run.status]}] {run_words(run)}")
     if run.message:
         st.caption(plain(run.message))
+
+
+def _so_far(run: SyncRun) -> str:
+    return f"{run.items_done:,} of {run.items_total:,}" if run.items_total else f"{run.items_done:,} so far"
 
 
 def run_words(run: SyncRun) -> str:

@@ -33,6 +33,7 @@ def draw_table(
             "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
             **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
             "Status": [[STATUSES[d.status][0]] for d in shown],
+            **columns_of_kinds(shown),
             "Kind": ["Post" if is_post(d) else KINDS.get(d.mime_type, "–") for d in shown],
             "Pages": [d.page_count for d in shown],
             "Chunks": [d.chunk_count for d in shown],
@@ -40,7 +41,6 @@ def draw_table(
             "Cost": [money(known_cost(d.costs, "total")) if d.costs else "–" for d in shown],
             "Added by": [d.added_by_name or "–" for d in shown],
             "Added": [d.created_at for d in shown],
-            **columns_of_kinds(shown),
             "Chunking": [METHODS.get(d.chunking_method, d.chunking_method) for d in shown],
             "Language": [d.language for d in shown],
         }
@@ -59,6 +59,7 @@ def draw_table(
         selection_mode="single-row",
         selection_default={"selection": {"rows": [ids.index(opened)]}} if opened in ids else None,
         hide_index=True,
+        placeholder="–",
         column_config={
             "Title": st.column_config.TextColumn(width=260),
             "Status": st.column_config.MultiselectColumn(

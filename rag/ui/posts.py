@@ -61,8 +61,14 @@ def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequen
         with st.container(border=True, gap="small"):
             st.markdown(":small[:gray[Cited passage]]")
             st.markdown(marked(without_attachments(passage, metadata), terms))
-    st.markdown("\n\n".join(plain(line) for line in without_attachments(text, metadata).split("\n") if line.strip()))
+    st.markdown(paragraphs(without_attachments(text, metadata)))
     draw_attachments(document)
+
+
+def paragraphs(text: str) -> str:
+    """A post's text as Markdown that looks like it: lines that stand together stay together, such as a list's."""
+    blocks = (block.strip("\n").split("\n") for block in text.split("\n\n"))
+    return "\n\n".join("  \n".join(plain(line) for line in lines if line.strip()) for lines in blocks)
 
 
 def draw_attachments(document: Document) -> None:

@@ -19,6 +19,15 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from rag.api.endpoint import ApiRoute
+from rag.server import API_ROUTES
+
+#: The documentation's own, by method and path: streams are among them.
+EXAMPLES = {
+    (route.spec.method, route.spec.path): tuple(route.spec.examples.values())
+    for route in API_ROUTES
+    if isinstance(route, ApiRoute)
+}
 CHECKS: list[CheckFunction] = [
     schemathesis.checks.not_a_server_error,
     status_code_conformance,
@@ -53,6 +62,9 @@ def test_no_route_fails_or_answers_what_is_not_described(api: Api, caplog: pytes
             case.call_and_validate(headers=key, checks=CHECKS)
 
         call()
+        for example in EXAMPLES.get((operation.method.upper(), operation.path), ()):
+            case = operation.Case(body=example, media_type="application/json")
+            case.call_and_validate(headers=key, checks=CHECKS)
     assert not [record for record in caplog.records if record.exc_info]
 
 

@@ -10,7 +10,14 @@ import pytest
 from github_standin import GitHubStandin as Standin
 from github_standin import repository, running_github
 
-from rag.errors import NotFound, ProviderAnswerInvalid, ProviderKeyRejected, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import (
+    NotFound,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.loaders.github import GitHub
 
@@ -96,3 +103,15 @@ def test_what_is_not_there_or_not_readable_says_so(github: GitHub, api: Standin,
     api.server_close()
     with pytest.raises(ProviderUnavailable):
         list(github.repositories("acme"))
+
+
+def test_a_redirect_is_followed_on_the_same_server_and_nowhere_else(api: Standin) -> None:
+    github = GitHub(api_url=api.url, token="secret")
+    (planner,) = (item for item in github.repositories("acme") if item.name == "planner")
+    api.faults = [(301, {"location": f"{api.url}/repos/acme/planner/readme"}, "")]
+    assert github.readme(planner).startswith(b"# Planner")
+    with running_github() as elsewhere:
+        api.faults = [(301, {"location": f"{elsewhere.url}/repos/acme/planner/readme"}, "")]
+        with pytest.raises(ProviderError, match="HTTP 301"):
+            github.readme(planner)
+        assert elsewhere.requests == []

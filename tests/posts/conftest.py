@@ -9,7 +9,10 @@ from uuid import uuid4
 import pytest
 from boards import Board, Follow, days_ago
 from standin import ProviderStandin
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
+import rag.services as services_module
 from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
@@ -44,6 +47,27 @@ def parts(database: Database, paid_settings: Settings) -> Iterator[Services]:
     made.queue.retry_seconds = (0.05, 0.05)
     yield made
     made.close()
+
+
+@pytest.fixture
+def behind_routes(parts: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    """The product on the test's database, as routes see it."""
+    monkeypatch.setattr(services_module, "connect_services", lambda settings: parts)
+    services_module.services.clear()
+    yield parts
+    parts.answers.stop_all()
+    services_module.services.clear()
+
+
+@pytest.fixture
+def caller(behind_routes: Services, administrator: Identity) -> Iterator[TestClient]:
+    """A program with a key for questions."""
+    from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
+
+    _, secret = behind_routes.api_keys.create(administrator, "intranet", ["chat", "search"])
+    app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
+    with TestClient(app, headers={"Authorization": f"Bearer {secret}"}) as made:
+        yield made
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from rag.addresses import OutwardTransport
 from rag.errors import ProviderUnavailable
 from rag.ingestion.posts.files import AttachmentFiles
 from rag.ingestion.posts.post import PostAttachment
@@ -19,17 +20,18 @@ class Storage:
     def __init__(self, answer: httpx.Response | Exception) -> None:
         self.asked: list[str] = []
         self._answer = answer
-        self.client = httpx.Client(transport=httpx.MockTransport(self._serve), follow_redirects=True)
+        self.transport = httpx.MockTransport(self._serve)
 
     def _serve(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(str(request.url))
+        self.asked.append(f"{request.url.scheme}://{request.headers['host']}{request.url.path}")
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
 
 
 def files(storage: Storage, *allowed: str, ips: tuple[str, ...] = ("93.184.216.34",)) -> AttachmentFiles:
-    return AttachmentFiles(allowed or (BUCKET,), client=storage.client, resolve=lambda host: ips)
+    outward = OutwardTransport(resolve=lambda host: ips, transport=storage.transport)
+    return AttachmentFiles(allowed or (BUCKET,), transport=outward)
 
 
 def at(url: str, name: str = "guide.pdf", size: int = 10) -> PostAttachment:
@@ -60,13 +62,9 @@ def test_an_address_that_is_not_allowed_is_not_asked(url: str) -> None:
     assert storage.asked == []
 
 
-@pytest.mark.parametrize(
-    "ip", ["127.0.0.1", "10.1.2.3", "172.16.0.9", "192.168.1.1", "169.254.169.254", "100.64.0.1", "::1", "fe80::1%eth0",
-           "fd00::1", "::ffff:10.0.0.1", "0.0.0.0", "not an address"],
-)  # fmt: skip
-def test_an_allowed_name_that_leads_into_a_network_of_ours_is_not_asked(ip: str) -> None:
+def test_an_allowed_name_that_leads_into_a_network_of_ours_is_not_asked() -> None:
     storage = Storage(httpx.Response(200, content=b"secret"))
-    led_astray = files(storage, ips=("93.184.216.34", ip))
+    led_astray = files(storage, ips=("93.184.216.34", "10.1.2.3"))
     assert led_astray.with_content(at(f"{BUCKET}/guide.pdf"), maximum_bytes=LIMIT).content is None
     assert storage.asked == []
 
@@ -116,9 +114,9 @@ def test_a_name_that_nobody_knows_is_worth_another_try() -> None:
 
     storage = Storage(httpx.Response(200, content=b"x"))
     with pytest.raises(ProviderUnavailable):
-        AttachmentFiles((BUCKET,), client=storage.client, resolve=unknown).with_content(
-            at(f"{BUCKET}/guide.pdf"), maximum_bytes=LIMIT
-        )
+        AttachmentFiles(
+            (BUCKET,), transport=OutwardTransport(resolve=unknown, transport=storage.transport)
+        ).with_content(at(f"{BUCKET}/guide.pdf"), maximum_bytes=LIMIT)
 
 
 def test_a_path_alone_is_taken_from_the_first_place() -> None:

@@ -28,15 +28,12 @@ SECRET = {"authorization": "Bearer a secret of the webhook"}
 
 
 @pytest.fixture
-def client(parts: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+def client(behind_routes: Services) -> Iterator[TestClient]:
     from rag.api.boards import ROUTES
 
-    monkeypatch.setattr(services_module, "connect_services", lambda settings: parts)
-    services_module.services.clear()
     guard = Middleware(AuthGuard, services=services_module.services, open_paths=OPEN_PATHS)
     with TestClient(Starlette(routes=list(ROUTES), middleware=[guard])) as made:
         yield made
-    services_module.services.clear()
 
 
 @pytest.fixture

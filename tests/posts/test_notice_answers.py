@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
 from boards import QUESTION, TODAY
 from standin import ProviderStandin
 
@@ -16,9 +15,6 @@ from rag.retrieval.options import Options
 from rag.retrieval.posts import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
-
-if TYPE_CHECKING:
-    pass
 
 
 def ask(parts: Services, collection: Collection, administrator: Identity, **options: Any) -> Any:
@@ -74,28 +70,6 @@ def test_only_important_posts_where_the_collection_wants_them(
 ) -> None:
     changed = parts.documents.override_collection(administrator, filled.id, {"important_only": True})
     assert ids(ask(parts, changed, administrator)) == ["필독 정착지원금"]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("postId", "important"),
-        ("categoryId", "c2"),
-        ("categoryName", "BM/MD 공지"),
-        ("categorySlug", "notice-bmmd"),
-        ("title", "필독 정착지원금"),
-        ("isImportant", True),
-        ("totalChunks", 1),
-        ("chunkIndex", 0),
-    ],
-)
-def test_each_field_narrows_a_search(
-    name: str, value: Any, parts: Services, filled: Collection, administrator: Identity
-) -> None:
-    found = ask(parts, filled, administrator, filters=SearchFilters(metadata={name: value}))
-    assert "필독 정착지원금" in ids(found)
-    none = ask(parts, filled, administrator, filters=SearchFilters(metadata={name: "nothing of the kind"}))
-    assert ids(none) == []
 
 
 def test_dates_are_those_the_posts_give_themselves(

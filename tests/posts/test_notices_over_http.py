@@ -5,37 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from boards import QUESTION
 from standin import ProviderStandin
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-import rag.services as services_module
 from rag.api.request_ids import name_request
 from rag.api.sources import RECORD
-from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
-from rag.services import Services
-from rag.types import Collection, Identity
 
 ANSWER = "12월 정착지원금 신청에 대해 안내드립니다 [1]."
 
 
-@pytest.fixture
-def caller(
-    parts: Services, filled: Collection, administrator: Identity, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[TestClient]:
-    """A program with a key for questions."""
-    monkeypatch.setattr(services_module, "connect_services", lambda settings: parts)
-    services_module.services.clear()
-    _, secret = parts.api_keys.create(administrator, "intranet", ["chat", "search"])
-    app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)
-    with TestClient(app, headers={"Authorization": f"Bearer {secret}"}) as made:
-        yield made
-    services_module.services.clear()
+pytestmark = pytest.mark.usefixtures("filled")
 
 
 def found(caller: TestClient, **options: Any) -> list[str]:

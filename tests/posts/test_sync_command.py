@@ -59,6 +59,8 @@ def start(
         "RAG_DATA_DIR": str(parts.settings.data_dir),
         "OPENAI_API_KEY": "key",
         "OPENAI_BASE_URL": provider_standin.openai_url,
+        "GEMINI_API_KEY": "key",
+        "GEMINI_BASE_URL": provider_standin.gemini_url,
         "GITHUB_API_URL": github.url,
     }
 
@@ -123,7 +125,7 @@ def test_a_folder_and_an_account_are_followed_by_name(
     assert {"planner", "empty"} < titles(parts, notices)
 
 
-def test_a_sync_that_is_killed_and_started_again_ends_like_one_that_was_not(
+def test_a_sync_that_is_killed_and_started_again_ends_and_is_paid_like_one_that_was_not(
     start: Start,
     parts: Services,
     notices: Collection,
@@ -133,18 +135,42 @@ def test_a_sync_that_is_killed_and_started_again_ends_like_one_that_was_not(
     provider_standin: ProviderStandin,
 ) -> None:
     keys = [f"p{number:02}" for number in range(24)]
-    for key in keys:
+    for number, key in enumerate(keys):
         board.put(key, f"제목 {key}", f"<p>본문 {key}</p>")
+        if number % 4 == 0:
+            board.attach(key, "안내.txt", f"{number}번 안내문".encode())
+
+    def finish(collection: Collection) -> None:
+        for document in parts.documents.list("demo", collection_id=collection.id):
+            if document.status is not DocumentStatus.COMPLETED:
+                parts.processor.run("demo", document.id)
+
+    def bills(collection: Collection) -> list[Any]:
+        """What each post was billed for what."""
+        with database.transaction("demo") as connection:
+            return connection.execute(
+                "SELECT d.metadata ->> 'postId', l.operation, count(*), sum(l.input_tokens), sum(l.output_tokens), "
+                "sum(l.cost) FROM cost_ledger l JOIN documents d ON d.id = l.document_id "
+                "WHERE d.collection_id = %s GROUP BY 1, 2 ORDER BY 1, 2",
+                (collection.id,),
+            ).fetchall()
+
+    calm = parts.documents.create_collection(administrator, "Undisturbed", "notices", language="ko")
+    parts.syncs.sync_now(administrator, calm)
+    finish(calm)
+    billed_calm = dict(provider_standin.tokens)
+    provider_standin.reset()
 
     def done(query: str) -> int:
         with database.transaction("demo") as connection:
-            found: Any = connection.execute(query).fetchone()
+            found: Any = connection.execute(query, (notices.id,)).fetchone()
         return int(found[0])
 
-    # Once while posts are stored, once while they are embedded.
+    # Once while posts are stored, once while they are described and embedded.
+    provider_standin.delay_seconds = 0.02
     for query, enough in (
-        ("SELECT count(*) FROM sync_items", 5),
-        ("SELECT count(*) FROM cost_ledger", 4),
+        ("SELECT count(*) FROM sync_items WHERE collection_id = %s", 5),
+        ("SELECT count(*) FROM cost_ledger l JOIN documents d ON d.id = l.document_id WHERE d.collection_id = %s", 4),
     ):
         process = start()
         deadline = time.monotonic() + 60
@@ -153,22 +179,27 @@ def test_a_sync_that_is_killed_and_started_again_ends_like_one_that_was_not(
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert process.returncode == -signal.SIGKILL
+        assert process.returncode == -signal.SIGKILL
+    assert 4 <= len(bills(notices)) < len(bills(calm))
     # What the dead process had begun to process is the queue's: it left word with each post.
+    assert parts.syncs.sync_now(administrator, notices).failed == 0
+    finish(notices)
+    assert bills(notices) == bills(calm)
+    # By the provider's own count: what was answered to the dead process is known to it by its key.
+    assert dict(provider_standin.tokens) == billed_calm
+
     board.put("p03", "제목 p03", "<p>neu</p>")
     board.remove("p04")
     assert parts.syncs.sync_now(administrator, notices).removed == 1
-    for document in parts.documents.list("demo", collection_id=notices.id):
-        if document.status is not DocumentStatus.COMPLETED:
-            parts.processor.run("demo", document.id)
+    finish(notices)
     rows = board.connection.execute("SELECT title, regexp_replace(content, '<[^>]+>', '', 'g') FROM hof_posts")
     found = {
-        (document.title, "".join(chunk.content for chunk in parts.documents.chunks("demo", document.id)))
+        (document.title, parts.documents.chunks("demo", document.id)[0].content.partition("\n")[0])
         for document in parts.documents.list("demo", collection_id=notices.id)
     }
     assert found == set(rows.fetchall())
     assert titles(parts, notices) == {f"제목 {key}" for key in keys if key != "p04"}
-    # One bill of each document that was embedded, however often the process died.
-    billed = "SELECT count(*) - count(DISTINCT document_id) FROM cost_ledger WHERE operation = 'embedding'"
-    assert done(billed) == 0
+    calls = provider_standin.calls.total()
     assert parts.syncs.sync_now(administrator, notices).unchanged == 23
+    finish(notices)
+    assert provider_standin.calls.total() == calls

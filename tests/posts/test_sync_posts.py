@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hostile
 import pytest
@@ -13,6 +13,7 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
+from rag.ingestion.sync import sync_collection
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 
@@ -124,6 +125,27 @@ def test_a_second_sync_does_nothing_and_costs_nothing(
     assert parts.syncs.runs("demo", notices.id)[0].cost is None
 
 
+def test_a_sync_tells_how_far_it_is(
+    parts: Services, notices: Collection, administrator: Identity, board: Board
+) -> None:
+    for number in range(3):
+        board.put(f"p{number}", f"제목 {number}", f"<p>본문 {number}</p>")
+    (source,) = parts.syncs.sources(notices)
+    told: list[tuple[int, int]] = []
+    sync_collection(
+        parts.database,
+        parts.files,
+        notices,
+        parts.syncs.source(notices, source.kind, source.settings),
+        queue=None,
+        on_progress=lambda done, total: told.append((done, total)),
+    )
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    parts.syncs.sync_now(administrator, notices)
+    (run,) = parts.syncs.runs("demo", notices.id)
+    assert (run.status, run.items_done, run.items_total) == ("done", 3, 3)
+
+
 def test_pins_and_views_are_renewed_free_of_charge(
     parts: Services,
     notices: Collection,
@@ -155,6 +177,8 @@ def test_a_changed_post_answers_in_its_old_words_until_its_new_ones_are_ready(
     (new,) = follow.process(notices)
     assert [chunk.content for chunk in parts.documents.chunks("demo", new.id)] == ["새 본문"]
     assert new.version == 2
+    again = parts.syncs.sync_now(administrator, notices)
+    assert (again.updated, again.unchanged) == (0, 1)
 
 
 def test_what_is_gone_or_hidden_in_the_table_is_gone_here(
@@ -244,7 +268,7 @@ def test_the_sample_board_is_loaded_and_is_searched(
     assert "1. 대상: 위촉 후" in texts["sample-01"]
 
 
-def test_a_quarter_of_a_board_of_172_posts_costs_a_quarter_of_what_the_source_says(
+def test_a_board_of_172_posts_costs_what_the_source_says_and_nothing_the_second_time(
     parts: Services,
     notices: Collection,
     administrator: Identity,
@@ -252,33 +276,54 @@ def test_a_quarter_of_a_board_of_172_posts_costs_a_quarter_of_what_the_source_sa
     provider_standin: ProviderStandin,
     database: Database,
 ) -> None:
-    """Source 000, 6: about 200 embeddings for $0.026 and 170 attachment analyses for $0.01, $0.04 in all.
-
-    Every post and attachment is paid by itself, so 43 posts say what 172 do in a quarter of the time.
-    """
-    posts, attachments = 172 // 4, 170 // 4
+    """Source 000, 6: about 200 embeddings for $0.026 and 170 attachment analyses for $0.01, $0.04 in all."""
+    posts, attachments = 172, 170
     provider_standin.reply("신청 절차와 일정을 적은 문서입니다.")
     for number in range(posts):
-        length = 500 if number % 6 == 0 else 60  # every sixth post is cut in several passages
+        length = 150 if number % 6 == 0 else 60  # every sixth post is cut in two
         board.put(f"p{number:03}", f"공지 {number}", f"<p>{'신청 절차를 안내합니다. ' * length}{number}</p>")
         if number < attachments:
             board.attach(f"p{number:03}", "안내.txt", f"{number}번 안내문".encode())
-    assert parts.syncs.sync_now(administrator, notices).added == posts
-    parts.queue.start_worker()
-    assert parts.queue.wait_until_idle(240)
-    parts.queue.stop_worker()
-    parts.processor.resume()
-    assert {d.status for d in parts.documents.list("demo")} == {DocumentStatus.COMPLETED}
+
+    def sync() -> dict[str, Any]:
+        report = parts.syncs.sync_now(administrator, notices)
+        parts.queue.start_worker()
+        assert parts.queue.wait_until_idle(240)
+        parts.queue.stop_worker()
+        parts.processor.resume()
+        return {
+            name: getattr(report, name)
+            for name in ("added", "updated", "unchanged", "removed", "failed")
+            if getattr(report, name)
+        }
+
+    def paid() -> dict[str, Decimal]:
+        with database.transaction("demo") as connection:
+            return dict(connection.execute("SELECT operation, sum(cost) FROM cost_ledger GROUP BY 1").fetchall())
+
+    assert sync() == {"added": posts}
+    documents = parts.documents.list("demo")
+    assert {d.status for d in documents} == {DocumentStatus.COMPLETED}
+    chunks = sum(d.chunk_count for d in documents)
+    assert 190 <= chunks <= 210
     assert provider_standin.calls["chat"] == attachments
-    (run,) = parts.syncs.runs("demo", notices.id)
     used = provider_standin.usages
     embedded = sum(usage["input_tokens"] for usage in used if usage["endpoint"] == "embeddings")
     read = sum(usage["input_tokens"] for usage in used if usage["endpoint"] == "chat")
     written = sum(usage["output_tokens"] for usage in used if usage["endpoint"] == "chat")
-    expected = (embedded * Decimal("0.13") + read * Decimal("0.75") + written * Decimal("3.75")) / 1_000_000
-    assert run.cost is not None
-    assert abs(run.cost - expected) < Decimal("0.00001")
-    assert run.cost < Decimal("0.04") / 4
+    costs = paid()
+    assert costs.keys() == {"embedding", "ocr"}
+    assert costs["embedding"] == pytest.approx(embedded * Decimal("0.13") / 1_000_000)
+    assert costs["ocr"] == pytest.approx((read * Decimal("0.75") + written * Decimal("3.75")) / 1_000_000)
+    assert costs["embedding"] < Decimal("0.026")
+    assert costs["embedding"] + costs["ocr"] < Decimal("0.04")
+    (run,) = parts.syncs.runs("demo", notices.id)
+    assert run.cost == sum(costs.values())
+
     calls = provider_standin.calls.total()
-    assert parts.syncs.sync_now(administrator, notices).unchanged == posts
-    assert provider_standin.calls.total() == calls
+    assert sync() == {"unchanged": posts}
+    for number in range(3):
+        board.remove(f"p{number:03}")
+    assert sync() == {"unchanged": posts - 3, "removed": 3}
+    assert len(parts.documents.list("demo")) == posts - 3
+    assert (provider_standin.calls.total(), paid()) == (calls, costs)

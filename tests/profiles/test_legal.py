@@ -114,6 +114,17 @@ def test_a_block_is_narrowed_by_tags_and_by_how_many(client: TestClient, korean_
     assert block(topK=0).status_code == 422
 
 
+def test_what_is_searched_for_a_kind_of_opinion_is_the_collections_to_say(
+    client: TestClient, app_services: Services, admin: Identity, korean_pdf: bytes
+) -> None:
+    collection_id = app_services.documents.get(admin, UUID(ingest(client, korean_pdf).json()["id"])).collection_id
+    changed = {"opinion_queries": [["보석청구", "보석 판례 도주 우려"]]}
+    app_services.documents.override_collection(admin, collection_id, changed)
+    asked = {"opinionType": "보석청구", "analysis": {"summary": "주거 일정"}}
+    answer = client.post("/api/opinion/reference-block", json=asked)
+    assert answer.json()["query"] == "보석 판례 도주 우려 주거 일정"
+
+
 def test_steps_by_hand_in_the_order_of_the_documents_instructions(client: TestClient, korean_pdf: bytes) -> None:
     made = client.post(PATH, json={"title": "판례 요약", "source_description": "모음", "file_name": "a.pdf"})
     assert made.status_code == 201
@@ -180,6 +191,7 @@ def test_what_is_wrong_with_a_call_is_said_with_its_status(client: TestClient, k
         return client.post(f"{PATH}/{registered}/chunk", json=body).status_code
 
     assert chunk() == chunk(fullText=" ") == chunk(pageTexts={"one": "x"}) == chunk(pageTexts={"0": "x"}) == 422
+    assert chunk(pageTexts={"1" * 5000: "x"}) == chunk(pageTexts={"0" * 9 + "1": "x"}) == 422
     assert chunk(fullText="a", pageTexts={"1": "b"}) == chunk(text="a") == 422
 
 

@@ -84,6 +84,8 @@ def test_only_what_changed_is_read_again(
     assert counts(sync(app_services, admin, portfolio)) == (3, 0, 0, 0, 0)
     documents = {d.title: d for d in app_services.documents.list("demo", collection_id=portfolio.id)}
     assert {d.status for d in documents.values()} == {DocumentStatus.COMPLETED}
+    # Pages of a PDF are shown as pictures, wherever it came from.
+    assert {d.mime_type for d in documents.values()} == {"application/pdf", "text/markdown"}
     planner = documents["planner"]
     assert (planner.metadata["repository"]["stars"], planner.metadata["categories"]) == (42, ["github"])
     bills, requests = len(provider_standin.usages), len(github.requests)

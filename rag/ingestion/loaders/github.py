@@ -33,6 +33,7 @@ MOST_PAGES = 50
 #: A limit that ends within this time is waited for; a later one is for the caller's queue. Seconds.
 LONGEST_WAIT_SECONDS = 60.0
 ATTEMPTS = 3
+MOST_REDIRECTS = 5
 OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 
 
@@ -92,7 +93,7 @@ class GitHub:
             headers["Authorization"] = f"Bearer {token}"
         self._api_url = api_url.rstrip("/")
         self._headers = headers
-        self._client = client or httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=True)
+        self._client = client or httpx.Client(timeout=TIMEOUT_SECONDS)
         self._wait = wait
 
     def close(self) -> None:
@@ -142,7 +143,7 @@ class GitHub:
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:
         for attempt in range(ATTEMPTS):
             try:
-                answer = self._client.get(self._api_url + path, params=dict(query), headers=self._headers)
+                answer = self._ask(self._api_url + path, query)
             except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
                 if attempt + 1 == ATTEMPTS:
                     raise ProviderUnavailable("GitHub cannot be reached at the moment. Try again later.") from exc
@@ -159,6 +160,20 @@ class GitHub:
                 )
             self._wait(seconds)
         raise ProviderUnavailable
+
+    def _ask(self, address: str, query: Mapping[str, Any]) -> httpx.Response:
+        """The answer, after redirects: renamed repositories have them. They are followed on the same server only."""
+        answer = self._client.get(address, params=dict(query), headers=self._headers, follow_redirects=False)
+        for _ in range(MOST_REDIRECTS):
+            onward = answer.next_request
+            if onward is None or _origin(onward.url) != _origin(answer.request.url):
+                break
+            answer = self._client.send(onward, follow_redirects=False)
+        return answer
+
+
+def _origin(url: httpx.URL) -> tuple[str, bytes]:
+    return url.scheme, url.netloc
 
 
 def limited_seconds(answer: httpx.Response) -> float | None:

@@ -6,37 +6,26 @@ Names that lead to addresses within a network are refused too, unless the settin
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
-from rag.errors import ProviderUnavailable
+from rag.addresses import OutwardTransport
+from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachment import KINDS
 from rag.ingestion.posts.post import PostAttachment
 
 TIMEOUT_SECONDS = 20.0
-Resolve = Callable[[str], Sequence[str]]
-"""The IP addresses behind a host's name. Raises `OSError`."""
-
-
-def resolve(host: str) -> list[str]:
-    """The IP addresses behind a host's name, as the system finds them."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 class AttachmentFiles:
     """Fetches attachments. `allowed` are the beginnings of addresses they may have, such as a Storage bucket's."""
 
-    def __init__(
-        self, allowed: tuple[str, ...] = (), *, client: httpx.Client | None = None, resolve: Resolve = resolve
-    ) -> None:
+    def __init__(self, allowed: tuple[str, ...] = (), *, transport: httpx.BaseTransport | None = None) -> None:
         self._allowed = allowed
-        self._client = client
-        self._resolve = resolve
+        self._transport = transport
+        self._client: httpx.Client | None = None
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
         """The attachment with its bytes where they can be described and are no more than allowed; else as it is.
@@ -65,21 +54,9 @@ class AttachmentFiles:
             return ""
         return address if is_allowed and not _leaves(wanted.path) else ""
 
-    def _is_within(self, address: str) -> bool:
-        """Whether a host is of a network of ours: a name may be allowed and lead there all the same.
-
-        A host given by its number, and localhost, stand in the settings by intent: nobody but their author can name it.
-        """
-        host = urlsplit(address).hostname or ""
-        if host == "localhost" or _number(host) is not None:
-            return False
-        return any((found := _number(ip)) is None or not found.is_global for ip in self._resolve(host))
-
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
         """The bytes; None when they are not there or too many."""
         try:
-            if self._is_within(address):
-                return None
             # Never elsewhere: a redirect could leave what is allowed.
             with self._http().stream("GET", address, follow_redirects=False) as answer:
                 if answer.status_code >= 500 or answer.status_code == 429:
@@ -93,6 +70,8 @@ class AttachmentFiles:
                         return None
                     parts.append(part)
                 return b"".join(parts)
+        except InvalidInput:
+            return None  # an allowed name that leads into a network of ours
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
             raise ProviderUnavailable(
                 "An attachment cannot be fetched at the moment. It is tried again later."
@@ -100,15 +79,8 @@ class AttachmentFiles:
 
     def _http(self) -> httpx.Client:
         if self._client is None:
-            self._client = httpx.Client(timeout=TIMEOUT_SECONDS)
+            self._client = httpx.Client(timeout=TIMEOUT_SECONDS, transport=self._transport or OutwardTransport())
         return self._client
-
-
-def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
 
 
 def _leaves(path: str) -> bool:

@@ -73,6 +73,15 @@ class PostsTable:
                 return
             last = str(rows[-1][self._mapping.id])
 
+    def expected(self) -> int:
+        """Rows of the table, those that people may not read included; 0 where there is no table."""
+        with self._reading() as connection:
+            if not self._exists(connection, self._mapping.table):
+                return 0
+            counting = sql.SQL("SELECT count(*) FROM {}").format(_table(self._mapping.table))
+            found = connection.execute(counting).fetchone()
+        return int(found[0]) if found else 0
+
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
         """Those of these posts that the table holds and people may read, by their keys."""
         with self._reading() as connection:
