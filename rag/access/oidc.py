@@ -66,8 +66,7 @@ class OpenIdProvider:
     @property
     def redirect_uri(self) -> str:
         """Where the provider sends people back to; to be registered there."""
-        settings = self._settings
-        return (settings.public_url.rstrip("/") or f"http://{settings.address}:{settings.port}") + "/sso/callback"
+        return f"{self._settings.own_address}/sso/callback"
 
     def address_for(self, attempt: Attempt) -> str:
         """Where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""

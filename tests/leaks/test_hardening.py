@@ -18,7 +18,8 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket
 
 from benchmarks.leak_calls import requests_of
-from rag.access.guard import CONTENT_SECURITY_POLICY, AuthGuard
+from rag.access.guard import AuthGuard
+from rag.access.headers import CONTENT_SECURITY_POLICY
 from rag.embedded import EmbeddedServer
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
