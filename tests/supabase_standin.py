@@ -86,7 +86,7 @@ class SupabaseStandin:
         self._server.server_close()
 
     def fail(self, path: str, kind: int | str, body: dict[str, Any] | None = None, *, times: int = 1) -> None:
-        """The next requests whose path, or method and path, begins so go wrong. Auth's 4xx bodies are {"code", "message"}."""
+        """The next requests whose path (or method and path) begins so go wrong. Auth's 4xx are {"code", "message"}."""
         self.faults.append(Fault(path, kind, body or {}, times))
 
     def add_user(self, email: str, password: str, **app_metadata: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
 
     def _answer(self) -> None:
         address = urlsplit(self.path)
@@ -166,7 +166,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _goes_wrong(self) -> bool:
         for fault in self.project.faults:
-            if fault.times > 0 and f"{self.command} {self.path_only}".startswith((fault.path, f"{self.command} {fault.path}")):
+            if fault.times > 0 and f"{self.command} {self.path_only}".startswith(
+                (fault.path, f"{self.command} {fault.path}")
+            ):
                 fault.times -= 1
                 if fault.kind == "timeout":
                     self.project.lock.release()
