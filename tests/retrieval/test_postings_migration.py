@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -11,15 +10,14 @@ import bm25s
 import numpy as np
 import psycopg
 import pytest
-from earlier_database import earlier_database
-from pgvector import SparseVector
+from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
 from plain_server import PlainServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.database import Database
 from rag.migrations import migrate
-from rag.retrieval.keywords import contextual_text, index_document, term_id, tokenize
+from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.types import Scope
 
@@ -54,20 +52,13 @@ def fill(superuser: str) -> tuple[UUID, list[UUID]]:
             documents.append(document[0])
             for index, passage in enumerate(PASSAGES[number * 20 : number * 20 + 20]):
                 terms = tokenize(contextual_text("Guide", "", passage), "en")
-                average = 9.0 + number  # as it was on the day
-                norm = 1.5 * (0.25 + 0.75 * len(terms) / average)
-                weights = {term_id(t) - 1: n * 2.5 / (n + norm) for t, n in Counter(terms).items()}
-                connection.execute(
-                    "WITH chunk AS (INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, "
-                    "chunk_index) VALUES ('demo', %(collection)s, %(document)s, %(text)s, %(index)s) RETURNING id) "
-                    "INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, language, length, "
-                    "average_length, weights) SELECT id, 'demo', %(collection)s, %(document)s, 'en', %(length)s, "
-                    "%(average)s, %(weights)s FROM chunk",
-                    {
-                        "collection": row[0], "document": document[0], "text": passage, "index": index,
-                        "length": len(terms), "average": average, "weights": SparseVector(weights, 1_000_000_000),
-                    },
-                )  # fmt: skip
+                chunk = connection.execute(
+                    "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, chunk_index) "
+                    "VALUES ('demo', %s, %s, %s, %s) RETURNING id, tenant_id, collection_id, document_id",
+                    (row[0], document[0], passage, index),
+                ).fetchone()
+                assert chunk is not None
+                index_as_before(connection, chunk, terms, average=9.0 + number)  # as it was on the day
     return row[0], documents
 
 
