@@ -82,6 +82,11 @@ class SupabaseFiles:
     def _page_of_names(self, folder: str, offset: int) -> list[str]:
         return [str(item["name"]) for item in self._objects().list(folder, {"limit": PAGE, "offset": offset})]
 
+    def require_ready(self) -> str:
+        """Where files are kept, in a sentence. Raises `ProviderError`, `SettingsError`."""
+        self.require_private_bucket()
+        return f"In Supabase Storage, private bucket {self._bucket}."
+
     def require_private_bucket(self) -> None:
         """Make the bucket unless it is there. Raises `SettingsError` when strangers could read what is in it."""
         with self._lock:

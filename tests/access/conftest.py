@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 
-import httpx
 import pytest
 from front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of, inner_routes
 from starlette.applications import Starlette
@@ -67,27 +62,3 @@ def client_of(access: Access) -> Iterator[Callable[..., TestClient]]:
     yield make
     for client in opened:
         client.__exit__(None, None, None)
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[str]:
-    """The address of a provider from PyPI that we did not write."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address = f"http://localhost:{port}"
-    try:
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                httpx.get(f"{address}/.well-known/openid-configuration")
-                break
-            except httpx.TransportError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
