@@ -24,7 +24,7 @@ from rag.api.html_pages import Markup, note
 from rag.errors import RagError, TooManyAttempts
 
 NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
-FOOT = Markup('No account? Ask your administrator. <a href="/forgot-password">Forgot your password?</a>')
+FOOT = Markup('<a href="/forgot-password">Forgot your password?</a><br>No account? Ask your administrator.')
 
 
 def routes(services: Callable[[], AccessServices], pages: SignInPages | None = None) -> list[Route]:

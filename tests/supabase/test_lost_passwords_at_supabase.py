@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from httpx2 import Response
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.testclient import TestClient
 from supabase_standin import SERVICE, SupabaseStandin
 
+from rag.access.api_keys import ApiKeys
+from rag.access.guard import AuthGuard
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
+from rag.api.sign_in import routes
 from rag.database import Database
 from rag.errors import AccessError, LinkExpired, RagError, WeakPassword, WrongPassword
 from rag.providers.supabase import SupabaseProject
@@ -132,3 +140,42 @@ def test_who_has_no_place_here_sets_no_password(accounts: SupabaseAccounts, stan
     with pytest.raises(AccessError, match="no organisation"):
         accounts.set_password_by_mail(*proof, NEW)
     assert user["password"] == PASSWORD
+
+
+def test_the_whole_way_in_a_browsers_steps(
+    accounts: SupabaseAccounts, sessions: Sessions, database: Database, at_supabase: Settings, standin: SupabaseStandin
+) -> None:
+    standin.add_user(EMAIL, PASSWORD, tenant="demo")
+    services = Access(at_supabase, accounts, sessions, ApiKeys(database))
+    app = Starlette(routes=routes(lambda: services), middleware=[Middleware(AuthGuard, services=lambda: services)])
+    with TestClient(app, follow_redirects=False) as browser:
+
+        def send(path: str, **values: str) -> Response:
+            csrf = browser.get(path).text.partition('name="csrf" value="')[2].partition('"')[0]
+            return browser.post(path, data={"csrf": csrf, **values}, headers={"origin": "http://testserver"})
+
+        known, unknown = (send("/forgot-password", email=email) for email in (EMAIL, "nobody@example.com"))
+        assert known.text == unknown.text
+        assert "an e-mail with a link is on its way" in known.text
+        assert list(standin.mails) == [EMAIL]
+        proof = {name: values[0] for name, values in parse_qs(standin.mails[EMAIL][1]).items() if "token" in name}
+        weak = send("/new-password", **proof, password="short")
+        assert weak.status_code == 422
+        assert proof["access_token"] in weak.text
+        assert send("/new-password", **proof, password=NEW).status_code == 303
+        assert browser.get("/api/me").json()["email"] == EMAIL
+        browser.cookies.clear()
+        again = send("/new-password", **{**proof, "access_token": "x.y.z"}, password=NEW)
+        assert again.status_code >= 400
+        assert "hr_session" not in browser.cookies
+
+
+@dataclass(frozen=True)
+class Access:
+    """What the guard and the sign-in pages need."""
+
+    settings: Settings
+    accounts: SupabaseAccounts
+    sessions: Sessions
+    api_keys: ApiKeys
+    single_sign_on: None = None
