@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -29,6 +30,7 @@ from rag.settings import Settings
 from rag.types import Account, Collection, Identity, Role
 
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
+PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
 
 
@@ -222,6 +224,20 @@ def test_a_picture_is_served_to_the_session_it_was_drawn_for(
         assert other.get(f"/media/{SHOWN}").status_code == 404
         app_services.sessions.end(tokens[0])
         assert one.get(f"/media/{SHOWN}").status_code == 401
+
+
+def test_what_streamlit_keeps_for_all_sessions_is_kept_by_tenant() -> None:
+    """A cache is shared by everybody: besides the product's parts themselves, each has to be asked for by tenant."""
+    shared = []
+    for path in [PROJECT / "app.py", *(PROJECT / "pages").glob("*.py"), *(PROJECT / "rag").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            kept = isinstance(node, ast.FunctionDef) and any(
+                "st.cache_" in ast.unparse(decorator) for decorator in node.decorator_list
+            )
+            if kept and isinstance(node, ast.FunctionDef):
+                names = {argument.arg for argument in node.args.args}
+                shared += [] if names & {"tenant_id", "identity"} else [(path.name, node.name)]
+    assert shared == [("services.py", "services")]
 
 
 # Secrets
