@@ -133,6 +133,12 @@ def ask_to_disable(person: Account) -> None:
 # The list and one person of it
 
 
+def status_of(person: Account) -> str:
+    if not person.is_active:
+        return "Disabled"
+    return "Needs a password" if person.password_asked_at else "Active"
+
+
 def draw_list(people: Sequence[Account]) -> Account | None:
     """The people found, as a table; the one chosen in it."""
     text = st.text_input(
@@ -154,7 +160,7 @@ def draw_list(people: Sequence[Account]) -> Account | None:
             "E-mail": [p.email for p in found],
             "Role": [ROLES[p.role] for p in found],
             "Group": [p.user_group for p in found],
-            "Status": ["Active" if p.is_active else "Disabled" for p in found],
+            "Status": [status_of(p) for p in found],
             "Last sign-in": [date_time(p.last_signed_in_at, zone) if p.last_signed_in_at else "Never" for p in found],
         }
     )
@@ -178,6 +184,12 @@ def draw_person(person: Account) -> None:
         badge = ":green-badge[Active]" if person.is_active else ":gray-badge[Disabled]"
         st.markdown(f"**{plain(person.name)}** {badge}  \n:gray[{plain(person.email)}]")
         last = date_time(person.last_signed_in_at, zone) if person.last_signed_in_at else "never"
+        if person.is_active and person.password_asked_at:
+            asked = plain(date_time(person.password_asked_at, zone))
+            st.info(
+                f"Asked for a new password on {asked}. Make sure that it was them, then give them a new password link.",
+                icon=":material/key:",
+            )
         st.caption(f"Added {plain(date_time(person.created_at, zone))} · Last sign-in {plain(last)}")
         with st.form(f"people_change_{person.id}", border=False):
             with st.grid(3, min_column_width=180):
@@ -245,8 +257,10 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
         ask_to_add()
 active = [person for person in people if person.is_active]
 admins = sum(person.role is Role.ADMIN for person in active)
+waiting = sum(person.password_asked_at is not None for person in active)
+lost = f" · {count(waiting, 'person needs', 'people need')} a new password" if waiting else ""
 disabled = f" · {len(people) - len(active):,} disabled" if len(active) < len(people) else ""
-st.caption(f"{count(len(active), 'active account')} · {count(admins, 'administrator')}{disabled}")
+st.caption(f"{count(len(active), 'active account')} · {count(admins, 'administrator')}{disabled}{lost}")
 if error := state.people_error:
     state.people_error = ""
     st.error(plain(error), icon=":material/error:")

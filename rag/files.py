@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
-from rag.errors import InvalidInput, NotFound
+from rag.errors import InvalidInput, NotFound, SettingsError
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}")
@@ -32,6 +32,10 @@ class Originals(Protocol):
 
     def keys(self, tenant_id: str) -> list[str]:
         """The keys of everything a tenant has stored, in order."""
+        ...
+
+    def require_ready(self) -> str:
+        """Where files are kept, in a sentence. Raises `RagError` when none can be stored there now."""
         ...
 
 
@@ -86,3 +90,10 @@ class FileStore:
     def path(self, tenant_id: str, key: str) -> Path:
         """Where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
         return self.folder / storage_key(tenant_id, key)
+
+    def require_ready(self) -> str:
+        """Where files are kept, in a sentence. Raises `SettingsError` when the folder cannot be written."""
+        nearest = next(path for path in (self.folder, *self.folder.parents) if path.exists())
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise SettingsError(f"Originals cannot be written to {self.folder}. Check whose folder it is.")
+        return f"In the folder {self.folder}."

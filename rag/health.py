@@ -45,6 +45,7 @@ def check_rag_health(parts: Services | None = None) -> Health:
         checks=(
             _database(parts),
             _documents(parts),
+            _originals(parts),
             _language_model(parts),
             _embedder(parts),
             _reranker(parts),
@@ -88,6 +89,14 @@ def _documents(parts: Services) -> Check:
     return Check(
         name="Documents", state="warning" if broken else "ok", sentence=f"{ready} ready, {chunks} passages.{rest}"
     )
+
+
+def _originals(parts: Services) -> Check:
+    try:
+        return Check(name="Originals", state="ok", sentence=parts.files.require_ready())
+    except RagError as exc:
+        # Questions are answered all the same.
+        return Check(name="Originals", state="warning", sentence=exc.message)
 
 
 def _language_model(parts: Services) -> Check:

@@ -22,7 +22,7 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
     """Apply what is missing and return its names.
 
     Raises `DatabaseUnavailable` with one sentence when the server does not answer, lacks pgvector 0.7, the role may
-    not create what is needed, or an applied file was changed since.
+    not create what is needed, an applied file was changed since, or rows that are there contradict a new one.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -39,6 +39,11 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
         raise DatabaseUnavailable(
             f"The database does not answer ({first_line(exc)}). Check that it runs and that "
             "DATABASE_URL is right, or unset DATABASE_URL to use the built-in database."
+        ) from exc
+    except psycopg.IntegrityError as exc:
+        raise DatabaseUnavailable(
+            f"Rows in the database stand in the way of its update ({first_line(exc)}). Nothing was changed. "
+            "Mend or delete these rows, or go back to the version before."
         ) from exc
     except psycopg.ProgrammingError as exc:
         raise DatabaseUnavailable(

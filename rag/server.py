@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from rag.access.guard import SECURITY_HEADERS, AuthGuard
+from rag.access.guard import AuthGuard
+from rag.access.headers import SECURITY_HEADERS
 from rag.api import (
     boards,
     collections,

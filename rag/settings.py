@@ -113,6 +113,11 @@ class Settings:
         return f"Settings({shown})"
 
     @property
+    def own_address(self) -> str:
+        """Where people reach the product, without a slash at its end."""
+        return self.public_url.rstrip("/") or f"http://{self.address}:{self.port}"
+
+    @property
     def maximum_upload_bytes(self) -> int:
         return self.maximum_upload_mb * 1024 * 1024
 

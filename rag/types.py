@@ -85,6 +85,8 @@ class Account:
     is_active: bool
     created_at: datetime
     last_signed_in_at: datetime | None
+    #: Since when the person waits for a link to a new password; read with the list of accounts only.
+    password_asked_at: datetime | None = None
 
 
 # Paid calls

@@ -6,6 +6,9 @@ import atexit
 import itertools
 import os
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -13,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import psycopg
 import pytest
 import uvicorn
@@ -183,3 +187,27 @@ def serve() -> Iterator[Callable[[], str]]:
     for server, thread in running:
         server.should_exit = True
         thread.join(5)
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    """The address of a provider from PyPI that we did not write."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://localhost:{port}"
+    try:
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                httpx.get(f"{address}/.well-known/openid-configuration")
+                break
+            except httpx.TransportError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        yield address
+    finally:
+        process.terminate()
+        process.wait()

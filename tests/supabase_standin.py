@@ -59,6 +59,8 @@ class SupabaseStandin:
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     calls: Counter[str] = field(default_factory=Counter)
+    #: Links in the e-mails it sent, by address: what stands behind their #.
+    mails: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: The `authorization` of every request, by path.
     bearers: list[tuple[str, str]] = field(default_factory=list)
 
@@ -84,7 +86,7 @@ class SupabaseStandin:
         self._server.server_close()
 
     def fail(self, path: str, kind: int | str, body: dict[str, Any] | None = None, *, times: int = 1) -> None:
-        """The next requests whose path begins so go wrong. Auth's 4xx bodies are {"code", "message"}."""
+        """The next requests whose path (or method and path) begins so go wrong. Auth's 4xx are {"code", "message"}."""
         self.faults.append(Fault(path, kind, body or {}, times))
 
     def add_user(self, email: str, password: str, **app_metadata: Any) -> dict[str, Any]:
@@ -139,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
 
     def _answer(self) -> None:
         address = urlsplit(self.path)
@@ -164,7 +166,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _goes_wrong(self) -> bool:
         for fault in self.project.faults:
-            if fault.times > 0 and self.path_only.startswith(fault.path):
+            if fault.times > 0 and f"{self.command} {self.path_only}".startswith(
+                (fault.path, f"{self.command} {fault.path}")
+            ):
                 fault.times -= 1
                 if fault.kind == "timeout":
                     self.project.lock.release()
@@ -227,6 +231,13 @@ class _Handler(BaseHTTPRequestHandler):
             if user_id not in self.project.users:
                 raise AuthTrouble(400, "refresh_token_not_found")
             return 200, self._session(self.project.users[user_id], session_id)
+        if path == "recover":
+            user = next((user for user in self.project.users.values() if user["email"] == body["email"]), None)
+            if user is not None:  # The same answer for everybody else.
+                session = self._session(user)
+                tokens = f"access_token={session['access_token']}&refresh_token={session['refresh_token']}"
+                self.project.mails[user["email"]] = self.query["redirect_to"][0], f"{tokens}&type=recovery"
+            return 200, {}
         if path == "logout":
             user = self._user()
             self._forget(user["id"])

@@ -6,19 +6,17 @@ Whatever takes a right away ends the account's sessions in the same transaction.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from uuid import UUID
 
-import psycopg
 from argon2 import PasswordHasher
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
 from rag.access.account_fields import is_email, normal_email, normal_group, normal_name, role_from
-from rag.access.attempts import Strangers, next_attempt
+from rag.access.account_rows import account_from, add_account, end_sessions, read_account, read_value, set_password
+from rag.access.attempts import Strangers, Wishes, next_attempt
 from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
@@ -35,6 +33,9 @@ NOBODY = UUID(int=0)
 class Accounts:
     """The accounts of all tenants; the one of the settings gets its first administrator by link."""
 
+    #: Whether somebody who lost their password is sent an e-mail with a link; else the administrators are told.
+    sends_mail = False
+
     def __init__(
         self,
         database: Database,
@@ -43,12 +44,14 @@ class Accounts:
         *,
         hasher: PasswordHasher | None = None,
         strangers: Strangers | None = None,
+        wishes: Wishes | None = None,
     ) -> None:
         self._database = database
         self._sessions = sessions
         self._tenant_id = (settings or Settings()).tenant
         self._passwords = Passwords(hasher)
         self._strangers = strangers or Strangers()
+        self._wishes = wishes or Wishes()
 
     # Passwords
 
@@ -67,7 +70,7 @@ class Accounts:
             raise WrongPassword
         fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else stored
         with self._database.transaction(tenant_id) as connection:
-            account = _account(
+            account = read_account(
                 connection, "record_sign_in", account_id=account_id, checked_hash=stored, fresh_hash=fresh
             )
         if account is None:
@@ -89,7 +92,7 @@ class Accounts:
             raise WrongPassword("Your current password is not right.")
         hashed = self._passwords.hash(new)
         with self._database.transaction(identity) as connection:
-            _, ended = _set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
+            _, ended = set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
         self._sessions.forget(ended)
 
     # Links that work once
@@ -102,7 +105,7 @@ class Accounts:
         tenant_id = tenant_id or self._tenant_id
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["create_tenant"], {"id": tenant_id, "name": tenant_id})
-            return None if _value(connection, "has_admin") else add_link(connection, "first_admin")
+            return None if read_value(connection, "has_admin") else add_link(connection, "first_admin")
 
     def require_first_admin_link(self, token: str) -> None:
         """Raise `LinkExpired` unless this token may still make the first administrator. Uses nothing up."""
@@ -118,15 +121,15 @@ class Accounts:
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_accounts"])
             use_link(connection, token, "first_admin")
-            if _value(connection, "has_admin"):
+            if read_value(connection, "has_admin"):
                 raise LinkExpired
-            return _add_account(connection, **values, password_hash=hashed)
+            return add_account(connection, **values, password_hash=hashed)
 
     def account_of_link(self, token: str) -> Account:
         """Whose password this link sets. Uses nothing up. Raises `LinkExpired`."""
         tenant_id, account_id = open_link(self._database, token, "set_password")
         with self._database.transaction(tenant_id) as connection:
-            account = _account(connection, "account", account_id=account_id)
+            account = read_account(connection, "account", account_id=account_id)
         if account is None or not account.is_active:
             raise LinkExpired
         return account
@@ -138,9 +141,27 @@ class Accounts:
         hashed = self._keep_password(account.email, account.tenant_id, account.role, password)
         with self._database.transaction(account.tenant_id) as connection:
             use_link(connection, token, "set_password")
-            account, ended = _set_password(connection, account.id, hashed)
+            account, ended = set_password(connection, account.id, hashed)
         self._sessions.forget(ended)
         return account
+
+    # Lost passwords
+
+    def count_password_wish(self, email: str) -> None:
+        """Before `ask_for_password`, alike whether the address has an account. Raises `TooManyAttempts`."""
+        self._wishes.count(email.strip().lower()[:254])
+
+    def ask_for_password(self, email: str) -> None:
+        """Let the administrators see that the person of this address, if there is one, needs a link to a new password.
+
+        Nothing is said to whoever asks. Raises `DatabaseUnavailable`.
+        """
+        account_id, tenant_id = self._find_by_email(email.strip().lower())
+        self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
+
+    def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
+        """Set the password of whoever came by a link in an e-mail. Raises `LinkExpired`: none is sent by us."""
+        raise LinkExpired
 
     # What administrators do
 
@@ -150,7 +171,7 @@ class Accounts:
             raise NotAllowed
         with (
             self._database.transaction(identity) as connection,
-            connection.cursor(row_factory=kwargs_row(_account_from)) as cursor,
+            connection.cursor(row_factory=kwargs_row(account_from)) as cursor,
         ):
             return cursor.execute(queries["list_accounts"]).fetchall()
 
@@ -169,17 +190,18 @@ class Accounts:
             "user_group": normal_group(user_group),
         }
         with self._administration(identity) as connection:
-            account = _add_account(connection, **values, password_hash=NOT_CHOSEN)
+            account = add_account(connection, **values, password_hash=NOT_CHOSEN)
             return account, _set_password_path(connection, account.id)
 
     def password_link(self, identity: Identity, account_id: UUID) -> str:
         """The path of a new link to set an account's password; earlier links stop working, the password does not."""
         with self._administration(identity) as connection:
-            account = _account(connection, "account", account_id=account_id)
+            account = read_account(connection, "account", account_id=account_id)
             if account is None:
                 raise NotFound
             if not account.is_active:
                 raise InvalidInput("This account is disabled. Enable it first.")
+            connection.execute(queries["settle_password_wish"], {"account_id": account_id})
             return _set_password_path(connection, account_id)
 
     def change(
@@ -203,16 +225,16 @@ class Accounts:
             "is_active": is_active,
         }
         with self._administration(identity) as connection:
-            before = _account(connection, "account", account_id=account_id)
+            before = read_account(connection, "account", account_id=account_id)
             if before is None:
                 raise NotFound
             if account_id == identity.account_id and (is_active is False or values["role"] not in (None, before.role)):
                 raise NotAllowed(_why_not_oneself(connection))
-            after = _account(connection, "change_account", account_id=account_id, **values)
+            after = read_account(connection, "change_account", account_id=account_id, **values)
             if after is None:
                 raise NotFound
             if before.is_active and not after.is_active:
-                touched = _end_sessions(connection, account_id)
+                touched = end_sessions(connection, account_id)
             else:
                 rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id})
                 touched = [row[0] for row in rows]
@@ -235,7 +257,7 @@ class Accounts:
             raise NotAllowed
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_accounts"])
-            actor = _account(connection, "account", account_id=identity.account_id)
+            actor = read_account(connection, "account", account_id=identity.account_id)
             if actor is None or not actor.is_active or not actor.role.includes(Role.ADMIN):
                 raise NotAllowed
             yield connection
@@ -260,49 +282,10 @@ class Accounts:
 
 
 def _why_not_oneself(connection: Connection) -> str:
-    if _value(connection, "count_active_admins") == 1:
+    if read_value(connection, "count_active_admins") == 1:
         return "You are the only active administrator. Make somebody else an administrator first."
     return "You cannot disable your own account or change its role. Ask another administrator to do it."
 
 
-def _set_password(
-    connection: Connection, account_id: UUID, password_hash: str, *, keep_session_id: str = ""
-) -> tuple[Account, builtins.list[str]]:
-    """Store a password, end the account's other sessions and void links made before; the account and who ended."""
-    account = _account(connection, "set_password", account_id=account_id, password_hash=password_hash)
-    if account is None:
-        raise LinkExpired
-    connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account_id})
-    return account, _end_sessions(connection, account_id, keep_session_id)
-
-
 def _set_password_path(connection: Connection, account_id: UUID) -> str:
     return f"/set-password?token={add_link(connection, 'set_password', account_id)}"
-
-
-def _end_sessions(connection: Connection, account_id: UUID, except_session_id: str = "") -> builtins.list[str]:
-    parameters = {"account_id": account_id, "except_session_id": except_session_id}
-    return [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
-
-
-def _add_account(connection: Connection, **values: Any) -> Account:
-    try:
-        account = _account(connection, "add_account", **values)
-    except (psycopg.errors.UniqueViolation, psycopg.errors.CheckViolation) as exc:
-        raise InvalidInput("This e-mail address cannot be used: there is an account with it already.") from exc
-    assert account is not None  # noqa: S101 - INSERT … RETURNING returns its row
-    return account
-
-
-def _account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
-    with connection.cursor(row_factory=kwargs_row(_account_from)) as cursor:
-        return cursor.execute(queries[statement], parameters).fetchone()
-
-
-def _account_from(*, role: str, **values: Any) -> Account:
-    return Account(role=Role(role), **values)
-
-
-def _value(connection: Connection, name: str) -> Any:
-    found = connection.execute(queries[name]).fetchone()
-    return found[0] if found else None

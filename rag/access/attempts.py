@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 from rag.errors import TooManyAttempts
@@ -19,6 +19,8 @@ FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 300
 FORGOTTEN_AFTER_SECONDS = 24 * 60 * 60
 MAXIMUM_STRANGERS = 10_000
+#: How often a new password may be asked for within a quarter of an hour: for one address, and for all together.
+WISHES_FOR_ONE, WISHES_FOR_ALL, WISHES_WITHIN_SECONDS = 3, 120, 15 * 60
 
 
 def next_attempt(failed_attempts: int, seconds_since: float) -> int:
@@ -53,3 +55,26 @@ class Strangers:
             self._attempts.move_to_end(email)
             while len(self._attempts) > MAXIMUM_STRANGERS:
                 self._attempts.popitem(last=False)
+
+
+class Wishes:
+    """How often a new password is asked for, of addresses with and without an account alike. In memory and bounded."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._asked: deque[tuple[float, str]] = deque()
+
+    def count(self, email: str) -> None:
+        """Count a wish. Raises `TooManyAttempts` naming the seconds when there were too many lately."""
+        with self._lock:
+            now = self._clock()
+            while self._asked and now - self._asked[0][0] >= WISHES_WITHIN_SECONDS:
+                self._asked.popleft()
+            same = [at for at, address in self._asked if address == email]
+            if len(same) >= WISHES_FOR_ONE or len(self._asked) >= WISHES_FOR_ALL:
+                first = same[0] if len(same) >= WISHES_FOR_ONE else self._asked[0][0]
+                seconds = math.ceil(first + WISHES_WITHIN_SECONDS - now)
+                message = f"This was asked for too often. Wait {math.ceil(seconds / 60)} min and try again."
+                raise TooManyAttempts(message, wait_seconds=seconds)
+            self._asked.append((now, email))

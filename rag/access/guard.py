@@ -6,16 +6,17 @@ nothing else. What is open for a session closes when the session ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
 from anyio import CapacityLimiter, to_thread
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.access.api_keys import SECRET
+from rag.access.headers import with_headers, with_security_headers
 from rag.access.identity import AccessServices
 from rag.access.media import PATH as MEDIA_PATH
 from rag.access.media import ShownMedia
@@ -37,7 +38,8 @@ from rag.types import Identity, Role
 
 SESSION_COOKIE = "hr_session"
 PUBLIC_PATHS = frozenset(
-    {"/login", "/welcome", "/set-password", "/_stcore/health", "/sso/start", "/sso/callback", "/sso/logout"}
+    {"/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/_stcore/health"}
+    | {"/sso/start", "/sso/callback", "/sso/logout"}
 )
 #: Where programs call, with a key in place of a session.
 API = "/api/"
@@ -46,19 +48,6 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
-#: Tried with everything the pages draw. It also keeps a document's text from loading pictures from elsewhere.
-CONTENT_SECURITY_POLICY = (
-    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; "
-    "script-src 'self' 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'; connect-src 'self' ws: wss:; "
-    "worker-src 'self' blob:; font-src 'self' data:; frame-ancestors 'none'; form-action 'self'; base-uri 'self'; "
-    "object-src 'none'"
-)
-SECURITY_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "X-Frame-Options": "DENY",
-}
 
 
 class AuthGuard:
@@ -100,10 +89,10 @@ class AuthGuard:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = route_path(scope)
         if path == "/_stcore/health":
-            await self._app(scope, receive, _with_security_headers(send, is_https=False))
+            await self._app(scope, receive, with_security_headers(send, is_https=False))
             return
         services = self._services()
-        send = _with_security_headers(send, is_https=is_https(scope, services.settings))
+        send = with_security_headers(send, is_https=is_https(scope, services.settings))
         is_open = path in self._open_paths
         secret = presented_key(scope, is_open=is_open) if path.startswith(API) else ""
         if secret:
@@ -141,7 +130,7 @@ class AuthGuard:
         except RagError as exc:
             await _refusal(scope, exc)(scope, receive, send)
             return
-        send = _with_headers(send, use.headers)
+        send = with_headers(send, use.headers)
         if use.remaining < 0:
             wait = f"Wait {use.reset_seconds} seconds and try again."
             message = f"This API key may send {use.limit:,} requests a minute. {wait}"
@@ -285,34 +274,3 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
 async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:
     await receive()
     await send({"type": "websocket.close", "code": code, "reason": reason})
-
-
-def _with_security_headers(send: Send, *, is_https: bool) -> Send:
-    added = security_headers(is_https=is_https)
-
-    async def guarded(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            confined = headers.get("content-security-policy", "")
-            headers.update(added)
-            if confined.startswith("sandbox;"):  # an original that may do nothing at all keeps it so
-                headers["Content-Security-Policy"] = confined
-        await send(message)
-
-    return guarded
-
-
-def security_headers(*, is_https: bool) -> dict[str, str]:
-    """What every answer carries."""
-    return {**SECURITY_HEADERS, **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {})}
-
-
-def _with_headers(send: Send, added: Mapping[str, str]) -> Send:
-    async def guarded(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in added.items():
-                headers[name] = value
-        await send(message)
-
-    return guarded

@@ -66,8 +66,7 @@ class OpenIdProvider:
     @property
     def redirect_uri(self) -> str:
         """Where the provider sends people back to; to be registered there."""
-        settings = self._settings
-        return (settings.public_url.rstrip("/") or f"http://{settings.address}:{settings.port}") + "/sso/callback"
+        return f"{self._settings.own_address}/sso/callback"
 
     def address_for(self, attempt: Attempt) -> str:
         """Where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
@@ -166,8 +165,8 @@ class OpenIdProvider:
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
         """The claims, with those the provider tells only when asked, as Okta does with address and groups."""
-        wanted = {"email", *({self._settings.oidc_groups_claim} if self._mappings.roles else ())}
-        if wanted <= claims.keys() or "userinfo_endpoint" not in self._discovery():
+        has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
+        if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
         headers = {"Authorization": f"Bearer {token.get('access_token', '')}"}
         told = self._get(self._endpoint("userinfo_endpoint"), headers)

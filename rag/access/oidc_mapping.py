@@ -19,7 +19,19 @@ NOT_VERIFIED = (
     "with OIDC_EMAIL_IS_VERIFIED."
 )
 NOBODY_THERE = "Nobody with an address at {domain} is let in here. Ask an administrator."
+NOT_OF_AN_ORGANISATION = (
+    "This Google account is nobody's but yours: it only has an address at {domain}. Sign in with the account that your "
+    "organisation gave you."
+)
+TOO_MANY_GROUPS = (
+    "You are in so many groups that the sign-in service does not list them. An administrator there has to limit the "
+    "groups in the token to those of this application, or give it roles."
+)
 NO_GROUP = "None of your groups is let in here. Ask an administrator."
+#: Anybody can open a Google account with an address of their company; only where `hd` is told is it the company's own
+#: (OpenID Connect, "Obtain user information from the ID token", developers.google.com).
+GOOGLE = "https://accounts.google.com"
+GOOGLES_OWN = frozenset({"gmail.com", "googlemail.com"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,18 +77,32 @@ class Mappings:
         domain = email.rpartition("@")[2]
         if (tenant := self.tenants.get(domain)) is None:
             raise AccessError(NOBODY_THERE.format(domain=domain))
+        if issuer == GOOGLE and not claims.get("hd") and domain not in GOOGLES_OWN:
+            raise AccessError(NOT_OF_AN_ORGANISATION.format(domain=domain))
         return ExternalPerson(
             issuer=issuer,
             subject=str(claims["sub"]),
             email=email,
             name=" ".join(str(claims.get("name") or "").split())[:120],
             tenant_id=tenant,
-            role=self._role(claims.get(self.groups_claim)),
+            role=self._role(claims),
             makes_tenant=True,
         )
 
-    def _role(self, groups: Any) -> Role | None:
+    def groups(self, claims: Mapping[str, Any]) -> Any:
+        """What these claims say of groups; None when they say nothing. A claim within another is named with a dot."""
+        if self.groups_claim in claims:
+            return claims[self.groups_claim]
+        found: Any = claims
+        for name in self.groups_claim.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+    def _role(self, claims: Mapping[str, Any]) -> Role | None:
         """The highest role of the groups; None, which leaves an account's role, when no group is mapped."""
+        groups = self.groups(claims)
+        if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
+            raise AccessError(TOO_MANY_GROUPS)
         named = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
         found = [role for group in named if (role := self.roles.get(str(group).strip("/").lower()))]
         if found:
@@ -84,6 +110,12 @@ class Mappings:
         if self.default_role is None:
             raise AccessError(NO_GROUP)
         return self.default_role if self.roles else None
+
+
+def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
+    """Entra ID's sign that somebody is in more than 200 groups: it says where to ask instead of naming them."""
+    elsewhere = claims.get("_claim_names")
+    return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 
 
 def _pairs(name: str, text: str) -> dict[str, str]:

@@ -28,8 +28,8 @@ from rag.access.external import (
 )
 from rag.access.passwords import NOT_CHOSEN, require_good_password
 from rag.access.sessions import Sessions
-from rag.database import Database
-from rag.errors import AccessError, InvalidInput, ProviderAnswerInvalid, RagError, WrongPassword
+from rag.database import Database, queries
+from rag.errors import AccessError, InvalidInput, LinkExpired, ProviderAnswerInvalid, RagError, WrongPassword
 from rag.providers.supabase import UNREADABLE, SupabaseProject, call
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
@@ -50,11 +50,14 @@ MOST_PAGES = 500
 class SupabaseAccounts(Accounts):
     """As `Accounts`, with the passwords at Supabase. Our table keeps the person, role and group."""
 
+    sends_mail = True
+
     def __init__(self, database: Database, sessions: Sessions, settings: Settings, project: SupabaseProject) -> None:
         super().__init__(database, sessions, settings)
         self._project = project
         self._people = ExternalAccounts(database)
         self.issuer = f"{project.url}/auth/v1"
+        self._landing = f"{settings.own_address}/new-password"
         key = hashlib.sha256(b"refresh tokens\x00" + settings.supabase_service_role_key.encode()).digest()
         self._locker = Fernet(base64.urlsafe_b64encode(key))
         sessions.ask_elsewhere(self)
@@ -99,6 +102,40 @@ class SupabaseAccounts(Accounts):
             identity.tenant_id, "record_sign_in", account_id=identity.account_id, checked_hash="", fresh_hash=""
         )
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
+
+    # Lost passwords
+
+    def ask_for_password(self, email: str) -> None:
+        """Have Supabase send its e-mail with a link to our own page, if there is an account with this address there.
+
+        What Supabase says is logged only: it refuses some requests for addresses that have an account.
+        """
+        try:
+            with self._project.visitor() as client:
+                call(client.auth.reset_password_for_email, email.strip().lower(), {"redirect_to": self._landing})
+        except RagError as exc:
+            log.warning("Supabase did not take the request for a new password: %s", exc)
+
+    def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
+        """Set the password of whoever came by the link in Supabase's e-mail; all their sessions end.
+
+        Raises `LinkExpired`, `WeakPassword`, `InvalidInput`, `ProviderError`, and `AccessError` for somebody who has no
+        place here.
+        """
+        if access_token.count(".") != 2 or not refresh_token:
+            raise LinkExpired
+        with self._project.visitor() as client:
+            try:
+                session = _given(call(client.auth.set_session, access_token, refresh_token).session)
+            except (AccessError, InvalidInput) as exc:
+                raise LinkExpired from exc
+            account = self._admit(client, session)
+            require_good_password(password, email=account.email)
+            call(client.auth.update_user, {"password": password})
+        with self._database.transaction(account.tenant_id) as connection:
+            connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account.id})
+        self._sessions.end_all(account.tenant_id, account.id)
+        return account
 
     # What administrators do
 
@@ -158,13 +195,12 @@ class SupabaseAccounts(Accounts):
             "email_confirm": True,
             "app_metadata": {"tenant": tenant_id, "role": role.value},
         }
-        admin = self._project.server.auth.admin
         try:
-            call(admin.create_user, AdminUserAttributes(email=email, **attributes))
+            call(self._project.server.auth.admin.create_user, AdminUserAttributes(email=email, **attributes))
         except InvalidInput:
             if (subject := self._subject_at_supabase(email)) is None:
                 raise
-            call(admin.update_user_by_id, subject, attributes)
+            call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
         return NOT_CHOSEN
 
     def _subject_at_supabase(self, email: str) -> str | None:

@@ -18,7 +18,8 @@ from starlette.routing import Route
 from rag.access.guard import is_https
 from rag.access.identity import AccessServices
 from rag.access.oidc import Attempt, OpenIdProvider
-from rag.api.sign_in import SignInPages, read_form, safe_next
+from rag.api.form_pages import read_form
+from rag.api.sign_in import SignInPages, safe_next
 from rag.errors import AccessError, NotFound, RagError
 from rag.settings import Settings
 
@@ -80,7 +81,7 @@ class SingleSignOn:
         except RagError as exc:
             answer = self._pages.sign_in_trouble(request, exc, target)
         else:
-            answer = await self._pages.start_session(request, account, target)
+            answer = await self._pages.forms.start_session(request, account, target)
         answer.delete_cookie(ATTEMPT_COOKIE, path="/sso")
         return answer
 

@@ -45,6 +45,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
+        parts.processor.bench.stop_if_suspended(tenant)
         collection, identity = _collection(tenant, arguments.collection), _program(tenant)
         try:
             report = _compared(parts, identity, collection, arguments)

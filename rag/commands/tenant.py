@@ -48,9 +48,8 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
                 print(f"{found.id:24} {found.name:32} {state}")
         elif arguments.act == "create":
             tenants.create(tenant_id, arguments.name)
-            address = settings.public_url or f"http://{settings.address}:{settings.port}"
             print(f"{tenant_id} is there. This link creates its first administrator, once:")
-            print(f"\n  {address}/welcome?token={parts.accounts.first_admin_link(tenant_id)}\n")
+            print(f"\n  {settings.own_address}/welcome?token={parts.accounts.first_admin_link(tenant_id)}\n")
         elif arguments.act == "suspend":
             tenants.suspend(tenant_id)
             print(f"{tenant_id} is suspended. Its people are signed out; nothing of it is processed.")

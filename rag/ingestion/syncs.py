@@ -22,7 +22,7 @@ from rag.ingestion.collections import find_collections
 from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.sync import Source, SyncReport, sync_collection
-from rag.ingestion.work import TEMPORARY, Bench
+from rag.ingestion.work import TEMPORARY, Bench, require_active
 from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.ingestion")
@@ -246,10 +246,11 @@ class Syncs:
     def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
         """Take an event of a table of posts; whether it says anything new. What has to be done for it is queued.
 
-        Raises `InvalidInput` for what is no event and `NotFound` when no collection follows its table.
+        Raises `InvalidInput` for what is no event, `NotFound` when no collection follows its table, `TenantSuspended`.
         """
         # All in one transaction: who sends an event waits for the answer.
         with self._database.transaction(tenant_id) as connection:
+            require_active(connection)
             followed = self._following(connection, payload, collection)
             heard = [self._events.note(connection, c, payload, settings) for c, settings in followed]
         return any(heard)

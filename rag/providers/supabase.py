@@ -69,6 +69,8 @@ class SupabaseProject:
         self.url = require_safe_origin("SUPABASE_URL", settings.supabase_url).rstrip("/")
         self._anon_key = settings.supabase_anon_key
         self._timeout_seconds = settings.supabase_timeout_seconds
+        # Reading the certificates takes longer than a request; once is enough.
+        self._certificates = httpx.create_ssl_context()
         self._transport = self._new_transport()
         #: With the service key. Nobody is ever signed in on it.
         self.server = self._client(settings.supabase_service_role_key, self._transport)
@@ -84,7 +86,7 @@ class SupabaseProject:
 
     def _new_transport(self) -> httpx.Client:
         timeout = httpx.Timeout(self._timeout_seconds, connect=min(5.0, self._timeout_seconds))
-        return httpx.Client(timeout=timeout, follow_redirects=False)
+        return httpx.Client(timeout=timeout, follow_redirects=False, verify=self._certificates)
 
     def _client(self, key: str, transport: httpx.Client) -> Client:
         options = ClientOptions(

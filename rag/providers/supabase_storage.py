@@ -12,9 +12,9 @@ from typing import Any
 
 from storage3.utils import StorageException
 
-from rag.errors import NotFound, ProviderError, SettingsError
+from rag.errors import NotFound, ProviderAnswerInvalid, ProviderError, SettingsError
 from rag.files import KEY, TENANT, storage_key
-from rag.providers.supabase import SupabaseProject, call
+from rag.providers.supabase import UNREADABLE, SupabaseProject, call
 
 MISSING = (
     "The original of this document is not in Supabase Storage (bucket {bucket}): somebody removed it there. "
@@ -72,12 +72,20 @@ class SupabaseFiles:
         names: list[str] = []
         while True:
             try:
-                page = call(self._objects().list, folder, {"limit": PAGE, "offset": len(names)})
+                page = call(self._page_of_names, folder, len(names))
             except NotFound:  # the whole bucket is gone
                 return names
-            names += [str(item["name"]) for item in page]
+            names += page
             if len(page) < PAGE:
                 return names
+
+    def _page_of_names(self, folder: str, offset: int) -> list[str]:
+        return [str(item["name"]) for item in self._objects().list(folder, {"limit": PAGE, "offset": offset})]
+
+    def require_ready(self) -> str:
+        """Where files are kept, in a sentence. Raises `ProviderError`, `SettingsError`."""
+        self.require_private_bucket()
+        return f"In Supabase Storage, private bucket {self._bucket}."
 
     def require_private_bucket(self) -> None:
         """Make the bucket unless it is there. Raises `SettingsError` when strangers could read what is in it."""
@@ -88,7 +96,9 @@ class SupabaseFiles:
             if bucket is None:
                 call(self._create_bucket)
                 bucket = self._find_bucket()
-            if bucket is None or bucket.public:
+            if bucket is None:
+                raise ProviderAnswerInvalid(UNREADABLE)
+            if bucket.public:
                 raise SettingsError(
                     f"The bucket {self._bucket} of Supabase Storage is public: anybody could read the originals in it. "
                     "Make it private there, or name another in SUPABASE_BUCKET."

@@ -20,13 +20,15 @@ UPDATE accounts
 SET failed_attempts = 0,
     last_failed_at = NULL,
     last_signed_in_at = CASE WHEN is_active THEN now() ELSE last_signed_in_at END,
+    password_asked_at = NULL,
     password_hash = CASE WHEN password_hash = %(checked_hash)s THEN %(fresh_hash)s ELSE password_hash END
 WHERE id = %(account_id)s
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
 -- set_password --
 -- Stores the hash of a new password of an active account and forgets wrong ones.
-UPDATE accounts SET password_hash = %(password_hash)s, failed_attempts = 0, last_failed_at = NULL
+UPDATE accounts
+SET password_hash = %(password_hash)s, failed_attempts = 0, last_failed_at = NULL, password_asked_at = NULL
 WHERE id = %(account_id)s AND is_active
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
@@ -43,8 +45,16 @@ FROM accounts WHERE id = %(account_id)s
 
 -- list_accounts --
 -- All accounts of the tenant by name.
-SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
+SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at, password_asked_at
 FROM accounts ORDER BY lower(name), email
+
+-- ask_for_password --
+-- Notes that somebody lost the password of an active account.
+UPDATE accounts SET password_asked_at = coalesce(password_asked_at, now()) WHERE id = %(account_id)s AND is_active
+
+-- settle_password_wish --
+-- The link that somebody asked for was made.
+UPDATE accounts SET password_asked_at = NULL WHERE id = %(account_id)s
 
 -- change_account --
 -- Changes what is given; null leaves a field as it is.

@@ -92,13 +92,15 @@ RETURNING id
 
 -- flush_answers --
 -- Write the text so far of answers being written, and how long they have run, which is also their sign of life.
--- Returns those still wanted: one that was stopped elsewhere, or whose conversation was deleted, is not among them.
+-- Returns those still wanted: one that was stopped elsewhere, whose conversation was deleted, or whose tenant is
+-- suspended, is not among them.
 WITH given AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(texts)s::text[], %(elapsed_ms)s::integer[]) AS g (id, content, elapsed_ms)
 ), written AS (
     UPDATE messages m SET content = given.content
     FROM given
     WHERE m.id = given.id AND m.state = 'streaming'
+      AND NOT EXISTS (SELECT FROM tenants WHERE suspended_at IS NOT NULL)
     RETURNING m.id, m.chat_log_id, given.elapsed_ms
 ), alive AS (
     UPDATE chat_logs l SET total_ms = written.elapsed_ms

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+import httpx
 from argon2 import PasswordHasher
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rag.access.accounts import Accounts
@@ -76,3 +79,19 @@ def inner_routes(access: Access) -> list[Route | WebSocketRoute]:
         Route("/_stcore/upload_file/{session}/{file}", seen, methods=["GET", "PUT", "DELETE"]),
         WebSocketRoute("/_stcore/stream", echo),
     ]
+
+
+def tell(issuer: str, person: str, **claims: object) -> None:
+    """Have the provider know somebody by these claims."""
+    httpx.put(f"{issuer}/users/{person}", json=claims).raise_for_status()
+
+
+def come_back(client: TestClient, person: str, start: str = "/sso/start?next=/analytics") -> tuple[str, str]:
+    """Sent away, signed in there; the path and query the provider sends the browser back to."""
+    away = client.get(start)
+    assert away.status_code == 303
+    there = httpx.post(away.headers["location"], data={"sub": person})
+    assert there.status_code == 302, there.text
+    back = urlsplit(there.headers["location"])
+    assert (back.netloc, back.path) == ("testserver", "/sso/callback")
+    return away.headers["location"], f"{back.path}?{back.query}"

@@ -11,7 +11,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from rag.access.guard import CONTENT_SECURITY_POLICY, AuthGuard, is_same_origin, route_path
+from rag.access.guard import AuthGuard, is_same_origin, route_path
+from rag.access.headers import CONTENT_SECURITY_POLICY
 from rag.access.sessions import token_hash
 from rag.database import Database
 from rag.settings import Settings

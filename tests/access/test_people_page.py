@@ -170,3 +170,19 @@ def test_a_session_that_ended_ends_the_page(
     page.run()
     assert raised(caplog) is AccessError
     assert not page.dataframe
+
+
+def test_who_asked_for_a_new_password_is_shown_until_they_have_their_link(
+    access: Access, add_person: AddPerson, people_page: AppTest
+) -> None:
+    person = add_person("lost@example.com", name="Zo")
+    access.accounts.ask_for_password("lost@example.com")
+    page = people_page.run()
+    assert "1 person needs a new password" in page.caption[0].value
+    assert list(page.dataframe[0].value["Status"]) == ["Active", "Needs a password"]
+    choose(page, 1)
+    assert "Asked for a new password" in page.info[0].value
+    press(page, "New password link")
+    assert access.accounts.account_of_link(link_in(page)).id == person.id
+    page.run()
+    assert "needs a new password" not in page.caption[0].value

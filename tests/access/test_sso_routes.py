@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
-from front_door import Access, AddPerson
+from front_door import Access, AddPerson, come_back, tell
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
@@ -22,29 +17,6 @@ from rag.access.sessions import Sessions
 from rag.database import Database
 from rag.settings import Settings
 from rag.types import Role
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-W", "ignore", "-m", "oidc_provider_mock", "--port", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address = f"http://localhost:{port}"
-    try:
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                httpx.get(f"{address}/.well-known/openid-configuration")
-                break
-            except httpx.TransportError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        yield address
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @pytest.fixture
@@ -64,21 +36,6 @@ def settings(settings: Settings, issuer: str) -> Settings:
 @pytest.fixture
 def access(access: Access, settings: Settings, database: Database) -> Access:
     return replace(access, single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)))
-
-
-def tell(issuer: str, person: str, **claims: object) -> None:
-    httpx.put(f"{issuer}/users/{person}", json=claims).raise_for_status()
-
-
-def come_back(client: TestClient, person: str, start: str = "/sso/start?next=/analytics") -> tuple[str, str]:
-    """Sent away, signed in there; the path and query the provider sends the browser back to."""
-    away = client.get(start)
-    assert away.status_code == 303
-    there = httpx.post(away.headers["location"], data={"sub": person})
-    assert there.status_code == 302, there.text
-    back = urlsplit(there.headers["location"])
-    assert (back.netloc, back.path) == ("testserver", "/sso/callback")
-    return away.headers["location"], f"{back.path}?{back.query}"
 
 
 def test_a_sign_in_elsewhere_ends_in_a_session_that_can_be_ended_here(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +19,9 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket
 
 from benchmarks.leak_calls import requests_of
-from rag.access.guard import CONTENT_SECURITY_POLICY, AuthGuard
+from rag.access.guard import AuthGuard
+from rag.access.headers import CONTENT_SECURITY_POLICY
+from rag.api.endpoint import ApiRoute
 from rag.embedded import EmbeddedServer
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
@@ -27,6 +30,7 @@ from rag.settings import Settings
 from rag.types import Account, Collection, Identity, Role
 
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
+PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
 
 
@@ -101,6 +105,46 @@ def test_every_kind_of_answer_carries_the_policy(
     assert {name for name, answer in answers.items() if not is_guarded(answer.headers)} == set()
     assert answers["original"].headers["content-security-policy"].startswith("sandbox;")
     assert answers["pdf"].headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+
+
+@pytest.mark.parametrize("is_signed_in", [pytest.param(True, id="signed_in"), pytest.param(False, id="signed_out")])
+def test_every_route_carries_the_policy_whatever_it_answers(browser: TestClient, is_signed_in: bool) -> None:
+    if not is_signed_in:
+        browser.cookies.clear()
+    asked = requests_of(ROUTES)
+    assert len(asked) > 50
+    bare = []
+    for method, path in asked:
+        answer = browser.request(method, path.replace("{document_id}", "0" * 32), json={} if method != "GET" else None)
+        if not is_guarded(answer.headers):
+            bare.append((method, path, answer.status_code))
+    assert bare == []
+
+
+@pytest.mark.parametrize("is_cookie_of_another", [False, True])
+def test_every_form_of_ours_needs_its_token(browser: TestClient, is_cookie_of_another: bool) -> None:
+    """Beside the origin, which the guard checks: a form without the token of this browser changes nothing."""
+    forms = [
+        route.path
+        for route in ROUTES
+        if isinstance(route, Route) and not isinstance(route, ApiRoute) and "POST" in (route.methods or ())
+    ]
+    # The provider itself sends this one; its signature is the proof.
+    forms.remove("/sso/logout")
+    assert len(forms) > 6
+    if is_cookie_of_another:
+        browser.cookies.set("hr_csrf", "x" * 43)
+    through = []
+    for path in forms:
+        answer = browser.post(path, data={"csrf": "y" * 43, "token": "t"}, headers={"origin": "http://testserver"})
+        # A link that works no longer says that first; there is nothing to be changed by it.
+        if (
+            answer.status_code != 403
+            and "no longer works" not in answer.text
+            and "used or has expired" not in answer.text
+        ):
+            through.append((path, answer.status_code))
+    assert through == []
 
 
 def test_what_fails_before_the_guard_carries_it_too(database: Any) -> None:
@@ -180,6 +224,20 @@ def test_a_picture_is_served_to_the_session_it_was_drawn_for(
         assert other.get(f"/media/{SHOWN}").status_code == 404
         app_services.sessions.end(tokens[0])
         assert one.get(f"/media/{SHOWN}").status_code == 401
+
+
+def test_what_streamlit_keeps_for_all_sessions_is_kept_by_tenant() -> None:
+    """A cache is shared by everybody: besides the product's parts themselves, each has to be asked for by tenant."""
+    shared = []
+    for path in [PROJECT / "app.py", *(PROJECT / "pages").glob("*.py"), *(PROJECT / "rag").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            kept = isinstance(node, ast.FunctionDef) and any(
+                "st.cache_" in ast.unparse(decorator) for decorator in node.decorator_list
+            )
+            if kept and isinstance(node, ast.FunctionDef):
+                names = {argument.arg for argument in node.args.args}
+                shared += [] if names & {"tenant_id", "identity"} else [(path.name, node.name)]
+    assert shared == [("services.py", "services")]
 
 
 # Secrets

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -12,14 +10,14 @@ import bm25s
 import numpy as np
 import psycopg
 import pytest
-from pgvector import SparseVector
+from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
 from plain_server import PlainServer
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.database import Database
-from rag.migrations import MIGRATIONS, migrate
-from rag.retrieval.keywords import contextual_text, index_document, term_id, tokenize
+from rag.migrations import migrate
+from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.types import Scope
 
@@ -30,20 +28,8 @@ PASSAGES = [f"{'parking ' * (1 + n % 4)} for bicycles number {n} {'and cars ' * 
 @pytest.fixture
 def earlier(server: PlainServer, tmp_path: Path) -> Iterator[str]:
     """The owner's address of a database with the tables as they were."""
-    with psycopg.connect(server.superuser, autocommit=True) as connection:
-        connection.execute("DROP DATABASE IF EXISTS earlier WITH (FORCE)")
-        connection.execute("CREATE DATABASE earlier OWNER rag_owner")
-    with psycopg.connect(server.superuser, dbname="earlier", autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA extensions AUTHORIZATION rag_owner")
-        connection.execute("CREATE EXTENSION vector SCHEMA extensions")
-    for path in MIGRATIONS.glob("*.sql"):
-        if path.stem[:14] <= BEFORE:
-            shutil.copy(path, tmp_path)
-    owner = make_conninfo(server.owner, dbname="earlier")
-    migrate(owner, tmp_path)
-    yield owner
-    with psycopg.connect(server.superuser, autocommit=True) as connection:
-        connection.execute("DROP DATABASE earlier WITH (FORCE)")
+    with earlier_database(server, BEFORE, tmp_path) as owner:
+        yield owner
 
 
 def fill(superuser: str) -> tuple[UUID, list[UUID]]:
@@ -66,20 +52,13 @@ def fill(superuser: str) -> tuple[UUID, list[UUID]]:
             documents.append(document[0])
             for index, passage in enumerate(PASSAGES[number * 20 : number * 20 + 20]):
                 terms = tokenize(contextual_text("Guide", "", passage), "en")
-                average = 9.0 + number  # as it was on the day
-                norm = 1.5 * (0.25 + 0.75 * len(terms) / average)
-                weights = {term_id(t) - 1: n * 2.5 / (n + norm) for t, n in Counter(terms).items()}
-                connection.execute(
-                    "WITH chunk AS (INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, "
-                    "chunk_index) VALUES ('demo', %(collection)s, %(document)s, %(text)s, %(index)s) RETURNING id) "
-                    "INSERT INTO chunk_keywords (chunk_id, tenant_id, collection_id, document_id, language, length, "
-                    "average_length, weights) SELECT id, 'demo', %(collection)s, %(document)s, 'en', %(length)s, "
-                    "%(average)s, %(weights)s FROM chunk",
-                    {
-                        "collection": row[0], "document": document[0], "text": passage, "index": index,
-                        "length": len(terms), "average": average, "weights": SparseVector(weights, 1_000_000_000),
-                    },
-                )  # fmt: skip
+                chunk = connection.execute(
+                    "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, chunk_index) "
+                    "VALUES ('demo', %s, %s, %s, %s) RETURNING id, tenant_id, collection_id, document_id",
+                    (row[0], document[0], passage, index),
+                ).fetchone()
+                assert chunk is not None
+                index_as_before(connection, chunk, terms, average=9.0 + number)  # as it was on the day
     return row[0], documents
 
 
@@ -90,10 +69,11 @@ def expected(passages: list[str], question: str) -> list[float]:
 
 
 def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: PlainServer, earlier: str) -> None:
-    superuser = make_conninfo(server.superuser, dbname="earlier")
+    name = str(conninfo_to_dict(earlier)["dbname"])
+    superuser = make_conninfo(server.superuser, dbname=name)
     collection, documents = fill(superuser)
     assert [name[:14] for name in migrate(earlier)][:1] == ["20261121000600"]
-    database = Database(make_conninfo(server.application, dbname="earlier"))
+    database = Database(make_conninfo(server.application, dbname=name))
     database.open()
     scope = Scope(tenant_id="demo", collection_ids=(collection,))
 

@@ -1,0 +1,228 @@
+"""Passwords: the first administrator's, those chosen by a link, changed, and lost.
+
+Whether an address has an account is told to nobody who asks for a new password.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from anyio import to_thread
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rag.access.identity import AccessServices
+from rag.api.form_pages import STALE_FORM, FormPages, has_token, read_form
+from rag.api.html_pages import Markup, note
+from rag.errors import LinkExpired, RagError
+from rag.types import Identity
+
+log = logging.getLogger("rag.access")
+#: Before and after asking for a new password, by whether an e-mail is sent.
+LOST = {
+    True: "Give the e-mail address of your account. A link to choose a new password is sent there.",
+    False: "Give the e-mail address of your account. Your administrators then see that you need a link to choose a new "
+    "password, and give it to you. No e-mail is sent.",
+}
+ASKED = {
+    True: "If there is an account with this address, an e-mail with a link is on its way. If none comes within a few "
+    "minutes, ask your administrator for a link.",
+    False: "If there is an account with this address, your administrators see now that it needs a new password. "
+    "No e-mail is sent: one of them gives you the link.",
+}
+BACK = Markup('<a href="/login">Back to sign in</a>')
+
+
+def routes(forms: FormPages) -> list[Route]:
+    """The routes of passwords."""
+    pages = PasswordPages(forms)
+    return [
+        Route("/welcome", pages.show_welcome, methods=["GET"]),
+        Route("/welcome", pages.create_first_admin, methods=["POST"]),
+        Route("/set-password", pages.show_set_password, methods=["GET"]),
+        Route("/set-password", pages.set_password, methods=["POST"]),
+        Route("/account/password", pages.show_change_password, methods=["GET"]),
+        Route("/account/password", pages.change_password, methods=["POST"]),
+        Route("/forgot-password", pages.show_forgot, methods=["GET"]),
+        Route("/forgot-password", pages.forgot, methods=["POST"]),
+        Route("/new-password", pages.show_new_password, methods=["GET"]),
+        Route("/new-password", pages.new_password, methods=["POST"]),
+    ]
+
+
+class PasswordPages:
+    """The handlers."""
+
+    def __init__(self, forms: FormPages) -> None:
+        self._forms = forms
+
+    def _services(self) -> AccessServices:
+        return self._forms.services()
+
+    async def show_welcome(self, request: Request) -> Response:
+        token = request.query_params.get("token", "")
+        try:
+            await to_thread.run_sync(self._services().accounts.require_first_admin_link, token)
+        except RagError as exc:
+            return self._link_trouble(request, exc, is_first_admin=True)
+        return self._welcome_page(request, token=token)
+
+    async def create_first_admin(self, request: Request) -> Response:
+        form = await read_form(request)
+        token, email, name = (form.get(field, "") for field in ("token", "email", "name"))
+        shown = {"token": token, "email": email[:254], "name": name[:120]}
+        if not has_token(request, form):
+            return self._welcome_page(request, **shown, error=STALE_FORM, status=403)
+        try:
+            account = await self._forms.with_password(
+                self._services().accounts.create_first_admin, token, email, name, form.get("password", "")
+            )
+        except LinkExpired as exc:
+            return self._link_trouble(request, exc, is_first_admin=True)
+        except RagError as exc:
+            return self._welcome_page(request, **shown, error=exc.message, status=exc.status)
+        return await self._forms.start_session(request, account, "/")
+
+    async def show_set_password(self, request: Request) -> Response:
+        return await self._set_password_page(request, request.query_params.get("token", ""))
+
+    async def set_password(self, request: Request) -> Response:
+        form = await read_form(request)
+        token = form.get("token", "")
+        if not has_token(request, form):
+            return await self._set_password_page(request, token, error=STALE_FORM, status=403)
+        try:
+            account = await self._forms.with_password(
+                self._services().accounts.set_password_by_link, token, form.get("password", "")
+            )
+        except RagError as exc:
+            return await self._set_password_page(request, token, error=exc.message, status=exc.status)
+        return await self._forms.start_session(request, account, "/")
+
+    async def show_change_password(self, request: Request) -> Response:
+        return self._change_password_page(request)
+
+    async def change_password(self, request: Request) -> Response:
+        form = await read_form(request)
+        if not has_token(request, form):
+            return self._change_password_page(request, error=STALE_FORM, status=403)
+        identity: Identity = request.scope["identity"]
+        try:
+            await self._forms.with_password(
+                self._services().accounts.change_password, identity, form.get("current", ""), form.get("password", "")
+            )
+        except RagError as exc:
+            # 401 would say that the session has ended; it has not.
+            return self._change_password_page(
+                request, error=exc.message, status=422 if exc.status == 401 else exc.status
+            )
+        message = "Your password is changed. You are signed out everywhere but here."
+        return self._forms.page(
+            request, "message", title="Password changed", message=message, action="/", label="Continue"
+        )
+
+    async def show_forgot(self, request: Request) -> Response:
+        return self._forgot_page(request)
+
+    async def forgot(self, request: Request) -> Response:
+        form = await read_form(request)
+        email = form.get("email", "")[:254]
+        if not has_token(request, form):
+            return self._forgot_page(request, email=email, error=STALE_FORM, status=403)
+        accounts = self._services().accounts
+        try:
+            accounts.count_password_wish(email)
+        except RagError as exc:
+            answer = self._forgot_page(request, email=email, error=exc.message, status=exc.status)
+            answer.headers["Retry-After"] = str(exc.details.get("wait_seconds", 60))
+            return answer
+        answer = self._forms.page(
+            request,
+            "message",
+            title="Request received",
+            message=ASKED[accounts.sends_mail],
+            action="/login",
+            label="Back to sign in",
+        )
+        # After the answer, so that the time it takes tells nothing either.
+        answer.background = BackgroundTask(self._ask, email)
+        return answer
+
+    async def show_new_password(self, request: Request) -> Response:
+        """Where the link of an e-mail leads: what proves it comes behind the # and is put into the form there."""
+        return self._new_password_page(request)
+
+    async def new_password(self, request: Request) -> Response:
+        form = await read_form(request)
+        proof = form.get("access_token", ""), form.get("refresh_token", "")
+        if not has_token(request, form):
+            return self._new_password_page(request, proof, error=STALE_FORM, status=403)
+        try:
+            account = await self._forms.with_password(
+                self._services().accounts.set_password_by_mail, *proof, form.get("password", "")
+            )
+        except LinkExpired as exc:
+            return self._link_trouble(request, exc, is_first_admin=False)
+        except RagError as exc:
+            return self._new_password_page(request, proof, error=exc.message, status=exc.status)
+        return await self._forms.start_session(request, account, "/")
+
+    # Inside
+
+    async def _ask(self, email: str) -> None:
+        try:
+            await to_thread.run_sync(self._services().accounts.ask_for_password, email)
+        except RagError as exc:
+            log.warning("A request for a new password was lost: %s", exc)
+
+    def _forgot_page(self, request: Request, *, email: str = "", error: str = "", status: int = 200) -> Response:
+        lead = LOST[self._services().accounts.sends_mail]
+        title = "Forgot your password?"
+        return self._forms.page(
+            request, "forgot_password", title=title, foot=BACK, status=status, lead=lead, email=email, note=note(error)
+        )
+
+    def _new_password_page(
+        self, request: Request, proof: tuple[str, str] = ("", ""), *, error: str = "", status: int = 200
+    ) -> Response:
+        values = {"access_token": proof[0], "refresh_token": proof[1], "note": note(error)}
+        return self._forms.page(request, "new_password", title="Choose a new password", status=status, **values)
+
+    def _welcome_page(
+        self, request: Request, *, token: str, email: str = "", name: str = "", error: str = "", status: int = 200
+    ) -> Response:
+        title = "Welcome"
+        return self._forms.page(
+            request, "welcome", title=title, status=status, token=token, email=email, name=name, note=note(error)
+        )
+
+    async def _set_password_page(self, request: Request, token: str, *, error: str = "", status: int = 200) -> Response:
+        try:
+            account = await to_thread.run_sync(self._services().accounts.account_of_link, token)
+        except RagError as exc:
+            return self._link_trouble(request, exc, is_first_admin=False)
+        title = "Choose a password"
+        return self._forms.page(
+            request, "set_password", title=title, status=status, token=token, email=account.email, note=note(error)
+        )
+
+    def _change_password_page(self, request: Request, *, error: str = "", status: int = 200) -> Response:
+        email = request.scope["identity"].email
+        foot = Markup('<a href="/">Back to HR Assistant</a>')
+        return self._forms.page(
+            request, "change_password", title="Change password", foot=foot, status=status, email=email, note=note(error)
+        )
+
+    def _link_trouble(self, request: Request, exc: RagError, *, is_first_admin: bool) -> Response:
+        message = exc.message
+        if is_first_admin and isinstance(exc, LinkExpired):
+            message = (
+                "This link has been used or has expired. If there is no account yet, start HR Assistant again: "
+                "it prints a new link."
+            )
+        title = "This link does not work" if isinstance(exc, LinkExpired) else "Not available"
+        return self._forms.page(
+            request, "message", title=title, status=exc.status, message=message, action="/login", label="Go to sign in"
+        )

@@ -1,0 +1,85 @@
+"""Started as root: the system account that runs the built-in Postgres, which refuses to run as root itself."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+import struct
+import subprocess
+from pathlib import Path
+
+from rag.errors import SettingsError
+
+SERVICE_ACCOUNT = "hr-assistant"
+
+
+def service_account() -> pwd.struct_passwd:
+    """The account, made where it is missing. Raises `SettingsError`."""
+    try:
+        return pwd.getpwnam(SERVICE_ACCOUNT)
+    except KeyError:
+        pass
+    command = [
+        "useradd",
+        "--system",
+        "--user-group",
+        "--no-create-home",
+        "--shell",
+        "/usr/sbin/nologin",
+        SERVICE_ACCOUNT,
+    ]
+    try:
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a fixed command
+        return pwd.getpwnam(SERVICE_ACCOUNT)
+    except (OSError, subprocess.CalledProcessError, KeyError) as exc:
+        raise SettingsError(
+            f"Postgres does not run as root and the system account {SERVICE_ACCOUNT} could not be made for it. "
+            "Start as an ordinary user, or set DATABASE_URL."
+        ) from exc
+
+
+def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:
+    """Give the account, and nobody else, the right to walk through closed parents of the folders."""
+    closed = {
+        parent for folder in folders for parent in (folder, *folder.parents) if not parent.stat().st_mode & stat.S_IXOTH
+    }
+    for parent in closed:
+        try:
+            _grant_search(parent, account.pw_uid)
+        except OSError as exc:
+            raise SettingsError(
+                f"The database's own account {SERVICE_ACCOUNT} cannot pass through {parent}. "
+                "Start as an ordinary user, or move the project where others may pass."
+            ) from exc
+
+
+def _grant_search(folder: Path, user: int) -> None:
+    """Add `user::--x` to the folder's POSIX access-control list (acl(5); the kernel's xattr layout)."""
+    name, undefined = "system.posix_acl_access", 0xFFFFFFFF
+    user_obj, named_user, group_obj, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
+    mode = folder.stat().st_mode
+    try:
+        raw = os.getxattr(folder, name)
+        entries = [struct.unpack_from("<HHI", raw, offset) for offset in range(4, len(raw), 8)]
+    except OSError:
+        entries = [
+            (user_obj, mode >> 6 & 7, undefined),
+            (group_obj, mode >> 3 & 7, undefined),
+            (other, mode & 7, undefined),
+        ]
+    kept = [entry for entry in entries if not (entry[0] == named_user and entry[2] == user) and entry[0] != mask]
+    kept.append((named_user, 1, user))
+    widest = 0
+    for tag, permission, _ in kept:
+        if tag not in (user_obj, other):
+            widest |= permission
+    kept.append((mask, widest, undefined))
+    kept.sort(key=lambda entry: (entry[0], entry[2]))
+    os.setxattr(folder, name, struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in kept))
+
+
+def hand_over(path: Path, account: pwd.struct_passwd | None) -> None:
+    """Make the account the owner; nothing where there is none."""
+    if account is not None:
+        os.chown(path, account.pw_uid, account.pw_gid)
