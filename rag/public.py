@@ -40,8 +40,9 @@ def retrieve_context(
     """Find the passages that answer `query` among one tenant's documents.
 
     `top_k` is how many are wanted, the profile's number when not given (5 for HR documents); `language` is the
-    question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first when not given. `options` switch single steps for this call. Paid calls are written to the ledger. Raises
-    `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
+    question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first when not given.
+    `options` switch single steps for this call. Paid calls are written to the ledger. Raises `InvalidInput`,
+    `NotFound`, `DatabaseUnavailable`.
     """
     if not query.strip():
         raise InvalidInput("The query is empty.")

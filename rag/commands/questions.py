@@ -48,7 +48,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         parts.close()
     found = retrieval.response
     if arguments.explain:
-        print("\n".join(explained(retrieval)), end="\n\n")
+        print("\n".join(explained(retrieval, profile=profile, collection=collection)), end="\n\n")
     for citation in found.citations or found.nearest:
         print("\n".join(shortened(citation)))
     if not found.citations:

@@ -79,6 +79,8 @@ class Found:
     languages: Mapping[UUID, str]
     #: The question as it was searched for: misspelt words put right.
     text: str
+    #: Passages left out because another one found is the same.
+    repeats: int = 0
 
 
 def search(
@@ -112,8 +114,10 @@ def search(
     found = fetched.results
     if by_keyword and query.refine:
         found = refined(asked, hits.statistics, found, fetched.languages, fetched.terms)
+    distinct = fusion.without_repeats(found, same_beginning=query.same_beginning)
     return Found(
-        results=tuple(fusion.without_repeats(found, same_beginning=query.same_beginning)[:limit]),
+        results=tuple(distinct[:limit]),
+        repeats=len(found) - len(distinct),
         statistics=hits.statistics,
         languages=fetched.languages,
         text=asked.text,
