@@ -106,13 +106,14 @@ def test_search_explains_the_whole_path_with_scores(command: Command, rules: Col
 def test_calibrate_shows_what_it_would_set_and_sets_it(command: Command, rules: Collection, database: Database) -> None:
     tried = command("calibrate", "--collection", "Rules", "--dry-run")
     assert tried.returncode == 0, tried.stderr
-    assert "the threshold would be 0." in tried.stdout
+    assert "The threshold would be 0." in tried.stdout
     assert find_collections(database, "demo", name="Rules")[0].calibrated_threshold is None
     done = command("calibrate", "--collection", "Rules")
-    assert "a sentence and the rest of its passage" in done.stdout
+    assert "the rest of its own passage" in done.stdout
     (kept,) = find_collections(database, "demo", name="Rules")
     assert kept.calibrated_threshold is not None
-    assert f"the threshold is now {kept.calibrated_threshold:.3f}; the embedder's own is" in done.stdout
+    assert "95 of 100 passages that belong to a sentence reach it" in done.stdout
+    assert f"The threshold is now {kept.calibrated_threshold:.3f}; the embedder's own is" in done.stdout
     assert kept.calibrated_model == "openai/text-embedding-3-small@1536"
     with database.transaction("demo") as connection:
         spent = connection.execute("SELECT count(*) FROM cost_ledger WHERE operation = 'embedding'").fetchone()

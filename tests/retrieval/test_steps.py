@@ -237,6 +237,8 @@ def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
     assert found.passages == len(topics)
     assert 0 < found.threshold == found.related[0] <= found.related[1] <= 1
     assert found.unrelated[0] < found.related[1]
+    assert 0 <= found.mistaken < 1
+    assert (found.mistaken > 0.5) is (found.unrelated[0] > found.threshold)
     assert found.usages
     assert keep_calibration(database, "demo", paid.collection.id, found)
     (kept,) = find_collections(database, "demo", collection_id=paid.collection.id)
