@@ -90,17 +90,21 @@ def test_search_explains_the_whole_path_with_scores(command: Command, rules: Col
     shown = command("search", "What does page seven say?", "--collection", "Rules", "--profile", "civil", "--explain")
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert lines[0] == "question      What does page seven say?"
+    assert lines[0] == "collection    Rules, embedded by openai/text-embedding-3-small@1536"
+    assert lines[1] == "profile       civil: 5 passages of 20 candidates"
+    assert lines[2] == "question      What does page seven say?"
     assert "step             ms  what it did" in lines
     for step in ("embed", "search", "all"):
         assert [line for line in lines if line.startswith(step)], step
     assert [line for line in lines if line.startswith("embedding") and "text-embedding-3-small $0.0000" in line]
     (header,) = [line for line in lines if line.startswith("found  cosine")]
-    for column in ("rank", "bm25", "fused", "covered", "evidence", "rerank", "final", "cited", "passage"):
+    for column in ("rank", "bm25", "fused", "covered", "margin", "evidence", "rerank", "final", "cited", "passage"):
         assert column in header
     first = lines[lines.index(header) + 1].split()
     assert first[0] == "1"
     assert -1 <= float(first[1]) <= 1
+    for conclusion in ("words found   ", "words missing ", "evidence      "):
+        assert [line for line in lines if line.startswith(conclusion)], conclusion
 
 
 def test_calibrate_shows_what_it_would_set_and_sets_it(command: Command, rules: Collection, database: Database) -> None:

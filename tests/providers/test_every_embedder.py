@@ -79,7 +79,7 @@ def test_bge_m3_is_the_same_embedder_by_whichever_route_ollama_is_named(settings
     providers = Providers(settings)
     embedder = providers.embedder_for("ollama/bge-m3@1024")
     assert isinstance(embedder, route)
-    assert (embedder.id, embedder.dimensions, embedder.is_paid) == ("ollama/bge-m3@1024", 1024, False)
+    assert (embedder.id, embedder.dimensions) == ("ollama/bge-m3@1024", 1024)
     providers.close()
 
 
