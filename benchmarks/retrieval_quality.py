@@ -138,7 +138,9 @@ def first_pages(found: Sequence[SearchResult | Citation], limit: int) -> list[tu
     return list(dict.fromkeys(pages))[:limit]
 
 
-def add(database: Database, collection_id: UUID, path: Path, embedder: LexicalEmbedder) -> int:
+def add(
+    database: Database, collection_id: UUID, path: Path, embedder: LexicalEmbedder, *, tenant_id: str = TENANT
+) -> int:
     """Store one PDF as the product does, and return the number of its passages."""
     extracted, title = extract(path)
     chunks = chunk_document(
@@ -149,12 +151,12 @@ def add(database: Database, collection_id: UUID, path: Path, embedder: LexicalEm
         minimum_chunk_size=HR.minimum_chunk_size,
     )
     vectors = embedder.embed([contextual_text(title, c.section, c.content) for c in chunks], purpose="document").vectors
-    with database.transaction(TENANT) as connection:
+    with database.transaction(tenant_id) as connection:
         row = connection.execute(
             "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
             "VALUES (%s, %s, %s, %s, %s, 'completed', %s) RETURNING id",
             (
-                TENANT,
+                tenant_id,
                 collection_id,
                 title,
                 path.name,
@@ -169,12 +171,12 @@ def add(database: Database, collection_id: UUID, path: Path, embedder: LexicalEm
                 "embedding_model, chunk_index, first_page, last_page, section) "
                 "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 [
-                    (TENANT, collection_id, row[0], c.content, HalfVector(vector), embedder.id, c.index, c.first_page,
-                     c.last_page, c.section)
+                    (tenant_id, collection_id, row[0], c.content, HalfVector(vector), embedder.id, c.index,
+                     c.first_page, c.last_page, c.section)
                     for c, vector in zip(chunks, vectors, strict=True)
                 ],
             )  # fmt: skip
-        index_document(connection, tenant_id=TENANT, collection_id=collection_id, document_id=row[0])
+        index_document(connection, tenant_id=tenant_id, collection_id=collection_id, document_id=row[0])
     return len(chunks)
 
 

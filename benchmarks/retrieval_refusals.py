@@ -1,20 +1,28 @@
 """How many questions are answered that the documents answer, and how many that they do not: with no key, in percent.
 
-    python benchmarks/retrieval_refusals.py --sets FOLDER [--questions 200]
+    python benchmarks/retrieval_refusals.py --sets FOLDER [--documents FOLDER --questions FILE] [--each 400] [--choose]
 
-FOLDER holds one folder per set, as `retrieval_languages.py` takes them. The paragraphs of a set are parted in two
+`--sets` holds one folder per set, as `retrieval_languages.py` takes them. The paragraphs of a set are parted in two
 halves, each asked questions of its own half and of the other: the same subjects' neighbours, the hardest strangers
-there are. A question counts as answered when `retrieve_context` cites anything. The samples are asked everyday
-questions they have nothing on.
+there are. `--documents` and `--questions` are those of `retrieval_quality.py`; they and the samples are asked the
+everyday questions of `everyday_questions.txt`, too, which they have nothing on. A question counts as answered when
+`retrieve_context` cites anything.
+
+Every question is of the tuning or of the held-out half, by a hash of its text. `--choose` weighs the share of the words
+against the margin of the similarity anew, by the sets' tuning half alone: what answers most of the own questions less
+what it answers of the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from uuid import UUID
 
@@ -23,8 +31,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from retrieval_languages import EMBEDDER, TENANT, Row, fill, read
+import retrieval_quality
+from retrieval_languages import EMBEDDER, TENANT, fill, read
 from shelf import Shelf
+from test_samples import BENEFITS, HANDBOOK, KOREAN, VERLOF
 
 from rag.database import Database
 from rag.embedded import start_server
@@ -32,62 +42,67 @@ from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
+from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question, Role
 
-EVERYDAY = """
-What is the capital of France?
-Who won the world cup in 1998?
-Do you sell pizza?
-Write a poem about the sea
-How do I bake an apple pie?
-What is the weather like tomorrow?
-Who painted the Mona Lisa?
-How tall is Mount Everest?
-What is the boiling point of water?
-How do I fix a flat tyre on my bicycle?
-Which team won the Super Bowl last year?
-Tell me a joke about cats
-How many planets are in the solar system?
-How do I train a puppy?
-Best restaurants in Rome
-What is the plot of Hamlet?
-How does photosynthesis work?
-Who invented the telephone?
-How do I install Linux on my laptop?
-When did the second world war end?
-What is the price of gold today?
-Can you recommend a good film?
-How do I tie a tie?
-What is the population of Japan?
-How do I grow tomatoes on a balcony?
-Which airline flies to Iceland?
-What time does the supermarket close?
-How do I change my phone's wallpaper?
-Is there life on Mars?
-Hoe bak ik een appeltaart?
-Wat is de hoofdstad van Frankrijk?
-Hoe laat gaat de zon onder?
-Wie schilderde de Nachtwacht?
-Hoe leer ik gitaar spelen?
-Welke film draait er vanavond?
-Hoe verwijder ik een vlek uit een tapijt?
-오늘 날씨 어때요?
-프랑스의 수도는 어디인가요?
-김치찌개는 어떻게 끓이나요?
-강아지를 어떻게 훈련하나요?
-모나리자는 누가 그렸나요?
-비트코인 가격이 얼마예요?
-재미있는 영화 추천해 주세요
-기타를 배우고 싶어요
-""".strip().splitlines()
+EVERYDAY = (Path(__file__).parent / "everyday_questions.txt").read_text("utf-8").splitlines()
+HALVES = ("tuning", "held-out")
+MARGIN_WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+LEAST_SHARES = [round(0.40 + 0.01 * step, 2) for step in range(31)]
+#: Its halves share articles, so that strangers are none.
+SHARED_ARTICLES = "squad_it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question that was asked of documents that answer it or not."""
+
+    set_name: str
+    text: str
+    has_answer: bool
+    is_answered: bool
+    #: Share of the words and margin of each passage that holds any.
+    passages: tuple[tuple[float, float], ...]
+
+    @property
+    def half(self) -> str:
+        return HALVES[blake2b(self.text.encode(), digest_size=1).digest()[0] % 2]
+
+
+class Asker:
+    """Asks questions and keeps what came of them."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+        self._identity = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
+        self.asked: list[Asked] = []
+
+    def ask(
+        self, set_name: str, collection: Collection, texts: Iterable[str], *, has_answer: bool, language: str | None
+    ) -> None:
+        for text in texts:
+            question = Question(text=text, identity=self._identity, collection=collection)
+            found = self._retriever.retrieve(question, profile=HR, language=language)
+            self.asked.append(
+                Asked(
+                    set_name=set_name,
+                    text=text,
+                    has_answer=has_answer,
+                    is_answered=bool(found.response.citations),
+                    passages=tuple((i.coverage.share, max(0.0, i.margin)) for i in found.judged if i.coverage.found),
+                )
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=Path, required=True)
-    parser.add_argument("--questions", type=int, default=200, help="of each set")
+    parser.add_argument("--documents", type=Path, help="PDFs")
+    parser.add_argument("--questions", type=Path, help="what they answer")
+    parser.add_argument("--each", type=int, default=400, help="questions of each set")
+    parser.add_argument("--choose", action="store_true", help="choose the weights anew")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="retrieval-refusals-") as folder:
         server = start_server(Path(folder))
@@ -98,48 +113,90 @@ def main() -> None:
             try:
                 with database.transaction(TENANT) as connection:
                     connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
-                retriever = Retriever(database, Providers(Settings()))
-                for path in sorted(path for path in options.sets.iterdir() if path.is_dir()):
-                    measure_set(database, retriever, path, options.questions)
-                measure_samples(database, retriever)
+                asker = Asker(Retriever(database, Providers(Settings())))
+                ask_all(asker, database, options)
             finally:
                 database.close()
         finally:
             server.stop()
+    report(asker.asked)
+    if options.choose:
+        choose([asked for asked in asker.asked if asked.set_name != SHARED_ARTICLES and "_" in asked.set_name])
 
 
-def measure_set(database: Database, retriever: Retriever, path: Path, wanted: int) -> None:
+def ask_all(asker: Asker, database: Database, options: argparse.Namespace) -> None:
+    for path in sorted(path for path in options.sets.iterdir() if path.is_dir()):
+        ask_set(asker, database, path, options.each)
+    if options.documents:
+        pdfs = fill(database, "PDFs", "en", [])
+        for path in sorted(options.documents.glob("*.pdf")):
+            retrieval_quality.add(database, pdfs.id, path, EMBEDDER, tenant_id=TENANT)
+        lines = options.questions.read_text("utf-8").splitlines()
+        own = [json.loads(line)["question"] for line in lines if line.strip()]
+        asker.ask("PDFs", pdfs, own, has_answer=True, language=None)
+        asker.ask("PDFs", pdfs, EVERYDAY, has_answer=False, language=None)
+    shelf = Shelf(database, fill(database, "samples", "en", []), EMBEDDER)
+    for sample in SAMPLES:
+        shelf.add_pdf(sample.read(), title=sample.title, file_name=sample.file_name, language=sample.language)
+    own = [text for questions in (HANDBOOK, BENEFITS, VERLOF, KOREAN) for text, _ in questions]
+    asker.ask("samples", shelf.collection, own, has_answer=True, language=None)
+    asker.ask("samples", shelf.collection, EVERYDAY, has_answer=False, language=None)
+
+
+def ask_set(asker: Asker, database: Database, path: Path, wanted: int) -> None:
     corpus, questions = read(path, 1)
     random.Random(5).shuffle(questions)
     language = path.name.rsplit("_", 1)[1]
     half = len(corpus) // 2
     parts = (corpus[:half], corpus[half:])
     shelves = [fill(database, f"{path.name} {n}", language, part) for n, part in enumerate(parts)]
-    own: list[bool] = []
-    strange: list[bool] = []
+    first = {paragraph["id"] for paragraph in parts[0]}
     for row in questions[:wanted]:
-        home = 0 if any(paragraph["id"] == row["doc_id"] for paragraph in parts[0]) else 1
-        own.append(is_answered(retriever, shelves[home], row, language))
-        strange.append(is_answered(retriever, shelves[1 - home], row, language))
-    print(f"{path.name:12} answered {share(own)} of its own, {share(strange)} of the other half's", flush=True)
+        home = 0 if row["doc_id"] in first else 1
+        asker.ask(path.name, shelves[home], [row["question"]], has_answer=True, language=language)
+        asker.ask(path.name, shelves[1 - home], [row["question"]], has_answer=False, language=language)
 
 
-def measure_samples(database: Database, retriever: Retriever) -> None:
-    shelf = Shelf(database, fill(database, "samples", "en", []), EMBEDDER)
-    for sample in SAMPLES:
-        shelf.add_pdf(sample.read(), title=sample.title, file_name=sample.file_name, language=sample.language)
-    answered = [is_answered(retriever, shelf.collection, {"question": text}, None) for text in EVERYDAY]
-    print(f"{'samples':12} answered {sum(answered)} of {len(EVERYDAY)} everyday questions")
+def report(asked: Sequence[Asked]) -> None:
+    """A line for each set: percent answered of its own questions and of the others, by half."""
+    print(f"{'':12}" + "".join(f"{f'{half}: own':>20}{'others':>15}" for half in HALVES))
+    for name in dict.fromkeys(item.set_name for item in asked):
+        parts = [
+            [item.is_answered for item in asked if (item.set_name, item.half, item.has_answer) == (name, half, own)]
+            for half in HALVES
+            for own in (True, False)
+        ]
+        print(
+            f"{name:12}" + "".join(f"{100 * sum(part) / len(part):13.1f} of {len(part):4}"[-20:] for part in parts),
+            flush=True,
+        )
 
 
-def is_answered(retriever: Retriever, collection: Collection, row: Row, language: str | None) -> bool:
-    asker = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
-    question = Question(text=row["question"], identity=asker, collection=collection)
-    return bool(retriever.retrieve_context(question, profile=HR, language=language).citations)
+def choose(asked: Sequence[Asked]) -> None:
+    """The weights by the tuning half, best first, with what they do on the other."""
+    grid = [(weight, least) for weight in MARGIN_WEIGHTS for least in LEAST_SHARES]
+    tuning, held_out = ([item for item in asked if item.half == half] for half in HALVES)
+    best = sorted(grid, key=lambda weights: -own_less_others(tuning, *weights))[:5]
+    print(f"{'margin':>8}{'enough':>8}{'tuning':>9}{'held out':>10}   own less others, in points")
+    for weight, least in dict.fromkeys([*best, (MARGIN_WEIGHT, ENOUGH)]):
+        said = " (as it is)" if (weight, least) == (MARGIN_WEIGHT, ENOUGH) else ""
+        print(
+            f"{weight:8.1f}{least:8.2f}{own_less_others(tuning, weight, least):9.2f}"
+            f"{own_less_others(held_out, weight, least):10.2f}{said}"
+        )
 
 
-def share(answers: Sequence[bool]) -> str:
-    return f"{100 * sum(answers) / len(answers):5.1f} %"
+def own_less_others(asked: Sequence[Asked], weight: float, least: float) -> float:
+    """Percent answered of the own questions less that of the others."""
+    share = {}
+    for has_answer in (True, False):
+        answers = [
+            any(words + weight * margin >= least for words, margin in item.passages)
+            for item in asked
+            if item.has_answer is has_answer
+        ]
+        share[has_answer] = 100 * sum(answers) / len(answers)
+    return share[True] - share[False]
 
 
 if __name__ == "__main__":

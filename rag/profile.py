@@ -103,6 +103,8 @@ class Profile:
 
     # Understanding the question, beside its language. What needs a model is off: it costs a call and can add noise.
     correct_spelling: bool = True
+    #: Categories that the question's words stand for (`query_patterns`) limit the search to them.
+    filter_by_category: bool = True
     #: Years named in the question limit the search to documents of those years.
     filter_by_year: bool = False
     #: "Since last March" limits the search to documents from then on.
@@ -137,6 +139,8 @@ class Profile:
     quality_minimum_words: int = 0
     quality_maximum_words: int = 0
     collapse_near_repeats: bool = True
+    #: Only passages that speak to the question are cited, and where none does, the documents have nothing on it.
+    only_evidence: bool = True
     #: The passages before and after a hit go to the model with it, where they fit the budget.
     stitch_neighbours: bool = True
 

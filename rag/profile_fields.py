@@ -106,6 +106,8 @@ _ALL = (
     _search("opinion_queries", "Searches by kind of opinion", "pairs", help="What is searched for each kind."),
     _search("metadata_filters", "Filters", "words", help="Metadata by which a search may be narrowed."),
     _search("correct_spelling", "Correct spelling", "switch", help="Words found nowhere are read as near ones."),
+    _search("filter_by_category", "Categories in questions", "switch",
+            help="Words of the question that mean a category limit the search to it."),
     _search("filter_by_year", "Years in questions", "switch", help="A year in the question limits the search to it."),
     _search("filter_by_date", "Dates in questions", "switch", help="“Since last March” limits the search."),
     _search("split_questions", "Two questions in one", "switch", help="Are searched for one by one as well."),
@@ -130,6 +132,9 @@ _ALL = (
     _order("quality_maximum_words", "Best length to", "whole", maximum=5000, help="Words."),
 
     _order("collapse_near_repeats", "Collapse near repeats", "switch", help="Passages that say the same count once."),
+    _order("only_evidence", "Answer from evidence only", "switch",
+           help="Passages that do not speak to the question are not used; where none does, it is said that the "
+                "documents have nothing on it."),
     _order("stitch_neighbours", "Read around passages", "switch",
            help="The text before and after a passage goes to the model with it, where there is room."),
 

@@ -32,16 +32,17 @@ def retrieve_context(
     *,
     query: str,
     tenant_id: str,
-    top_k: int = 5,
+    top_k: int | None = None,
     language: str | None = None,
     collection: str | None = None,
     options: Options | None = None,
 ) -> ContextResponse:
     """Find the passages that answer `query` among one tenant's documents.
 
-    `language` is the question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first
-    when not given. `options` switch single steps for this call. Paid calls are written to the ledger. Raises
-    `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
+    `top_k` is how many are wanted, the profile's number when not given (5 for HR documents); `language` is the
+    question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first when not given.
+    `options` switch single steps for this call. Paid calls are written to the ledger. Raises `InvalidInput`,
+    `NotFound`, `DatabaseUnavailable`.
     """
     if not query.strip():
         raise InvalidInput("The query is empty.")
@@ -101,8 +102,12 @@ def _collection(tenant_id: str, name: str | None) -> Collection:
     for collection in found:
         if name is None or collection.name == name:
             return collection
-    known = ", ".join(collection.name for collection in found) or "none yet"
-    raise InvalidInput(f"Tenant {tenant_id} has no collection {name or ''!r}; it has: {known}.")
+    if not found:
+        raise InvalidInput(
+            f"Tenant {tenant_id} has no collection yet. Start the application once: it makes the first one."
+        )
+    known = ", ".join(collection.name for collection in found)
+    raise InvalidInput(f"Tenant {tenant_id} has no collection {name!r}; it has: {known}.")
 
 
 def _program(tenant_id: str) -> Identity:

@@ -90,29 +90,34 @@ def test_search_explains_the_whole_path_with_scores(command: Command, rules: Col
     shown = command("search", "What does page seven say?", "--collection", "Rules", "--profile", "civil", "--explain")
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert lines[0] == "question      What does page seven say?"
+    assert lines[0] == "collection    Rules, embedded by openai/text-embedding-3-small@1536"
+    assert lines[1] == "profile       civil: 5 passages of 20 candidates"
+    assert lines[2] == "question      What does page seven say?"
     assert "step             ms  what it did" in lines
     for step in ("embed", "search", "all"):
         assert [line for line in lines if line.startswith(step)], step
     assert [line for line in lines if line.startswith("embedding") and "text-embedding-3-small $0.0000" in line]
     (header,) = [line for line in lines if line.startswith("found  cosine")]
-    for column in ("rank", "bm25", "fused", "covered", "evidence", "rerank", "final", "cited", "passage"):
+    for column in ("rank", "bm25", "fused", "covered", "margin", "evidence", "rerank", "final", "cited", "passage"):
         assert column in header
     first = lines[lines.index(header) + 1].split()
     assert first[0] == "1"
     assert -1 <= float(first[1]) <= 1
+    for conclusion in ("words found   ", "words missing ", "evidence      "):
+        assert [line for line in lines if line.startswith(conclusion)], conclusion
 
 
 def test_calibrate_shows_what_it_would_set_and_sets_it(command: Command, rules: Collection, database: Database) -> None:
     tried = command("calibrate", "--collection", "Rules", "--dry-run")
     assert tried.returncode == 0, tried.stderr
-    assert "the threshold would be 0." in tried.stdout
+    assert "The threshold would be 0." in tried.stdout
     assert find_collections(database, "demo", name="Rules")[0].calibrated_threshold is None
     done = command("calibrate", "--collection", "Rules")
-    assert "a sentence and the rest of its passage" in done.stdout
+    assert "the rest of its own passage" in done.stdout
     (kept,) = find_collections(database, "demo", name="Rules")
     assert kept.calibrated_threshold is not None
-    assert f"the threshold is now {kept.calibrated_threshold:.3f}; the embedder's own is" in done.stdout
+    assert "95 of 100 passages that belong to a sentence reach it" in done.stdout
+    assert f"The threshold is now {kept.calibrated_threshold:.3f}; the embedder's own is" in done.stdout
     assert kept.calibrated_model == "openai/text-embedding-3-small@1536"
     with database.transaction("demo") as connection:
         spent = connection.execute("SELECT count(*) FROM cost_ledger WHERE operation = 'embedding'").fetchone()

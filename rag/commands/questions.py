@@ -7,6 +7,9 @@ import argparse
 from rag.commands import Commands, add_command, add_place
 from rag.settings import Settings
 
+#: From this share of wrong passages on a similarity alone is no evidence.
+MOST_MISTAKEN = 0.2
+
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
@@ -48,7 +51,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         parts.close()
     found = retrieval.response
     if arguments.explain:
-        print("\n".join(explained(retrieval)), end="\n\n")
+        print("\n".join(explained(retrieval, profile=profile, collection=collection)), end="\n\n")
     for citation in found.citations or found.nearest:
         print("\n".join(shortened(citation)))
     if not found.citations:
@@ -93,11 +96,18 @@ def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
         found = parts.calibrations.measure(collection, keep=not arguments.dry_run)
     finally:
         parts.close()
-    print(f"{collection.name}: {found.passages} passages, {collection.embedding_model}")
+    print(f"{collection.name}: {found.passages} passages measured, embedded by {collection.embedding_model}")
+    print(f"{'similarity of a sentence with':32}{'lowest 5 %':>12}{'median':>9}{'highest 5 %':>13}")
     low, middle = found.related
-    print(f"  a sentence and the rest of its passage   {low:.3f} (lowest 5 %), {middle:.3f} (median)")
+    print(f"{'  the rest of its own passage':32}{low:12.3f}{middle:9.3f}")
     middle, high = found.unrelated
-    print(f"  a sentence and another passage           {middle:.3f} (median), {high:.3f} (highest 5 %)")
+    print(f"{'  a passage from elsewhere':32}{'':12}{middle:9.3f}{high:13.3f}")
     done = "would be" if arguments.dry_run else "is now"
-    print(f"  the threshold {done} {found.threshold:.3f}; the embedder's own is {found.default:.3f}")
+    print(f"The threshold {done} {found.threshold:.3f}; the embedder's own is {found.default:.3f}.")
+    print(f"95 of 100 passages that belong to a sentence reach it, and {100 * found.mistaken:.0f} of 100 that do not.")
+    if found.mistaken > MOST_MISTAKEN:
+        print(
+            "That is too many: on this text the model's similarities do not tell what belongs together. Take another "
+            "model, or let the embedder's own threshold count (collection settings)."
+        )
     return 0

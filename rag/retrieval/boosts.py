@@ -44,16 +44,32 @@ def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, flo
 def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
     """For each name (the terms of a document's title or a section) the share of it that the question says, 0 … 1.
 
-    A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not.
+    A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not. A name
+    whose near twin is meant, because the question says what only that one has, has no share in what both have.
     """
     distinct = {frozenset(name) for name in names}
+    twins_meant = _with_twin_meant(distinct, frozenset(question))
     frequency = Counter(term for name in distinct for term in name)
     weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
     shares = []
     for name in names:
+        if frozenset(name) in twins_meant:
+            shares.append(0.0)
+            continue
         total = sum(weight[term] for term in set(name))
         shares.append(sum(weight[term] for term in set(name) if term in question) / total if total else 0.0)
     return shares
+
+
+def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+    """The names that share half of all their terms with another, of which the question says more and they nothing."""
+    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
+    return {
+        name
+        for name in names
+        for other, terms in said
+        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
+    }
 
 
 def raised_scores(

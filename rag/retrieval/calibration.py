@@ -47,6 +47,8 @@ class Calibration:
     related: tuple[float, float]
     #: Median and 95th percentile of sentences with passages of other places.
     unrelated: tuple[float, float]
+    #: Share of sentences with passages of other places that reach the threshold all the same, 0 … 1.
+    mistaken: float
     embedding_model: str
     passages: int
     usages: tuple[Usage, ...]
@@ -81,14 +83,16 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
     related = np.diag(cosines)
     unrelated = cosines[~np.eye(len(pairs), dtype=bool)]
     low, middle = np.percentile(related, [PERCENTILE, 50])
+    threshold = round(max(0.0, float(low)), 3)
     return Calibration(
-        threshold=round(max(0.0, float(low)), 3),
+        threshold=threshold,
         default=embedder.default_threshold,
         related=(round(float(low), 3), round(float(middle), 3)),
         unrelated=(
             round(float(np.percentile(unrelated, 50)), 3),
             round(float(np.percentile(unrelated, 95)), 3),
         ),
+        mistaken=round(float(np.mean(unrelated >= threshold)), 3),
         embedding_model=embedder.id,
         passages=len(pairs),
         usages=(*asked.usages, *answers.usages),

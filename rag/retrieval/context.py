@@ -19,7 +19,7 @@ from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profiles import Profile
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
-from rag.retrieval.details import costs_from, reranked_from
+from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
 from rag.retrieval.order import needs_signals, ordered, read_facts
@@ -125,8 +125,9 @@ class Retriever:
         if self._has_new_model(run):
             run.thresholds = self._thresholds(run, is_strict=is_strict)
             found = find(run, asked, self._database, self._providers, candidates=candidates)
-        with run.step("names") as step:
-            step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
+        if profile.refine_order and profile.search_type == "hybrid":
+            with run.step("names") as step:
+                step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
         judged = judge(
             self._spread(run, found.results),
             found,
@@ -134,7 +135,10 @@ class Retriever:
             thresholds=run.thresholds,
         )
         judged = self._rerank(run, asked.translation.query, judged)
-        cited = self._order(run, worth_citing(judged), today)
+        with run.step("evidence") as step:
+            speaking = worth_citing(judged) if profile.only_evidence else judged
+            step.detail = evidence_said(judged, speaking, profile.only_evidence)
+        cited = self._order(run, speaking, today)
         metadata = self._metadata(run, cited or judged[:NEAREST])
         context_text, cited = context_from(
             cited,
@@ -178,12 +182,10 @@ class Retriever:
         """The results with their ranks, each said once and over as many documents as the profile wants."""
         profile = run.profile
         with run.step("collapse") as step:
-            kept = without_near_repeats(results) if profile.collapse_near_repeats else list(results)
-            kept = fusion.limited_per_document(
-                kept, 1 if profile.one_result_per_document else profile.maximum_per_document
-            )
-            if len(kept) < len(results):
-                step.detail = f"{len(results)} passages to {len(kept)}"
+            said = without_near_repeats(results) if profile.collapse_near_repeats else list(results)
+            most = 1 if profile.one_result_per_document else profile.maximum_per_document
+            kept = fusion.limited_per_document(said, most)
+            step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
         return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
 
     def _rerank(self, run: Run, query: str, judged: list[Judged]) -> list[Judged]:

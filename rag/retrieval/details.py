@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from rag.profiles import Profile
+from rag.retrieval.relevance import Judged
+from rag.retrieval.search import Found
 from rag.types import Charge, CostDetails, Operation, RawResultDetails, RerankedResultDetails, SearchResult
 
 PREVIEW_CHARACTERS = 200
@@ -45,3 +48,41 @@ def costs_from(charges: Sequence[Charge]) -> CostDetails:
         translation=total("translation"),
         total=total("embedding", "reranking", "translation"),
     )
+
+
+def search_said(profile: Profile, found: Found, *, asked: str, limits: str, has_vectors: bool) -> str:
+    """How it was searched, within which limits, and what came of it."""
+    if not has_vectors:
+        how = "keywords"
+    elif profile.search_type == "vector":
+        how = "meaning"
+    else:
+        how = f"meaning and keywords, {'ranks' if profile.fusion == 'rrf' else 'weighted scores'} added"
+        how += ", then refined" if profile.refine_order else ""
+    said = [f"{len(found.results)} passages by {how}"]
+    if limits:
+        said.append(f"within {limits}")
+    if found.text != asked:
+        said.append(f"spelling put right: {' '.join(found.text.split())}")
+    if found.repeats:
+        said.append(f"{found.repeats} repeats left out")
+    return "; ".join(said)
+
+
+def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
+    """What was left out of the results before they were judged; empty for nothing."""
+    said = []
+    if near_repeats:
+        said.append(f"{near_repeats} near repeats left out")
+    if others:
+        said.append(f"{others} left out, at most {most} of a document")
+    return "; ".join(said)
+
+
+def evidence_said(judged: Sequence[Judged], speaking: Sequence[Judged], is_asked_for: bool) -> str:
+    """How many passages may be cited, and why no others."""
+    if not judged:
+        return ""
+    if not is_asked_for:
+        return f"not asked for: all {len(judged)} passages may be cited"
+    return f"{len(speaking)} of {len(judged)} passages speak to the question"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rag.profiles import Profile
 from rag.retrieval.context import Retrieval
+from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
 from rag.retrieval.formats import place
 from rag.retrieval.relevance import Judged
-from rag.types import Citation, SearchResult
+from rag.types import Citation, Collection, SearchResult
 
-PREVIEW_CHARACTERS = 100
+PREVIEW_CHARACTERS = 60
 
 
-def explained(retrieval: Retrieval) -> Iterator[str]:
+def explained(retrieval: Retrieval, *, profile: Profile, collection: Collection) -> Iterator[str]:
     """The whole path, line by line."""
     details = retrieval.response.rag_details
+    yield f"collection    {collection.name}, embedded by {collection.embedding_model}"
+    yield f"profile       {profile.name}: {_wanted(retrieval, profile)}"
     yield f"question      {details.query.original}"
     if details.query.translated_query:
         yield f"translated    {details.query.translated_query} (from {details.query.translated_from})"
@@ -34,6 +38,33 @@ def explained(retrieval: Retrieval) -> Iterator[str]:
         yield f"{paid.operation:21}{paid.usage.model} {cost} ({paid.unit_prices.get('source', 'no price')})"
     yield ""
     yield from _table(retrieval)
+    yield from _words(retrieval)
+
+
+def _wanted(retrieval: Retrieval, profile: Profile) -> str:
+    """What the profile asks for, and which of it no provider is there for."""
+    search = retrieval.response.rag_details.search
+    done = {step.name for step in retrieval.response.rag_details.steps or []}
+    said = [f"{search.final_top_k} passages of {profile.top_k * profile.candidate_factor} candidates"]
+    if profile.reranking and "rerank" not in done and retrieval.judged:
+        said.append("not reranked, no reranker is configured")
+    return "; ".join(said)
+
+
+def _words(retrieval: Retrieval) -> Iterator[str]:
+    """Which words of the question the passage that holds most of them has, and what would have been enough."""
+    if not retrieval.judged:
+        return
+    best = max(retrieval.judged, key=lambda item: item.coverage.share + MARGIN_WEIGHT * max(0.0, item.margin))
+    missing = [word.text for word in best.words if word.text not in best.coverage.found]
+    yield ""
+    yield f"words found   {', '.join(best.coverage.found) or 'none'}"
+    yield f"words missing {', '.join(missing) or 'none'}"
+    yield (
+        f"evidence      {best.coverage.share:.2f} + {MARGIN_WEIGHT:g} · {max(0.0, best.margin):.3f} = "
+        f"{best.coverage.share + MARGIN_WEIGHT * max(0.0, best.margin):.2f} in {place(best.result)}; "
+        f"{ENOUGH:g} is enough"
+    )
 
 
 def shortened(citation: Citation) -> Iterator[str]:
@@ -43,7 +74,7 @@ def shortened(citation: Citation) -> Iterator[str]:
 
 
 def _table(retrieval: Retrieval) -> Iterator[str]:
-    yield "found  cosine  rank    bm25  rank   fused  covered  evidence  rerank   final  cited  passage"
+    yield "found  cosine  rank    bm25  rank   fused  covered  margin  evidence  rerank   final  cited  passage"
     numbers = {item.result.chunk_id: number for number, item in enumerate(retrieval.cited, 1)}
     finals = {item.result.chunk_id: item.result.score for item in retrieval.cited}
     judged = {item.result.chunk_id: item for item in retrieval.judged}
@@ -61,9 +92,9 @@ def _table(retrieval: Retrieval) -> Iterator[str]:
 def _judgement(item: Judged | None) -> str:
     # One that was collapsed into another, or over its document's number, was not judged.
     return (
-        f"{'-':>7}  {'-':>8}"
+        f"{'-':>7}  {'-':>6}  {'-':>8}"
         if item is None
-        else f"{item.coverage.share:7.2f}  {'yes' if item.is_evidence else 'no':>8}"
+        else f"{item.coverage.share:7.2f}  {item.margin:6.3f}  {'yes' if item.is_evidence else 'no':>8}"
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rag.database import Database
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import ProviderError, SettingsError
-from rag.retrieval.details import raw_results_from
+from rag.retrieval.details import raw_results_from, search_said
 from rag.retrieval.order import meets, of_passage, read_facts
 from rag.retrieval.query import TermStatistics
 from rag.retrieval.run import Run, ms_since
@@ -40,7 +40,13 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     within = replace(asked.filters, categories=(), years=()) if afterwards else asked.filters
     with run.step("search") as step:
         found = _search(run, asked, vectors, combined(run, within), database, candidates)
-        step.detail = f"{len(found.results)} passages"
+        step.detail = search_said(
+            run.profile,
+            found,
+            asked=asked.text,
+            limits=describe(combined(run, within)),
+            has_vectors=vectors is not None,
+        )
     if _gives_way(run, found, vectors):
         with run.step("search farther") as step:
             wanted, run.thresholds = run.thresholds[0], run.thresholds[1:]
@@ -121,6 +127,7 @@ def merged(founds: Sequence[Found], limit: int) -> Found:
         ),
         languages={document: language for found in founds for document, language in found.languages.items()},
         text=first.text,
+        repeats=sum(found.repeats for found in founds),
     )
 
 

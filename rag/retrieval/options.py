@@ -24,10 +24,13 @@ class Options:
     fusion: Literal["weighted", "rrf"] | None = None
     one_result_per_document: bool | None = None
     maximum_per_document: int | None = None
+    deduplication_characters: int | None = None
+    refine_order: bool | None = None
     context_tokens: int | None = None
 
     translate_queries: bool | None = None
     correct_spelling: bool | None = None
+    filter_by_category: bool | None = None
     filter_by_year: bool | None = None
     filter_by_date: bool | None = None
     split_questions: bool | None = None
@@ -42,6 +45,7 @@ class Options:
     important_only: bool | None = None
     multi_signal: bool | None = None
     collapse_near_repeats: bool | None = None
+    only_evidence: bool | None = None
     stitch_neighbours: bool | None = None
     follow_ups: int | None = None
 

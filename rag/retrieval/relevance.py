@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.retrieval.evidence import Coverage, QuestionWord, background, coverage, passage_terms, question_words
+from rag.retrieval.evidence import (
+    ENOUGH,
+    MARGIN_WEIGHT,
+    Coverage,
+    QuestionWord,
+    background,
+    coverage,
+    passage_terms,
+    question_words,
+)
 from rag.retrieval.keywords import contextual_text, term_id
 from rag.retrieval.search import Found
 from rag.types import SearchResult
@@ -17,8 +26,8 @@ RELEVANCE_FLOOR = 0.02
 SURE_RELEVANCE = 0.3
 #: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.
 COMPANION_SHARE = 0.5
-#: What makes half of a question enough (`evidence.ENOUGH`) where there is no background.
-MARGIN_OF_ONE_WORD = 0.02
+#: What makes half of a question enough where there is no background.
+MARGIN_OF_ONE_WORD = (ENOUGH - 0.5) / MARGIN_WEIGHT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,8 @@ class Found:
     languages: Mapping[UUID, str]
     #: The question as it was searched for: misspelt words put right.
     text: str
+    #: Passages left out because another one found is the same.
+    repeats: int = 0
 
 
 def search(
@@ -107,9 +109,10 @@ def search(
     if by_keyword and query.refine:
         found = refined(asked, hits.statistics, fetched.results, fetched.languages, fetched.terms)
     scores = {result.chunk_id: score for result, score in found}
-    kept = fusion.without_repeats([result for result, _ in found], same_beginning=query.same_beginning)[:limit]
+    distinct = fusion.without_repeats([result for result, _ in found], same_beginning=query.same_beginning)
     return Found(
-        results=tuple(replace(result, score=scores[result.chunk_id]) for result in kept),
+        results=tuple(replace(result, score=scores[result.chunk_id]) for result in distinct[:limit]),
+        repeats=len(found) - len(distinct),
         statistics=hits.statistics,
         languages=fetched.languages,
         text=asked.text,

@@ -107,7 +107,9 @@ def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[st
 
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
     """Categories by the profile's patterns, years and days, as far as the profile reads them."""
-    filters = SearchFilters(categories=categories_in(f"{query}\n{original}", profile))
+    filters = SearchFilters()
+    if profile.filter_by_category:
+        filters = replace(filters, categories=categories_in(f"{query}\n{original}", profile))
     if profile.filter_by_date and (days := dates_in(original, today) or dates_in(query, today)):
         filters = replace(filters, date_from=days.first, date_to=days.last)
     elif profile.filter_by_year:
@@ -133,4 +135,11 @@ def describe(filters: SearchFilters) -> str:
         if value
     ]
     parts += [f"{name} {day}" for name, day in (("from", filters.date_from), ("to", filters.date_to)) if day]
+    parts += [f"{name} {value}" for name, value in filters.metadata.items()]
+    if filters.document_ids:
+        parts.append(f"{len(filters.document_ids)} documents named")
+    if filters.document_types:
+        parts.append(f"types {', '.join(filters.document_types)}")
+    if filters.important_only:
+        parts.append("important ones only")
     return "; ".join(parts)

@@ -12,6 +12,7 @@ from standin import ProviderStandin
 
 from rag.embeddings import generate_embedding, generate_embeddings_batch
 from rag.errors import ProviderAnswerInvalid
+from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIEmbedder
 from rag.providers.registry import Providers
 from rag.settings import Settings
@@ -64,6 +65,22 @@ def test_an_embedder_gives_its_dimensions_in_the_order_of_the_texts(identifier: 
 
 def test_bge_m3_by_the_compatible_route_gives_its_dimensions(compatible: OpenAIEmbedder) -> None:
     assert generate_embeddings_batch(["휴가", "leave"], embedder=compatible).vectors.shape == (2, 1024)
+
+
+@pytest.mark.parametrize(
+    ("settings", "route"),
+    [
+        (Settings(ollama_url="http://localhost:11434"), OllamaEmbedder),
+        (Settings(openai_api_key="any", openai_base_url="http://localhost:11434/v1"), OpenAIEmbedder),
+    ],
+    ids=["its own route", "the compatible route"],
+)
+def test_bge_m3_is_the_same_embedder_by_whichever_route_ollama_is_named(settings: Settings, route: type) -> None:
+    providers = Providers(settings)
+    embedder = providers.embedder_for("ollama/bge-m3@1024")
+    assert isinstance(embedder, route)
+    assert (embedder.id, embedder.dimensions) == ("ollama/bge-m3@1024", 1024)
+    providers.close()
 
 
 WRONG: dict[str, Callable[[list[dict[str, Any]]], list[dict[str, Any]]]] = {

@@ -106,6 +106,17 @@ def test_a_name_counts_by_what_tells_it_apart() -> None:
     assert naming([set()], {"plus"}) == [0.0]
 
 
+def test_a_name_whose_twin_is_meant_has_no_share_in_what_both_have() -> None:
+    plus, standard, other = ({"northwind", "plus", "plan"}, {"northwind", "standard", "plan"}, {"role", "library"})
+    shares = naming([plus, standard, other], {"northwind", "plus", "cover"})
+    assert shares[0] > 0.5
+    assert shares[1:] == [0.0, 0.0]
+    # Neither is meant, both are, or the other is no twin: the common words count for both.
+    assert all(share > 0 for share in naming([plus, standard], {"northwind"}))
+    assert all(share > 0 for share in naming([plus, standard], {"northwind", "plus", "standard"}))
+    assert all(share > 0 for share in naming([plus, {"northwind", "role", "library"}], {"northwind", "plus"}))
+
+
 def test_boosts_are_small_beside_the_scores() -> None:
     raised = raised_scores([1.0, 0.3], closenesses=[0.0, 9.0], title_shares=[0.0, 1.0], section_shares=[0.0, 1.0])
     assert raised == [1.0, pytest.approx(0.3 + 0.3 + 0.15 + 0.2)]

@@ -192,7 +192,7 @@ def test_a_notice_is_reranked_with_its_title_and_text() -> None:
 def test_the_path_is_explained_with_every_score(database: Database, shelf: Shelf, asker: Identity) -> None:
     shelf.add("Handbook", HANDBOOK)
     retrieval = Retriever(database, Providers(Settings())).retrieve(asked("vacaton days", asker, shelf), profile=HR)
-    text = "\n".join(explained(retrieval))
+    text = "\n".join(explained(retrieval, profile=HR, collection=shelf.collection))
     assert "searched as   vacation days" in text
     assert "[1]  Handbook, p. 1: Vacation." in text
     for step in ("embed", "search", "neighbours"):
@@ -214,7 +214,7 @@ def test_a_named_document_or_section_is_raised_and_said(database: Database, shel
     assert "Northwind Plus plan Vision" in names.split("; ")
     assert "Vision" in names.split("; ")
     assert "Hearing" not in names.split("; ")
-    assert any(line.startswith("names ") for line in explained(found))
+    assert any(line.startswith("names ") for line in explained(found, profile=HR, collection=shelf.collection))
     unnamed = retriever.retrieve(asked("most of the costs", asker, shelf), profile=HR)
     assert "names" not in [step.name for step in unnamed.response.rag_details.steps or []]
 
@@ -237,6 +237,8 @@ def test_a_threshold_is_measured_on_the_collections_own_text_and_kept(
     assert found.passages == len(topics)
     assert 0 < found.threshold == found.related[0] <= found.related[1] <= 1
     assert found.unrelated[0] < found.related[1]
+    assert 0 <= found.mistaken < 1
+    assert (found.mistaken > 0.5) is (found.unrelated[0] > found.threshold)
     assert found.usages
     assert keep_calibration(database, "demo", paid.collection.id, found)
     (kept,) = find_collections(database, "demo", collection_id=paid.collection.id)
