@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rag.errors import FileEmpty, FileTooLarge
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.kinds import ENDINGS, MIME_TYPES, kind_of, require_as_named
+from rag.types import Page
 
 __all__ = ["ENDINGS", "MIME_TYPES", "check", "kind_of", "load"]
 
@@ -36,8 +37,11 @@ def load(
     password: str | None = None,
     limits: ExtractionLimits,
     on_page: Callable[[int, int], None] | None = None,
+    take: Callable[[Page], None] | None = None,
 ) -> ExtractedPdf:
     """The pages of a file of any kind, with sections and what it says of itself. Raises `DocumentError`s.
+
+    With `take`, the pages of a PDF are handed to it one after the other and are not in the value.
 
     What is not a PDF has one page; plain text one more for each form feed.
     """
@@ -48,7 +52,7 @@ def load(
 
     kind = kind_of(content, file_name, mime_type) if content else "pdf"
     if kind == "pdf":
-        return extract_pages(content, password=password, limits=limits, on_page=on_page)
+        return extract_pages(content, password=password, limits=limits, on_page=on_page, take=take)
     _require_size(content, limits)
     require_as_named(kind, content, file_name)
     if kind == "docx":
