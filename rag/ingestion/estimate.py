@@ -98,7 +98,7 @@ def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequ
 
 
 def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
-    """What a schema adds to a request: OpenAI counts its JSON without what is required (openai-cookbook, issue 2140)."""
+    """What a schema adds to a request: OpenAI counts its JSON without what is required (cookbook, issue 2140)."""
     shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
     return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 

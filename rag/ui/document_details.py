@@ -160,6 +160,7 @@ def _draw_about(document: Document, model: str) -> None:
         "Kind": KINDS.get(document.mime_type, plain(document.mime_type))
         + (f", {PDF_TYPES[document.pdf_type].lower()}" if has_pictures(document) else ""),
         "Size": file_size(document.file_size),
+        **file_facts(document.metadata),
         "Language": plain(document.language) or "–",
         "Characters": f"{document.character_count:,}",
         "Chunking": METHODS.get(document.chunking_method, document.chunking_method),
@@ -178,6 +179,13 @@ def _draw_about(document: Document, model: str) -> None:
     if metadata:
         with st.expander("All metadata"):
             st.json(metadata)
+
+
+def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """What the file says of itself, as far as it does: its author and its dates."""
+    said = {"Author": metadata.get("author"), "Written": metadata.get("file_created_at")}
+    said["Last changed"] = metadata.get("file_modified_at")
+    return {name: plain(str(value).replace("T", ", ")) for name, value in said.items() if value}
 
 
 def _model_of(document: Document, documents: Documents) -> str:

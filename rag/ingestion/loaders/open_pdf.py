@@ -5,7 +5,6 @@ be what the page shows, pdfium takes over that page, and the page says so.
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders.page_text import BLANK_PAGE, normalise_characters, unreadable_reason
+from rag.ingestion.loaders.pdf_facts import PdfFacts, facts_of
 from rag.ingestion.loaders.pypdf_text import RawPage, has_fonts, page_by_pypdf
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
@@ -220,21 +220,9 @@ class OpenPdf:
         if self.reader is not None:
             self.reader.resolved_objects.clear()
 
-    def title_and_author(self) -> tuple[str, str]:
-        try:
-            metadata = self.reader.metadata if self.reader is not None else None
-            return (str(metadata.title or ""), str(metadata.author or "")) if metadata else ("", "")
-        except (Exception, RecursionError):
-            return "", ""
-
-    def language(self) -> str:
-        """The language the file claims, as two letters."""
-        try:
-            claimed = str(self.reader.root_object.get("/Lang", "")) if self.reader is not None else ""
-        except (Exception, RecursionError):
-            return ""
-        match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
-        return match[0].lower() if match else ""
+    def facts(self) -> PdfFacts:
+        """What the file says of itself."""
+        return facts_of(self.reader) if self.reader is not None else PdfFacts()
 
     def decrypted(self) -> bytes | None:
         """The same PDF without protection; None when it has none, or cannot be written again."""

@@ -56,13 +56,14 @@ def extract_pages(
             if outline
             else sections_by_style(finished(), raw.body_size)
         )
-        title, author = opened.title_and_author()
+        facts = opened.facts()
         return ExtractedPdf(
             pages=tuple(pages),
             sections=sections,
-            title=title,
-            author=author,
-            language=opened.language(),
+            title=facts.title,
+            author=facts.author,
+            language=facts.language,
+            metadata=facts.metadata(),
             decrypted=opened.decrypted(),
         )
 
