@@ -28,9 +28,9 @@ from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, PdfT
 __all__ = ["TEMPORARY", "Processor", "WorkInterrupted", "WorkedOnElsewhere"]
 
 log = logging.getLogger("rag.ingestion")
-#: Beginnings without any progress after which a document is worked on in a process of its own. They alone are no
-#: evidence against its file: whatever ends this process ends the work on every document in it.
-STARTS_BEFORE_TRIAL = 5
+#: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
+#: no evidence against its file: whatever ends this process ends the work on every document in it.
+STARTS_A_TRIAL = 6
 
 
 class Processor:
@@ -68,7 +68,7 @@ class Processor:
         """
         with self._bench.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
-            if starts > STARTS_BEFORE_TRIAL:
+            if starts and starts % STARTS_A_TRIAL == 0:
                 self._try(tenant_id, document_id)
             else:
                 self.run_claimed(tenant_id, document_id)

@@ -99,7 +99,10 @@ def serve(files: Originals | None = None) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     tasks = sys.stdin.buffer
-    task: Task = pickle.load(tasks)  # noqa: S301 - from the process that started this one
+    try:
+        task: Task = pickle.load(tasks)  # noqa: S301 - from the process that started this one
+    except EOFError:  # which is gone already
+        return
     threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
     error: BaseException | None = None
     try:

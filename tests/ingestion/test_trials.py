@@ -21,7 +21,7 @@ from rag.errors import ProviderUnavailable
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import STARTS_BEFORE_TRIAL, Processor, WorkInterrupted
+from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers
@@ -52,7 +52,7 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
 ) -> None:
     poison = library.upload(admin, collection, "poison.txt", POISON)
     other = library.upload(admin, collection, "other.pdf", hostile.leave_policy())
-    left_by_dead_processes(database, poison, STARTS_BEFORE_TRIAL)
+    left_by_dead_processes(database, poison, STARTS_A_TRIAL - 1)
     queue = Queue(database, deadly, concurrency=1, rescue_seconds=0.2, abandoned_seconds=0.3)
     queue.start_worker()
     try:
@@ -69,10 +69,10 @@ def test_processes_that_were_killed_from_outside_are_no_evidence_against_their_d
     processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    left_by_dead_processes(database, document, 50)
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
     processor.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.ESTIMATED
-    left_by_dead_processes(database, document, 50)
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
     library.confirm(admin, document.id)
     processor.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.COMPLETED
@@ -94,7 +94,7 @@ def test_what_goes_wrong_in_a_trial_is_told_as_if_it_had_gone_wrong_here(
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     paid.run("demo", document.id)
     library.confirm(admin, document.id)
-    left_by_dead_processes(database, document, 50)
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
     provider_standin.fail_next(503, 50, {"Retry-After": "0.1"})
     with pytest.raises(ProviderUnavailable) as caught:
         paid.run("demo", document.id)
@@ -107,7 +107,7 @@ def test_a_trial_ends_with_the_application_and_counts_against_nobody(
     library: DocumentLibrary, admin: Identity, collection: Collection,
 ) -> None:  # fmt: skip
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    left_by_dead_processes(database, document, 50)
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
     endless = Trials(database, settings, command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
     processor = Processor(
         database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=endless
