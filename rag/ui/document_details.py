@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
@@ -183,9 +184,22 @@ def _draw_about(document: Document, model: str) -> None:
 
 def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
     """What the file says of itself, as far as it does: its author and its dates."""
-    said = {"Author": metadata.get("author"), "Written": metadata.get("file_created_at")}
-    said["Last changed"] = metadata.get("file_modified_at")
-    return {name: plain(str(value).replace("T", ", ")) for name, value in said.items() if value}
+    said = {
+        "Author": str(metadata.get("author") or ""),
+        "Written": file_date(str(metadata.get("file_created_at") or "")),
+        "Last changed": file_date(str(metadata.get("file_modified_at") or "")),
+    }
+    return {name: plain(value) for name, value in said.items() if value}
+
+
+def file_date(text: str) -> str:
+    """An ISO date as it is written, with its time and its place's difference to UTC where the file says them."""
+    if not text:
+        return ""
+    value = datetime.fromisoformat(text)
+    if "T" not in text:
+        return f"{value:%-d %b %Y}"
+    return f"{value:%-d %b %Y, %H:%M}" + (f" UTC{text[-6:]}" if value.utcoffset() else "")
 
 
 def _model_of(document: Document, documents: Documents) -> str:
