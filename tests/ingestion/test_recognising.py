@@ -38,7 +38,7 @@ def make(database: Database, files: FileStore, settings: Settings, sandbox: Sand
         processor = Processor(database, files, providers, ledger, own, sandbox=sandbox)
         made.append(processor)
         queue = Queue(database, processor)
-        return DocumentLibrary(database, files, providers, ledger, own, queue, sandbox=sandbox), processor
+        return DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), processor
 
     yield parts
     for processor in made:
