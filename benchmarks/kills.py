@@ -74,7 +74,7 @@ def compare(
     sandbox = Sandbox(ExtractionLimits.of(settings))
     parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
     processor = Processor(*parts, sandbox=sandbox)
-    library = DocumentLibrary(*parts, Queue(database, processor), sandbox=sandbox)
+    library = DocumentLibrary(*parts[:3], settings, Queue(database, processor), sandbox=sandbox)
     admin = Identity(account_id=uuid4(), tenant_id=TENANT, email="a@example.com", name="A", role=Role.ADMIN)
     calm = small_batches(database, library, "Undisturbed", arguments.batch)
     started = time.monotonic()

@@ -35,7 +35,7 @@ from rag.database import ENTER, Database, entering, queries
 from rag.embedded import EmbeddedServer, start_server
 from rag.flights import Flight
 from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.library import find_documents
+from rag.ingestion.intake import find_documents
 from rag.migrations import migrate
 from rag.retrieval.hits import find_hits, read_scope
 from rag.retrieval.keywords import index_document

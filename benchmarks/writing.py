@@ -33,7 +33,7 @@ from psycopg.types.json import Jsonb
 from rag.database import Database, queries
 from rag.embedded import start_server
 from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.library import find_documents
+from rag.ingestion.intake import find_documents
 from rag.migrations import migrate
 from rag.types import Chunk, Document, FloatMatrix
 

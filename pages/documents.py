@@ -30,7 +30,7 @@ from rag.ui.document_library import draw_empty_library, draw_filters
 from rag.ui.document_names import STATUSES
 from rag.ui.document_queue import ask_to_delete, draw_estimates, draw_figures, draw_many_finished
 from rag.ui.document_steps import draw_bulk, draw_queue_state, draw_reembedding, draw_steps
-from rag.ui.document_table import draw_table
+from rag.ui.document_table import draw_opener, draw_table
 from rag.ui.document_trouble import draw_trouble
 from rag.ui.document_upload import draw_upload
 from rag.ui.formats import SELECT_A_ROW
@@ -233,13 +233,16 @@ def draw_library(documents: Sequence[Document], collections: Sequence[Collection
     if not shown:
         st.caption("No document matches.")
         return
-    draw_table(shown, st.query_params.get("document"), collections=names, on_open=open_document)
-    draw_bulk(shown, on_retry=retry_all, on_tag=tag_all, on_delete=delete_all)
+    chosen = st.query_params.get("document")
+    draw_table(shown, chosen, collections=names, on_open=open_document)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        draw_opener(shown, chosen, on_open=open_document)
+        draw_bulk(shown, on_retry=retry_all, on_tag=tag_all, on_delete=delete_all)
     opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None) or earlier_version()
     if opened is not None:
         draw_opened(opened)
     else:
-        st.caption(f"{SELECT_A_ROW} to open its pages, chunks and costs.")
+        st.caption(f"{SELECT_A_ROW}, or choose a name, to open its pages, chunks and costs.")
 
 
 def earlier_version() -> Document | None:

@@ -266,7 +266,7 @@ class ReadingTookTooLong(DocumentError):
 
 
 class WorkKeepsDying(DocumentError):
-    """Working on this file ended the application several times, so it was set aside. Export it again and upload it."""
+    """Working on this file ended its process again and again, so it was set aside. Export it again and upload it."""
 
 
 class StepNotPossible(DocumentError):

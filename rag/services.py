@@ -123,7 +123,7 @@ def assemble(
         processor=processor,
         queue=queue,
         syncs=syncs,
-        documents=DocumentLibrary(database, files, providers, ledger, settings, queue),
+        documents=DocumentLibrary(database, files, providers, settings, queue),
         references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,
         answers=answers,

@@ -412,6 +412,9 @@ class _Handler(BaseHTTPRequestHandler):
         if limit and len(all_pieces) > limit:
             all_pieces, finish_reason = all_pieces[:limit], "length"
         input_tokens = sum(count_tokens(str(message["content"])) for message in messages)
+        if schema is not None:  # counted as OpenAI does
+            shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
+            input_tokens += count_tokens(json.dumps(shown, separators=(",", ":"))) + 9
         cached = min(self.standin.cached_tokens, input_tokens)
 
         def usage(output_tokens: int) -> dict[str, Any]:

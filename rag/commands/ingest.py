@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from rag.commands import Commands, add_command, add_place
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
 from rag.settings import Settings
-from rag.types import ChunkingMethod, PdfType
+from rag.types import ChunkingMethod, PdfType, ProcessingResult
+
+if TYPE_CHECKING:
+    from rag.ingestion.loaders.folder import FoundFile
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -49,22 +55,26 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
         raise SettingsError(f"There is no file in {path} that could be read.")
     tenant = arguments.tenant or settings.tenant
     failed = 0
+
+    def process(found: FoundFile) -> ProcessingResult:
+        if found.refusal:
+            raise DocumentError(found.refusal)
+        return process_document(
+            file=found.content,
+            file_name=found.name,
+            tenant_id=tenant,
+            chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
+            collection=arguments.collection,
+            pdf_type=arguments.pdf_type or profile.pdf_type,
+        )
+
     try:
         collection = _collection(tenant, arguments.collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-        for number, found in enumerate(files_at(path, limits), 1):
-            show_progress(number - 1, total, found.place)
+        show_progress(0, total, "")
+        for number, (found, future) in enumerate(in_order(process, files_at(path, limits)), 1):
             try:
-                if found.refusal:
-                    raise DocumentError(found.refusal)
-                result = process_document(
-                    file=found.content,
-                    file_name=found.name,
-                    tenant_id=tenant,
-                    chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
-                    collection=arguments.collection,
-                    pdf_type=arguments.pdf_type or profile.pdf_type,
-                )
+                result = future.result()
             except DocumentAlreadyStored as exc:
                 line = exc.message
             except RagError as exc:
@@ -75,10 +85,35 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
                 line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
             clear_progress()
             print(f"[{number}/{total}] {found.place}: {line}", flush=True)
+            show_progress(number, total, found.place)
     finally:
         clear_progress()
         services().close()
     return 1 if failed else 0
+
+
+def in_order(
+    process: Callable[[FoundFile], ProcessingResult], files: Iterable[FoundFile]
+) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
+    """Each file with what became of it, in their order; as many at once are worked on as the worker works on.
+
+    Files of one name are versions of one document, the last of them the latest, so they wait for each other.
+    """
+    from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
+
+    begun: deque[tuple[FoundFile, Future[ProcessingResult]]] = deque()
+    pool = ThreadPoolExecutor(DOCUMENTS_AT_ONCE, thread_name_prefix="ingest")
+    try:
+        for found in files:
+            while len(begun) > DOCUMENTS_AT_ONCE or any(earlier.name == found.name for earlier, _ in begun):
+                wait([begun[0][1]])
+                yield begun.popleft()
+            begun.append((found, pool.submit(process, found)))
+        for earlier, future in begun:
+            wait([future])
+            yield earlier, future
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:

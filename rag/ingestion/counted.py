@@ -34,7 +34,7 @@ class Counted:
 
 
 def counted_before(database: Database, work: Work, embedder: Embedder, tagger: ChatModel | None) -> Counted:
-    """What the tenant's latest documents with the same models tell; answers count within the same collection only."""
+    """What the tenant's latest documents with these models tell; of answers, those of the collection or its profile."""
     parameters = {
         "collection_id": work.collection.id,
         "embedding_model": embedder.model,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
@@ -16,11 +18,15 @@ from rag.retrieval.keywords import contextual_text
 from rag.types import Chunk, ChunkingMethod, CostEstimate, ProcessingCosts, Usage
 
 NOTHING_COUNTED = Counted()
-#: A tagged document's answer, until there are answers to go by. Written out for two handbooks and counted with o200k:
-#: 87 and 118.
-TAG_OUTPUT_TOKENS = 110
-#: One chunk's: a sentence, up to eight keywords and two fields; reckoned, not measured.
-CHUNK_TAG_OUTPUT_TOKENS = 70
+#: Tokens that announce a schema to the model.
+SCHEMA_TOKENS_AROUND = 9
+#: Letters that a model counts as a word where words are written without blanks, as in Japanese.
+LETTERS_OF_A_WORD = 2.0
+#: Words longer than this are several, written without blanks.
+LONGEST_WORD = 12.0
+#: Tokens of a word where a document has none to go by.
+TOKENS_A_WORD = 1.3
+WORD = re.compile(r"[^\W\d_]+")
 
 
 def estimate_costs(
@@ -59,7 +65,7 @@ def estimate_costs(
             provider=tagger.provider,
             model=tagger.model,
             input_tokens=counted.tagging(tagging_tokens),
-            output_tokens=tokens_answered(len(chunks) if chunk_tags else 0, counted),
+            output_tokens=tokens_answered(text, len(chunks) if chunk_tags else 0, chunk_tags, tagger.model, counted),
         )
         metadata = charge("tagging", usage, prices).cost
     zero = Decimal(0)
@@ -83,17 +89,42 @@ def estimate_costs(
 
 def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequence[str], model: str) -> int:
     """Input tokens of all tagging calls of a document: its own, and one for each chunk where chunks have tags."""
-    calls = [tagging.messages_for(title, text)]
+    calls = [(tagging.messages_for(title, text), tagging.SCHEMA)]
     if chunk_tags:
-        calls += [chunk_tagging.messages_for_chunk(chunk.content) for chunk in chunks]
-    return sum(estimate_tokens(message.content, model=model) for messages in calls for message in messages)
+        schema = chunk_tagging.tag_schema(chunk_tags)
+        calls += [(chunk_tagging.messages_for_chunk(chunk.content), schema) for chunk in chunks]
+    tokens = sum(estimate_tokens(message.content, model=model) for messages, _ in calls for message in messages)
+    return tokens + sum(tokens_of_schema(schema, model) for _, schema in calls)
 
 
-def tokens_answered(tagged_chunks: int, counted: Counted) -> int:
-    """Output tokens of all tagging calls of a document."""
+def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
+    """What a schema adds to a request: OpenAI counts its JSON without what is required (cookbook, issue 2140)."""
+    shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
+    return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
+
+
+def tokens_answered(text: str, tagged_chunks: int, fields: Sequence[str], model: str, counted: Counted) -> int:
+    """Output tokens of all tagging calls of a document: as earlier answers had, else as the prompts ask for.
+
+    The prompts say how many words an answer may have, and the document tells how many tokens its words are.
+    """
     if counted.answer_tokens is not None:
         return round(float(counted.answer_tokens) * (1 + tagged_chunks))
-    return TAG_OUTPUT_TOKENS + CHUNK_TAG_OUTPUT_TOKENS * tagged_chunks
+    a_word = tokens_a_word(text[: tagging.TAGGED_CHARACTERS], model)
+    own = tagging.ANSWER_TOKENS_AROUND + tagging.ANSWER_WORDS * a_word
+    words = chunk_tagging.ANSWER_WORDS + chunk_tagging.FIELD_WORDS * len(fields)
+    around = chunk_tagging.ANSWER_TOKENS_AROUND + chunk_tagging.FIELD_TOKENS_AROUND * len(fields)
+    return round(own + tagged_chunks * (around + words * a_word))
+
+
+def tokens_a_word(text: str, model: str) -> float:
+    """Tokens of a word of this text, names and figures left out."""
+    words = WORD.findall(text)
+    if not words:
+        return TOKENS_A_WORD
+    letters = sum(map(len, words))
+    count = letters / LETTERS_OF_A_WORD if letters / len(words) > LONGEST_WORD else len(words)
+    return estimate_tokens(" ".join(words), model=model) / count
 
 
 def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:

@@ -72,22 +72,24 @@ class ExtractedPdf:
 def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedPdf:
     """The value again, with every text free of what a database cannot hold."""
     return ExtractedPdf(
-        pages=tuple(
-            Page(
-                number=int(page["number"]),
-                text=storable(page["text"]),
-                method=page["method"] if page["method"] in ("text", "ocr") else "none",
-                label=storable(page["label"]),
-                warnings=tuple(storable(warning) for warning in page["warnings"]),
-            )
-            for page in values["pages"]
-        ),
+        pages=tuple(page_from_json(page) for page in values["pages"]),
         sections=sections_from_json(values["sections"]),
         title=storable(values["title"]),
         author=storable(values["author"]),
         language=storable(values["language"]),
         decrypted=decrypted,
         metadata=storable_json(values.get("metadata") or {}),
+    )
+
+
+def page_from_json(page: Mapping[str, Any]) -> Page:
+    """A page again."""
+    return Page(
+        number=int(page["number"]),
+        text=storable(page["text"]),
+        method=page["method"] if page["method"] in ("text", "ocr") else "none",
+        label=storable(page["label"]),
+        warnings=tuple(storable(warning) for warning in page["warnings"]),
     )
 
 

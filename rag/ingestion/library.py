@@ -7,64 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Collection as Several
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
-from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.files import Originals
 from rag.ingestion import collections as collecting
+from rag.ingestion.collection_shelf import require_admin
+from rag.ingestion.document_shelf import DocumentShelf
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
-from rag.ingestion.intake import JobQueue, add_document, find_documents, find_pages
-from rag.ingestion.ocr import Engine, recognition_engine
-from rag.ingestion.page_images import PageImages
-from rag.ingestion.reading import is_pdf
+from rag.ingestion.intake import JobQueue, add_document
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.versions import Versions
 from rag.profiles import profile_by_name, with_overrides
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
-from rag.types import (
-    ChunkingMethod,
-    Collection,
-    CollectionContents,
-    Document,
-    DocumentChunk,
-    DocumentPage,
-    DocumentStatus,
-    Identity,
-    PdfType,
-    Role,
-    Who,
-)
-
-# The library has a method called list; within the class that name means the method.
-Documents = list[Document]
-Pages = list[DocumentPage]
-Chunks = list[DocumentChunk]
-Collections = list[Collection]
-Contents = dict[UUID, CollectionContents]
-Questions = list[str]
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity, PdfType
 
 
-@dataclass(frozen=True)
-class QueueState:
-    """Jobs of a tenant. `later` ones wait for another try, the first at `next_try_at`."""
-
-    waiting: int
-    later: int
-    running: int
-    next_try_at: datetime | None
-
-
-class DocumentLibrary:
+class DocumentLibrary(DocumentShelf):
     """Documents and collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
 
     def __init__(
@@ -72,20 +38,14 @@ class DocumentLibrary:
         database: Database,
         files: Originals,
         providers: Providers,
-        ledger: Ledger,
         settings: Settings,
         queue: JobQueue,
         *,
         sandbox: Sandbox | None = None,
     ) -> None:
-        self._database = database
-        self._files = files
-        self._providers = providers
-        self._ledger = ledger
-        self._settings = settings
-        self._queue = queue
         self._sandbox = sandbox or sandbox_for(settings)
-        self._images = PageImages(self._sandbox)
+        super().__init__(database, files, providers, settings, self._sandbox)
+        self._queue = queue
         self._removals = FileRemovals(database, files)
         self.versions = Versions(database, providers, queue)
         self.reembeddings = Reembeddings(database, providers)
@@ -114,7 +74,7 @@ class DocumentLibrary:
         Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
         `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
         """
-        _require_admin(identity)
+        require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
@@ -146,7 +106,7 @@ class DocumentLibrary:
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
         """Say yes to the estimate: the document is processed. Does nothing when it was confirmed already."""
-        _require_admin(identity)
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
             if connection.execute(queries["confirm_document"], parameters).rowcount:
@@ -164,7 +124,7 @@ class DocumentLibrary:
 
     def retry(self, identity: Identity, document_id: UUID) -> Document:
         """Queue a failed document again; what was done and paid is kept. Raises `InvalidInput` for any other."""
-        _require_admin(identity)
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
             if not connection.execute(queries["retry_document"], parameters).rowcount:
@@ -183,7 +143,7 @@ class DocumentLibrary:
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
         """Delete a document in one of these states, or in any; whether there was one."""
-        _require_admin(identity)
+        require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id, "statuses": None if statuses is None else [*statuses]}
@@ -201,218 +161,12 @@ class DocumentLibrary:
             # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
             self._removals.run(tenant_id)
 
-    # Looking
-
-    @property
-    def recognition_engine(self) -> Engine | None:
-        """What text is recognised with in scans; None when there is nothing."""
-        return recognition_engine(self._settings)
-
-    def list(
-        self,
-        who: Who,
-        *,
-        collection_id: UUID | None = None,
-        status: DocumentStatus | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> Documents:
-        """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
-        return find_documents(
-            self._database,
-            who,
-            collection_id=collection_id,
-            with_superseded=False,
-            status=status,
-            limit=limit,
-            offset=offset,
-        )
-
-    def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:
-        """How many documents `list` has in all."""
-        found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
-        return int(found)
-
-    def get(self, who: Who, document_id: UUID) -> Document:
-        """One document. Raises `NotFound`, also for another tenant's."""
-        found = find_documents(self._database, who, document_id=document_id)
-        if not found:
-            raise NotFound("This document does not exist, or no longer.")
-        return found[0]
-
-    def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:
-        """The pages with their text, in their order."""
-        return find_pages(self._database, who, document_id, limit=limit, offset=offset)
-
-    def count_pages(self, who: Who, document_id: UUID) -> int:
-        return int(self._database.fetch_value(who, "count_pages", document_id=document_id))
-
-    def chunks(
-        self,
-        who: Who,
-        document_id: UUID,
-        *,
-        chunk_id: UUID | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> Chunks:
-        """The chunks in their order, without their vectors."""
-        part = {"document_id": document_id, "chunk_id": chunk_id, "limit": limit, "offset": offset}
-        return self._database.fetch_all(who, "find_chunks", DocumentChunk, **part)
-
-    def count_chunks(self, who: Who, document_id: UUID) -> int:
-        return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
-
-    def original(self, who: Who, document_id: UUID) -> bytes:
-        """The file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
-        document = self.get(who, document_id)
-        if not document.file_path:
-            raise NotFound("This document was registered without a file; its text is on its pages.")
-        return self._files.get(document.tenant_id, document.file_path)
-
-    def page_image(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
-        """A page as PNG, `scale` times 72 dpi, with the passage marked where it stands.
-
-        Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
-        """
-        document = self.get(who, document_id)
-        if not is_pdf(document):
-            raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
-        if not 1 <= page <= max(document.page_count, 1):
-            raise NotFound(f"This document has no page {page}.")
-        return self._images.draw(
-            document_id,
-            page,
-            lambda: self._files.get(document.tenant_id, document.file_path),
-            highlight=highlight,
-            scale=min(max(scale, 0.2), 4.0),
-        )
-
-    def suggested_questions(
-        self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
-    ) -> Questions:
-        """Questions the collection's documents answer, from as many different documents as possible.
-
-        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
-        come first, then those in the collection's own, then all others.
-        """
-        with self._database.transaction(who) as connection:
-            rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
-        wanted = [language.split("-")[0].lower() for language in languages]
-        wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
-        found: Questions = []
-        for group in (*dict.fromkeys(wanted), None):
-            asked = [
-                [q for q in (questions or []) if isinstance(q, str) and q.strip()]
-                for questions, language in rows
-                if (language == group if group is not None else language not in wanted)
-            ]
-            turns = max((len(questions) for questions in asked), default=0)
-            found += [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
-        return list(dict.fromkeys(found))[:limit]
-
-    def queue_state(self, tenant_id: str) -> QueueState:
-        """What waits and what is worked on for this tenant, by any process."""
-        state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
-        return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
-
-    def metadata_values(self, who: Who, collection_id: UUID, field: str) -> Questions:
-        """The values that a field of the metadata has in a collection, of its documents and of their passages."""
-        with self._database.transaction(who) as connection:
-            parameters = {"collection_id": collection_id, "field": field}
-            return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]
-
-    # Collections
-
-    def collections(self, who: Who) -> Collections:
-        """The tenant's collections, oldest first."""
-        return collecting.find_collections(self._database, who)
-
-    def collection(self, who: Who, collection_id: UUID) -> Collection:
-        """One collection. Raises `NotFound`, also for another tenant's."""
-        found = collecting.find_collections(self._database, who, collection_id=collection_id)
-        if not found:
-            raise NotFound("This collection does not exist, or no longer.")
-        return found[0]
-
-    def contents(self, who: Who) -> Contents:
-        """How much is in each collection, by its id."""
-        return collecting.collection_contents(self._database, who)
-
-    def ensure_collection(
-        self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
-    ) -> Collection:
-        """The collection of that name, made now if there is none; an existing one keeps its settings."""
-        profile_by_name(profile)
-        self._database.execute(
-            tenant_id,
-            "add_collection",
-            collection_name=name,
-            profile=profile,
-            embedding_model=embedding_model,
-            language=language,
-        )
-        return collecting.find_collections(self._database, tenant_id, name=name)[0]
-
-    def create_collection(
-        self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"
-    ) -> Collection:
-        """A new collection; without an embedder named, with the one its profile gets here.
-
-        Raises `InvalidInput` with a sentence for a name that is taken and for what cannot be chosen.
-        """
-        _require_admin(identity)
-        return collecting.create_collection(
-            self._database,
-            self._providers,
-            identity,
-            name=name,
-            profile=profile,
-            embedding_model=embedding_model,
-            language=language,
-        )
-
-    def change_collection(
-        self,
-        identity: Identity,
-        collection_id: UUID,
-        *,
-        name: str | None = None,
-        language: str | None = None,
-        groups: Sequence[str] | None = None,
-    ) -> Collection:
-        """Give a collection another name, language, or groups that may read it (none: everybody).
-
-        Raises `InvalidInput` and `NotFound`.
-        """
-        _require_admin(identity)
-        collecting.change_collection(
-            self._database, identity, collection_id, name=name, language=language, groups=groups
-        )
-        return self.collection(identity, collection_id)
-
-    def override_collection(
-        self,
-        identity: Identity,
-        collection_id: UUID,
-        changes: Mapping[str, Any] | None = None,
-        *,
-        resets: Several[str] = (),
-    ) -> Collection:
-        """Set fields of the collection apart from its profile, and give those of `resets` back to it.
-
-        Raises `InvalidInput` with a sentence when the outcome does not fit; then nothing changes.
-        """
-        _require_admin(identity)
-        collecting.override_fields(self._database, identity, collection_id, changes=changes or {}, resets=resets)
-        return self.collection(identity, collection_id)
-
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
         """Delete a collection with its documents and conversations, once its name was given as a confirmation.
 
         What was asked and what it cost stays in the analytics. Raises `InvalidInput` for another name, `NotFound`.
         """
-        _require_admin(identity)
+        require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
             found = self._locked(connection, collection_id)
@@ -431,8 +185,3 @@ class DocumentLibrary:
         if row is None:
             raise NotFound("This collection does not exist, or no longer.")
         return str(row[2])
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

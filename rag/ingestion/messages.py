@@ -9,14 +9,18 @@ from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.types import Page
 
 
-def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = ()) -> str:
+def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
     """What an admin should know about how the pages were read; empty when all went well.
 
-    `awaiting` are pages whose text will be recognised once the document is confirmed.
+    `awaiting` are pages whose text will be recognised once the document is confirmed; the estimate took each to have
+    `assumed` characters.
     """
     sentences = []
     if awaiting:
-        sentences.append(f"{page_list(awaiting)} will be read by text recognition; what that gives is estimated.")
+        sentences.append(
+            f"{page_list(awaiting)} will be read by text recognition. How much text that gives is not known yet: the "
+            f"estimate assumes {assumed:,} characters a page."
+        )
     empty = [p.number for p in pages if not p.text.strip() and not p.warnings and p.number not in awaiting]
     if empty:
         verb = "has" if len(empty) == 1 else "have"

@@ -1,71 +1,36 @@
-"""The only ordering of the steps: extract, estimate, chunk, embed, tag, publish.
-
-Each step is stored before the next begins, and each batch of vectors with its ledger rows in one transaction: a killed
-process goes on where it was, and no chunk is paid for twice.
+"""Who works on a document and what becomes of it: one worker at a time, its failure kept with it, a file that ends the
+process each time set aside.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
-from rag.database import Database, queries
+from rag.database import Database
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError, WorkKeepsDying
 from rag.files import Originals
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
-from rag.ingestion.embedding import EmbeddingStep
-from rag.ingestion.estimate import amounts_to_json
-from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.file_removals import FileRemovals
-from rag.ingestion.imports.passages import EXPORT_TYPE, chunks_from_bytes
-from rag.ingestion.intake import add_document, find_pages
-from rag.ingestion.messages import reading_message
+from rag.ingestion.intake import add_document
 from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.paid_embedder import DurableEmbedder
-from rag.ingestion.posts.reading import PostReader
-from rag.ingestion.publishing import publish
-from rag.ingestion.reading import Reader
-from rag.ingestion.recognise_step import RecogniseStep
 from rag.ingestion.reembedding_work import ReembeddingWork
 from rag.ingestion.sandbox import Sandbox, sandbox_for
-from rag.ingestion.tag_step import TagStep
-from rag.ingestion.work import (
-    TEMPORARY,
-    Bench,
-    DocumentGone,
-    ModelChanged,
-    Work,
-    WorkedOnElsewhere,
-    WorkInterrupted,
-)
-from rag.providers import Embedder
+from rag.ingestion.steps import DocumentSteps
+from rag.ingestion.trials import Trials
+from rag.ingestion.work import TEMPORARY, Bench, DocumentGone, WorkedOnElsewhere, WorkInterrupted
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
-from rag.types import (
-    Chunk,
-    ChunkingMethod,
-    Collection,
-    DocumentPage,
-    DocumentStatus,
-    Identity,
-    Page,
-    PdfType,
-    ProcessingResult,
-    Section,
-    Step,
-)
+from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, PdfType, ProcessingResult
 
 __all__ = ["TEMPORARY", "Processor", "WorkInterrupted", "WorkedOnElsewhere"]
 
 log = logging.getLogger("rag.ingestion")
-#: Beginnings without any progress after which a document is quarantined: its file seems to end the process each time.
-MAXIMUM_STARTS = 8
+#: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
+#: no evidence against its file: whatever ends this process ends the work on every document in it.
+STARTS_A_TRIAL = 6
 
 
 class Processor:
@@ -80,21 +45,18 @@ class Processor:
         settings: Settings,
         *,
         sandbox: Sandbox | None = None,
+        trials: Trials | None = None,
     ) -> None:
         self._database = database
         self._files = files
-        self._providers = providers
         self._ledger = ledger
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
         self._bench = Bench(database)
-        calls = self._calls = PaidCalls(database, CallGate())
+        calls = PaidCalls(database, CallGate())
         self.recognition = text_recognition(settings, self.sandbox)
-        posts = PostReader(self._bench, providers, ledger, calls, self.sandbox)
-        self._reader = Reader(self._bench, files, providers, self.sandbox, self.recognition.engine, posts)
-        self._recognising = RecogniseStep(self._bench, files, self.recognition, ledger, calls)
-        self._embedding = EmbeddingStep(self._bench, ledger, calls)
-        self._tagging = TagStep(self._bench, providers, ledger, calls)
+        self._steps = DocumentSteps(self._bench, files, providers, ledger, calls, self.sandbox, self.recognition)
+        self._trials = trials or Trials(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingWork(self._bench, providers, ledger, calls)
 
@@ -105,23 +67,44 @@ class Processor:
         of `TEMPORARY`, after which it can be run again.
         """
         with self._bench.claimed(tenant_id, document_id):
-            try:
-                self._note_start(tenant_id, document_id)
-                self._read(tenant_id, document_id)
-                self._process(tenant_id, document_id)
-                self._tag_again(tenant_id, document_id)
-                self._database.execute(tenant_id, "note_orderly_end", document_id=document_id)
-            except DocumentGone:
-                log.info("Document %s was deleted while it was processed", document_id)
-            except (WorkInterrupted, *TEMPORARY) as exc:
-                if not isinstance(exc, DatabaseUnavailable):
-                    self._database.execute(tenant_id, "note_orderly_end", document_id=document_id)
-                raise
-            except RagError as exc:
-                self.mark_failed(tenant_id, document_id, exc.message)
-            except Exception:
-                log.exception("Processing document %s failed", document_id)
-                self.mark_failed(tenant_id, document_id, str(RagError()))
+            starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
+            if starts and starts % STARTS_A_TRIAL == 0:
+                self._try(tenant_id, document_id)
+            else:
+                self.run_claimed(tenant_id, document_id)
+
+    def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
+        """As `run`, for a document that its caller holds."""
+        try:
+            self._steps.read(tenant_id, document_id)
+            self._steps.process(tenant_id, document_id)
+            self._steps.tag_again(tenant_id, document_id)
+            self._note_orderly_end(tenant_id, document_id)
+        except DocumentGone:
+            log.info("Document %s was deleted while it was processed", document_id)
+        except (WorkInterrupted, *TEMPORARY) as exc:
+            if not isinstance(exc, DatabaseUnavailable):
+                self._note_orderly_end(tenant_id, document_id)
+            raise
+        except RagError as exc:
+            self.mark_failed(tenant_id, document_id, exc.message)
+        except Exception:
+            log.exception("Processing document %s failed", document_id)
+            self.mark_failed(tenant_id, document_id, str(RagError()))
+
+    def _try(self, tenant_id: str, document_id: UUID) -> None:
+        """Work on a document whose process has ended too often, in another one; set it aside if that ends too."""
+        log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
+        try:
+            self._trials.run(tenant_id, document_id, self._bench.stop_if_asked)
+        except WorkInterrupted:
+            self._note_orderly_end(tenant_id, document_id)
+            raise
+        except WorkKeepsDying as exc:
+            self.mark_failed(tenant_id, document_id, exc.message)
+
+    def _note_orderly_end(self, tenant_id: str, document_id: UUID) -> None:
+        self._database.execute(tenant_id, "note_orderly_end", document_id=document_id)
 
     def process_document(
         self,
@@ -160,9 +143,9 @@ class Processor:
         """Take a stored document through what is left of the pipeline, without asking; raises as `process_document`."""
         with self._bench.claimed(tenant_id, document_id):
             try:
-                self._read(tenant_id, document_id)
+                self._steps.read(tenant_id, document_id)
                 self._database.execute(tenant_id, "confirm_document", document_id=document_id)
-                self._process(tenant_id, document_id)
+                self._steps.process(tenant_id, document_id)
             except RagError as exc:
                 self.mark_failed(tenant_id, document_id, exc.message)
                 raise
@@ -200,6 +183,7 @@ class Processor:
         """Have all work end at its next durable point, at once where a file is being read."""
         self._bench.stop()
         self.sandbox.interrupt()
+        self._trials.interrupt()
 
     def resume(self) -> None:
         """Work again after `interrupt`."""
@@ -210,107 +194,3 @@ class Processor:
         self.interrupt()
         self.sandbox.close()
         self.recognition.close()
-
-    # Processing
-
-    def _read(self, tenant_id: str, document_id: UUID) -> None:
-        work = self._bench.work(tenant_id, document_id)
-        if work.document.status == DocumentStatus.READING:
-            self._reader.read(work)
-        if work.document.is_synced:
-            self._database.execute(tenant_id, "confirm_document", document_id=document_id)
-
-    def _process(self, tenant_id: str, document_id: UUID) -> None:
-        while True:
-            try:
-                self._process_once(tenant_id, document_id)
-                return
-            except ModelChanged:
-                log.info("Document %s is embedded again: its collection changed its model", document_id)
-
-    def _process_once(self, tenant_id: str, document_id: UUID) -> None:
-        work = self._bench.work(tenant_id, document_id)
-        if work.document.status != DocumentStatus.PROCESSING:
-            return
-        read, sections, spans = self._pages_of(work)
-        pages, sections = self._recognising.run(work, read, sections)
-        embedder = self._providers.embedder_for(work.collection.embedding_model)
-        chunks = self._chunk(work, pages, sections, spans, embedder)
-        self._note_facts(work, chunks)
-        self._embedding.run(work, chunks, embedder)
-        message = self._tagging.run(work, pages, sections)
-        message = " ".join(filter(None, (reading_message(pages), message)))
-        publish(self._bench, self._ledger, work, len(chunks), message, embedder.id)
-
-    def _note_facts(self, work: Work, chunks: Sequence[Chunk]) -> None:
-        """What cutting found out about the document: searches are narrowed by it."""
-        if facts := facts_of(chunks):
-            tenant_id, facts_json = work.document.tenant_id, Jsonb(facts)
-            self._database.execute(tenant_id, "note_metadata", **work.key, metadata=facts_json, message=None)
-
-    def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
-        """Tag a document that goes on answering meanwhile."""
-        work = self._bench.work(tenant_id, document_id)
-        if Step.TAG not in work.document.pending_steps:
-            return
-        pages, sections, _ = self._pages_of(work)
-        message = self._tagging.run(work, pages, sections)
-        costs = self._ledger.document_costs(tenant_id, document_id)
-        self._database.execute(
-            tenant_id,
-            "finish_step",
-            **work.key,
-            step=Step.TAG,
-            message=" ".join(filter(None, (reading_message(pages), message))),
-            costs=Jsonb(amounts_to_json(costs)),
-        )
-
-    def _pages_of(self, work: Work) -> tuple[list[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
-        """Pages and sections as they were read, and where a paid cut has cut."""
-        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
-        with self._database.transaction(work.document.tenant_id) as connection:
-            found = connection.execute(queries["document_work"], work.key).fetchone()
-        if found is None:
-            raise DocumentGone
-        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0])), found[1]
-
-    def _chunk(
-        self,
-        work: Work,
-        pages: Sequence[Page],
-        sections: Sequence[Section],
-        spans: Sequence[tuple[int, int]] | None,
-        embedder: Embedder,
-    ) -> list[Chunk]:
-        """The same chunks whenever it runs; where cutting costs money, the cut is stored."""
-        if spans is not None:
-            return chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
-        self._bench.note_progress(work, Step.CHUNK, 0, 1)
-        if work.document.mime_type == EXPORT_TYPE:
-            return chunks_from_bytes(self._files.get(work.document.tenant_id, work.document.file_path))
-        method = work.document.chunking_method
-        is_paid = method == "semantic" and embedder.is_paid
-        chunks = chunk_document(
-            pages,
-            sections,
-            method=method,
-            embedder=DurableEmbedder(embedder, self._bench, self._ledger, self._calls, work) if is_paid else embedder,
-            file_name=work.document.file_name,
-            figures=figures_for(work.profile),
-            **sizes_for(work.profile, method),
-        )
-        if is_paid:
-            spans_json = Jsonb([(chunk.start, chunk.end) for chunk in chunks])
-            with self._database.transaction(work.document.tenant_id) as connection:
-                connection.execute(queries["note_chunk_spans"], {**work.key, "spans": spans_json})
-                connection.execute(queries["forget_sentence_vectors"], work.key)
-        return chunks
-
-    def _note_start(self, tenant_id: str, document_id: UUID) -> None:
-        """Count that work begins. Raises `WorkKeepsDying` for a document that keeps taking its process with it."""
-        if (self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0) > MAXIMUM_STARTS:
-            raise WorkKeepsDying
-
-
-def page_from_row(row: DocumentPage) -> Page:
-    return Page(number=row.number, text=row.text, method=row.method, label=row.label, warnings=tuple(row.warnings))

@@ -113,7 +113,8 @@ class Reader:
                 self._providers,
                 recognition=expected_usage(self._engine, len(awaiting)),
             )
-            message = " ".join(filter(None, (reading_message(pages, awaiting=awaiting), message)))
+            said = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
+            message = " ".join(filter(None, (said, message)))
         unready = DocumentStatus.FAILED if all_blank(pages) or not is_pdf(document) else DocumentStatus.NEEDS_OCR
         with self._bench.database.transaction(document.tenant_id) as connection:
             hold(connection, work)
@@ -158,16 +159,18 @@ def is_pdf(document: Document) -> bool:
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """The pages with a text of the usual length where theirs is still to be recognised, for the estimate.
-
-    The usual length is that of the document's other pages, else of a printed page.
-    """
+    """The pages with a text of the usual length where theirs is still to be recognised, for the estimate."""
     if not awaiting:
         return tuple(pages)
-    lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
-    length = sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
+    length = expected_characters(pages, awaiting)
     text = (SENTENCE_OF_A_SCAN * (length // len(SENTENCE_OF_A_SCAN) + 1))[:length]
     return tuple(replace(page, text=page.text or text) if page.number in awaiting else page for page in pages)
+
+
+def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
+    """The usual length of a page: that of the document's other pages, else of a printed page."""
+    lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
+    return sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
 
 
 def estimate_document(

@@ -21,8 +21,9 @@ from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.intake import add_document, display_name, find_pages
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.processor import Processor, page_from_row
+from rag.ingestion.processor import Processor
 from rag.ingestion.publishing import publish
+from rag.ingestion.steps import page_from_row
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
 from rag.profiles import profile_by_name, with_overrides

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,8 +35,9 @@ from rag.errors import (
     ReadingTookTooLong,
     TooManyPages,
 )
-from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json
+from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json, page_from_json
 from rag.settings import Settings
+from rag.types import Page
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Errors a process may answer with; anything else counts as a damaged file.
@@ -54,7 +55,7 @@ HEADER = struct.Struct(">II")
 
 @dataclass(frozen=True)
 class Reply:
-    """What a process sends: `kind` is progress, result or error."""
+    """What a process sends: `kind` is progress, page, result or error."""
 
     kind: str
     values: dict[str, Any]
@@ -128,8 +129,10 @@ class Sandbox:
     ) -> ExtractedPdf:
         """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
-        reply = self._run("extract", named, content, on_page)
-        return extracted_from_json(reply.values, reply.blob or None)
+        pages: list[Page] = []
+        reply = self._run("extract", named, content, on_page, lambda values: pages.append(page_from_json(values)))
+        extracted = extracted_from_json(reply.values, reply.blob or None)
+        return replace(extracted, pages=tuple(pages)) if pages else extracted
 
     def picture(self, content: bytes) -> bytes:
         """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
@@ -164,12 +167,13 @@ class Sandbox:
         values: Mapping[str, Any],
         content: bytes,
         on_page: Callable[[int, int], None] | None = None,
+        take: Callable[[dict[str, Any]], None] | None = None,
     ) -> Reply:
         with self._slots:
             process = self._take()
             is_healthy = False
             try:
-                reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page)
+                reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page, take)
                 is_healthy = not reply.values.get("is_last", False)
             finally:
                 if is_healthy and process.tasks < TASKS_PER_PROCESS:
@@ -230,6 +234,7 @@ class _Process:
         values: Mapping[str, Any],
         content: bytes,
         on_page: Callable[[int, int], None] | None,
+        take: Callable[[dict[str, Any]], None] | None,
     ) -> Reply:
         self.tasks += 1
         process = self._process
@@ -241,9 +246,11 @@ class _Process:
         try:
             write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
             while (reply := read_message(process.stdout)) is not None:  # type: ignore[arg-type]
-                if reply.kind != "progress":
+                if reply.kind == "page" and take is not None:
+                    take(reply.values)
+                elif reply.kind != "progress":
                     return reply
-                if on_page is not None:
+                elif on_page is not None:
                     on_page(int(reply.values["done"]), int(reply.values["total"]))
         except (BrokenPipeError, ValueError) as exc:
             raise self._reason() from exc

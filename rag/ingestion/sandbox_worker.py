@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import asdict
 from typing import Any
 
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.open_pdf import pages_of
 from rag.ingestion.loaders.page_drawing import draw_page
-from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_png
 from rag.ingestion.sandbox import Reply, read_message, write_message
 
@@ -71,6 +72,7 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
             password=values["password"],
             limits=limits,
             on_page=tell,
+            take=lambda page: write_message(answers, "page", asdict(page)),
         )
         return extracted.to_json(), extracted.decrypted or b""
     if task.kind == "pages":

@@ -2,29 +2,28 @@
 
 -- counted_before --
 -- For the latest documents of the tenant that were embedded, or tagged, with these models: tokens the provider counted
--- for each token estimated, and tokens a tagging call's answer had. Null where nothing is known yet
+-- for each token estimated, and tokens a tagging call's answer had in this collection, else in others of its profile,
+-- which ask for the same. Null where nothing is known yet
 WITH latest AS (
-    SELECT d.id, d.collection_id, (d.estimate ->> 'embedding_tokens')::numeric AS embedding_tokens,
+    SELECT d.id, d.collection_id = %(collection_id)s AS is_own,
+           c.profile = (SELECT own.profile FROM collections own WHERE own.id = %(collection_id)s) AS is_alike, (d.estimate ->> 'embedding_tokens')::numeric AS embedding_tokens,
            (d.estimate ->> 'tagging_tokens')::numeric AS tagging_tokens
-    FROM documents d
+    FROM documents d JOIN collections c ON c.id = d.collection_id
     WHERE d.tenant_id = rag_tenant() AND d.status IN ('completed', 'superseded') AND d.estimate ? 'embedding_tokens'
     ORDER BY d.published_at DESC
     LIMIT 50
 ),
 billed AS (
-    SELECT n.id, n.embedding_tokens, n.tagging_tokens,
+    SELECT n.id, n.is_own, n.is_alike, n.embedding_tokens, n.tagging_tokens,
            sum(l.input_tokens) FILTER (WHERE l.operation = 'embedding' AND l.model = %(embedding_model)s) AS embedded,
            sum(l.input_tokens) FILTER (WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s) AS tagged,
-           sum(l.output_tokens) FILTER (
-               WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s
-                 AND n.collection_id = %(collection_id)s) AS written,
-           count(*) FILTER (
-               WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s
-                 AND n.collection_id = %(collection_id)s) AS answers
+           sum(l.output_tokens) FILTER (WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s) AS written,
+           count(*) FILTER (WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s) AS answers
     FROM latest n JOIN cost_ledger l ON l.tenant_id = rag_tenant() AND l.document_id = n.id
-    GROUP BY 1, 2, 3
+    GROUP BY 1, 2, 3, 4, 5
 )
 SELECT sum(embedded) / nullif(sum(embedding_tokens) FILTER (WHERE embedded > 0), 0) AS embedding_ratio,
        sum(tagged) / nullif(sum(tagging_tokens) FILTER (WHERE tagged > 0), 0) AS tagging_ratio,
-       sum(written) / nullif(sum(answers), 0) AS answer_tokens
+       coalesce(sum(written) FILTER (WHERE is_own) / nullif(sum(answers) FILTER (WHERE is_own), 0),
+                sum(written) FILTER (WHERE is_alike) / nullif(sum(answers) FILTER (WHERE is_alike), 0)) AS answer_tokens
 FROM billed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
@@ -160,6 +161,7 @@ def _draw_about(document: Document, model: str) -> None:
         "Kind": KINDS.get(document.mime_type, plain(document.mime_type))
         + (f", {PDF_TYPES[document.pdf_type].lower()}" if has_pictures(document) else ""),
         "Size": file_size(document.file_size),
+        **file_facts(document.metadata),
         "Language": plain(document.language) or "–",
         "Characters": f"{document.character_count:,}",
         "Chunking": METHODS.get(document.chunking_method, document.chunking_method),
@@ -178,6 +180,26 @@ def _draw_about(document: Document, model: str) -> None:
     if metadata:
         with st.expander("All metadata"):
             st.json(metadata)
+
+
+def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """What the file says of itself, as far as it does: its author and its dates."""
+    said = {
+        "Author": str(metadata.get("author") or ""),
+        "Written": file_date(str(metadata.get("file_created_at") or "")),
+        "Last changed": file_date(str(metadata.get("file_modified_at") or "")),
+    }
+    return {name: plain(value) for name, value in said.items() if value}
+
+
+def file_date(text: str) -> str:
+    """An ISO date as it is written, with its time and its place's difference to UTC where the file says them."""
+    if not text:
+        return ""
+    value = datetime.fromisoformat(text)
+    if "T" not in text:
+        return f"{value:%-d %b %Y}"
+    return f"{value:%-d %b %Y, %H:%M}" + (f" UTC{text[-6:]}" if value.utcoffset() else "")
 
 
 def _model_of(document: Document, documents: Documents) -> str:

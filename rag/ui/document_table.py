@@ -46,7 +46,8 @@ def draw_table(
         }
     )
     # A selection is a row number: with other rows it would open another document, so the rows are part of the key.
-    key = f"documents_table_{hash(tuple(ids))}"
+    turn = st.session_state.setdefault("documents_table_turn", 0)
+    key = f"documents_table_{turn}_{hash(tuple(ids))}"
 
     def open_selected() -> None:
         rows = st.session_state[key].selection.rows
@@ -81,6 +82,28 @@ def draw_table(
             ),
         },
         alt="Documents of the library",
+    )
+
+
+def draw_opener(shown: Sequence[Document], opened: str | None, *, on_open: Callable[[str | None], None]) -> None:
+    """The same choice as a box to type in: rows of a table are hard to reach with a keyboard or a screen reader."""
+    titles = {str(d.id): d.title for d in shown}
+    key = f"documents_opener_{hash((opened, *titles))}"
+
+    def open_chosen() -> None:
+        st.session_state["documents_table_turn"] += 1  # a table keeps its own selection as long as it is the same
+        on_open(st.session_state[key])
+
+    st.selectbox(
+        "Open a document",
+        list(titles),
+        index=list(titles).index(opened) if opened in titles else None,
+        format_func=lambda i: titles.get(i, "Deleted document"),
+        placeholder="Open a document",
+        key=key,
+        on_change=open_chosen,
+        label_visibility="collapsed",
+        width=320,
     )
 
 

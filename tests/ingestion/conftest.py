@@ -69,7 +69,7 @@ def queue(database: Database, processor: Processor) -> Iterator[Queue]:
 def library(
     database: Database, files: FileStore, settings: Settings, queue: Queue, sandbox: Sandbox
 ) -> DocumentLibrary:
-    return DocumentLibrary(database, files, Providers(settings), Ledger(database), settings, queue, sandbox=sandbox)
+    return DocumentLibrary(database, files, Providers(settings), settings, queue, sandbox=sandbox)
 
 
 class Worker:

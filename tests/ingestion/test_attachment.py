@@ -2,14 +2,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from decimal import Decimal
 
 import hostile
 import pytest
 from PIL import Image
 from standin import ProviderStandin
 
-from rag.ingestion.loaders.attachment import attachment_kind, describe_attachment, post_text, shortened
+from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.loaders.attachment import (
+    MAXIMUM_BYTES,
+    AttachmentLimits,
+    attachment_kind,
+    describe_attachment,
+    post_text,
+    shortened,
+)
 from rag.ingestion.sandbox import Sandbox
+from rag.prices import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
@@ -76,6 +86,67 @@ def test_a_document_is_summarised_within_800_characters(
     _, body = provider_standin.requests[-1]
     assert "25 days of paid leave" in body["messages"][0]["content"]
     assert "800자" in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.bmp", picture("BMP") + b"\0" * (MAXIMUM_BYTES - len(picture("BMP")))),
+        ("a.txt", ("일정 안내 ".encode() * MAXIMUM_BYTES)[:MAXIMUM_BYTES]),
+    ],
+)
+def test_exactly_two_megabytes_are_read_and_a_byte_more_costs_nothing(
+    name: str, content: bytes, model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("안내문입니다.")
+    assert describe_attachment(name, content, model=model, reader=sandbox).text == "안내문입니다."
+    found = describe_attachment(name, content + b" ", model=model, reader=sandbox)
+    assert (found.kind, found.text, found.usage) == ("too_large", "", None)
+    assert "Too large" in found.note
+    assert provider_standin.calls["chat"] == 1
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.hwp", "a.zip", "noname"])
+def test_what_is_kept_by_name_only_is_neither_opened_nor_paid_for(
+    name: str, model: ChatModel, provider_standin: ProviderStandin
+) -> None:
+    class NoReader:
+        def load(self, content: bytes, *, file_name: str) -> ExtractedPdf:
+            raise AssertionError("it was opened")
+
+        def picture(self, content: bytes) -> bytes:
+            raise AssertionError("it was opened")
+
+    found = describe_attachment(name, b"content", model=model, reader=NoReader())
+    assert (found.text, found.usage) == ("", None)
+    assert "by name only" in found.note
+    assert provider_standin.calls["chat"] == 0
+
+
+def test_the_limits_are_those_of_the_profile_and_the_language_that_of_the_post(
+    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    assert (NOTICES.image_description_characters, NOTICES.document_summary_characters) == (500, 800)
+    assert NOTICES.maximum_attachment_bytes == MAXIMUM_BYTES
+    provider_standin.reply("A short sentence. " * 40)
+    limits = AttachmentLimits(maximum_bytes=100_000, description_characters=120, summary_characters=90)
+    for name, content, limit in (("a.png", picture("PNG"), 120), ("a.txt", b"Opening hours", 90)):
+        found = describe_attachment(name, content, model=model, reader=sandbox, language="en", limits=limits)
+        assert limit / 2 < len(found.text) <= limit
+        assert f"at most {limit} characters" in str(provider_standin.requests[-1][1]["messages"])
+
+
+def test_a_description_is_billed_as_the_provider_counts_it(
+    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("안내문입니다.")
+    found = describe_attachment("a.txt", "일정 안내".encode(), model=model, reader=sandbox)
+    assert found.usage is not None
+    (counted,) = provider_standin.usages
+    assert (found.usage.input_tokens, found.usage.output_tokens) == (counted["input_tokens"], counted["output_tokens"])
+    assert found.usage.model == "gpt-4o"  # $2.50 a million tokens read, $10 written
+    expected = (counted["input_tokens"] * Decimal("2.5") + counted["output_tokens"] * Decimal(10)) / 1_000_000
+    assert charge("ocr", found.usage).cost == expected
 
 
 def test_without_a_model_only_the_name_is_kept_and_that_is_said(sandbox: Sandbox) -> None:

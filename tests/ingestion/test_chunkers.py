@@ -26,6 +26,7 @@ from rag.ingestion.chunking.document_types import DocumentType, document_type_of
 from rag.ingestion.chunking.measured import WORDS
 from rag.ingestion.chunking.recursive import SEPARATORS
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES, with_overrides
+from rag.providers.offline import LexicalEmbedder
 from rag.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 
@@ -45,11 +46,13 @@ def pages_of(*texts: str) -> list[Page]:
     return [Page(number=number, text=text) for number, text in enumerate(texts, start=1)]
 
 
-def require_promises(pages: list[Page], method: ChunkingMethod, **options: int) -> None:
+def require_promises(
+    pages: list[Page], method: ChunkingMethod, *, embedder: LexicalEmbedder | None = None, **options: int
+) -> None:
     """Nothing lost, nothing invented, order kept, page spans right, the same again."""
     text = join_pages(pages)
-    chunks = chunk_document(pages, [], method=method, **options)  # type: ignore[arg-type]
-    assert chunks == chunk_document(pages, [], method=method, **options)  # type: ignore[arg-type]
+    chunks = chunk_document(pages, [], method=method, embedder=embedder, **options)  # type: ignore[arg-type]
+    assert chunks == chunk_document(pages, [], method=method, embedder=embedder, **options)  # type: ignore[arg-type]
     covered = 0
     for index, chunk in enumerate(chunks):
         assert chunk.index == index
@@ -61,7 +64,7 @@ def require_promises(pages: list[Page], method: ChunkingMethod, **options: int) 
         covered = chunk.end
         assert len(join_pages(pages[: chunk.first_page - 1])) <= chunk.start
         assert chunk.end <= len(join_pages(pages[: chunk.last_page]))
-        if method in SIZED:
+        if method in SIZED or method == "semantic":
             assert len(chunk.content) <= options["chunk_size"]
         if method == "paged":
             assert chunk.first_page == chunk.last_page
@@ -81,6 +84,16 @@ def test_chunkers_by_size_keep_their_promises_for_any_text(
 ) -> None:
     overlap = min(int(chunk_size * share), chunk_size - 1)
     require_promises(pages_of(*texts), method, chunk_size=chunk_size, overlap=overlap)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.integers(1, 300), st.floats(0, 0.99), st.integers(0, 120))
+def test_chunks_by_topic_keep_the_promises_for_any_text(
+    texts: list[str], chunk_size: int, share: float, minimum: int
+) -> None:
+    overlap = min(int(chunk_size * share), chunk_size - 1)
+    sizes = {"chunk_size": chunk_size, "overlap": overlap, "minimum_chunk_size": min(minimum, chunk_size)}
+    require_promises(pages_of(*texts), "semantic", embedder=LexicalEmbedder(), **sizes)
 
 
 @settings(max_examples=80, deadline=None)

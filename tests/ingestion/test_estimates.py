@@ -13,6 +13,7 @@ from standin import ProviderStandin
 from rag.database import Database
 from rag.files import FileStore
 from rag.ingestion.counted import Counted
+from rag.ingestion.estimate import tokens_answered
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
@@ -80,3 +81,36 @@ def test_a_document_embedded_many_times_over_does_not_run_away_with_the_next_est
     assert Counted(embedding_ratio=Decimal(40)).embedding(1000) == 2500
     assert Counted(tagging_ratio=Decimal("0.01")).tagging(1000) == 400
     assert Counted().embedding(1000) == 1000
+
+
+ENGLISH = "Employees ask for leave two weeks before it begins, and their manager answers within three days. " * 20
+KOREAN = "직원은 휴가를 시작하기 두 주 전에 신청하고 관리자는 사흘 안에 답합니다. " * 20
+JAPANESE = "従業員は休暇の二週間前に申請し、管理者は三日以内に回答するものとする。" * 20
+
+
+def test_before_there_are_answers_their_length_is_what_the_prompt_asks_for_in_the_tokens_of_the_language() -> None:
+    english, korean, japanese = (
+        tokens_answered(text, 0, (), "gpt-4o-mini", Counted()) for text in (ENGLISH, KOREAN, JAPANESE)
+    )
+    shortest, longest = 70, 96  # answers at both ends of the prompt's limits, counted with o200k
+    assert shortest < english < longest
+    assert english < japanese < korean < 2.5 * english
+    assert tokens_answered("", 0, (), "gpt-4o-mini", Counted()) > 50
+
+
+def test_each_chunk_with_tags_of_its_own_adds_an_answer() -> None:
+    one, three = (tokens_answered(ENGLISH, chunks, ("topic",), "gpt-4o-mini", Counted()) for chunks in (1, 3))
+    assert 30 < (three - one) / 2 < 60
+    assert tokens_answered(ENGLISH, 3, ("topic",), "gpt-4o-mini", Counted(answer_tokens=Decimal(50))) == 200
+
+
+@pytest.mark.parametrize("profile", ["hr", "legal"])
+def test_the_first_document_of_the_next_collection_is_estimated_by_what_the_last_was_billed(
+    profile: str, paid: Processor, library: DocumentLibrary
+) -> None:
+    processed(paid, library, "first.pdf", hostile.long_document(3), profile)
+    collection = library.ensure_collection("demo", "Next", profile, MODEL, "en")
+    result = paid.process_document(
+        file=hostile.long_document(2), file_name="a.pdf", tenant_id="demo", collection=collection
+    )
+    assert abs(error(library.get("demo", result.document_id))) <= 0.1

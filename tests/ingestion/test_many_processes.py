@@ -45,7 +45,7 @@ database.open()
 parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
 processor = Processor(*parts)
 queue = Queue(database, processor, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2)
-library = DocumentLibrary(*parts, queue)
+library = DocumentLibrary(*parts[:3], settings, queue)
 admin = Identity(account_id=uuid4(), tenant_id="demo", email="a@example.com", name="A", role=Role.ADMIN)
 collection = library.collections("demo")[0]
 queue.start_worker()

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from rag.ingestion.loaders.page_text import (
+    RepeatedLines,
     compounds_in,
     joined_lines,
     normalise_characters,
     unreadable_reason,
-    without_repeated_lines,
 )
 
 
@@ -57,26 +57,34 @@ def test_garbage_of_wrong_encodings_is_recognised(text: str) -> None:
     assert unreadable_reason(text)
 
 
+def cleaned(pages: list[list[str]]) -> list[list[str]]:
+    """The pages without what repeats on them."""
+    repeated = RepeatedLines()
+    for lines in pages:
+        repeated.add(lines)
+    return [repeated.without(number, lines) for number, lines in enumerate(pages, 1)]
+
+
 def test_running_heads_and_page_numbers_go_but_similar_facts_stay() -> None:
     pages = [["Staff manual", f"Office {n}: {100 + n} EUR", f"Page {n} of 9"] for n in range(1, 10)]
-    assert without_repeated_lines(pages) == [[f"Office {n}: {100 + n} EUR"] for n in range(1, 10)]
+    assert cleaned(pages) == [[f"Office {n}: {100 + n} EUR"] for n in range(1, 10)]
 
 
 def test_a_page_that_holds_only_what_repeats_keeps_it() -> None:
-    assert without_repeated_lines([["Confidential"]] * 5) == [["Confidential"]] * 5
+    assert cleaned([["Confidential"]] * 5) == [["Confidential"]] * 5
 
 
 def test_page_numbers_may_begin_after_a_title_page() -> None:
     pages = [["Title"], *([f"Text {'abcdefgh'[n]}", str(n)] for n in range(1, 8))]
-    assert without_repeated_lines(pages)[3] == ["Text d"]
+    assert cleaned(pages)[3] == ["Text d"]
 
 
 def test_two_pages_are_too_few_to_call_a_line_repeated() -> None:
-    assert without_repeated_lines([["Same"], ["Same"]]) == [["Same"], ["Same"]]
+    assert cleaned([["Same"], ["Same"]]) == [["Same"], ["Same"]]
 
 
 def test_words_broken_at_line_ends_are_whole_again_and_compounds_keep_their_hyphen() -> None:
-    compounds = compounds_in(["a well-known rule"])
+    compounds = frozenset(compounds_in("a well-known rule"))
     assert joined_lines(["the exam-", "ple is well-", "known in Nord-", "Holland"], compounds) == (
         "the example is well-known in Nord-Holland"
     )

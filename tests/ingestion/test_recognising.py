@@ -38,7 +38,7 @@ def make(database: Database, files: FileStore, settings: Settings, sandbox: Sand
         processor = Processor(database, files, providers, ledger, own, sandbox=sandbox)
         made.append(processor)
         queue = Queue(database, processor)
-        return DocumentLibrary(database, files, providers, ledger, own, queue, sandbox=sandbox), processor
+        return DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), processor
 
     yield parts
     for processor in made:
@@ -81,6 +81,7 @@ def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_bill
     assert waiting.estimate is not None
     assert Decimal(waiting.estimate["parsing"]) == Decimal("0.01")
     assert "Page 2 will be read by text recognition" in waiting.message
+    assert "assumes 1,800 characters a page" in waiting.message
     assert provider_standin.calls["ocr"] == 0
     library.confirm(admin, document.id)
     processor.run("demo", document.id)

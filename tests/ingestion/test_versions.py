@@ -275,7 +275,7 @@ def test_chunk_tags_that_failed_are_counted_and_made_again(
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-    shelf = DocumentLibrary(database, files, Providers(keyed), Ledger(database), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
+    shelf = DocumentLibrary(database, files, Providers(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
     collection = library.ensure_collection("demo", "Legal", "legal", "builtin/lexical@1536", "en")
     with database.transaction("demo") as connection:
         connection.execute('UPDATE collections SET overrides = \'{"chunking_method": "smart"}\'')

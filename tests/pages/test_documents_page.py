@@ -439,6 +439,20 @@ def test_an_unknown_document_in_the_address_opens_nothing(page: AppTest, add: Ad
     assert "to open its pages, chunks and costs." in words(page)
 
 
+def test_a_document_is_opened_by_its_name_without_the_table(page: AppTest, add: Add) -> None:
+    first, second = add("Handbook", "completed"), add(HOSTILE, "completed")
+    page.run()
+    (opener,) = [box for box in page.selectbox if box.label == "Open a document"]
+    assert opener.value is None
+    assert opener.options == [HOSTILE, "Handbook"]
+    opener.select(str(first)).run()
+    assert not page.exception
+    assert page.query_params["document"] in (str(first), [str(first)])
+    (opener,) = [box for box in page.selectbox if box.label == "Open a document"]
+    opener.select(str(second)).run()
+    assert page.query_params["document"] in (str(second), [str(second)])
+
+
 def test_deleting_asks_first_and_names_the_document(page: AppTest, app_services: Services, add: Add) -> None:
     document_id = add("Handbook", "completed", chunk_count=30)
     page.query_params["document"] = str(document_id)

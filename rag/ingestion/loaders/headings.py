@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,18 +40,8 @@ class StyledPage:
     styles: dict[str, Style]
 
 
-def body_size(pages: Iterable[StyledPage]) -> float:
-    """The size most characters are set in; 0 when no page has sizes."""
-    characters: Counter[float] = Counter()
-    for page in pages:
-        for line, style in page.styles.items():
-            characters[round(style.size, 1)] += len(line)
-    return characters.most_common(1)[0][0] if characters else 0.0
-
-
-def sections_by_style(pages: Sequence[StyledPage]) -> tuple[Section, ...]:
-    """Sections from how lines are set. `start` counts in the texts joined by one newline."""
-    body = body_size(pages)
+def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
+    """Sections from how lines are set beside the text. `start` counts in the texts joined by one newline."""
     found: list[tuple[str, float, int, int]] = []
     start = 0
     for page in pages:
@@ -98,17 +88,18 @@ def _rank(line: str, style: Style | None, body: float) -> float:
     return 0.0
 
 
-def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Sequence[str]) -> tuple[Section, ...]:
+def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
     """Sections from an outline of (title, level, page from 1): each begins where its title stands on its page."""
-    starts = [0]
-    for text in texts:
-        starts.append(starts[-1] + len(text) + 1)
-    sections = []
+    wanted: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
-        if not title or not 1 <= page <= len(texts):
-            continue
-        words = [re.escape(word) for word in title.split()]
-        match = re.search(r"\s+".join(words), texts[page - 1], re.IGNORECASE)
-        offset = match.start() if match else 0
-        sections.append(Section(title=title, level=min(level, LEVELS), page=page, start=starts[page - 1] + offset))
+        wanted[page].append((title, level))
+    sections = []
+    start = 0
+    for number, text in enumerate(texts, 1):
+        for title, level in wanted.get(number, ()):
+            words = [re.escape(word) for word in title.split()]
+            match = re.search(r"\s+".join(words), text, re.IGNORECASE)
+            offset = match.start() if match else 0
+            sections.append(Section(title=title, level=min(level, LEVELS), page=number, start=start + offset))
+        start += len(text) + 1
     return tuple(sorted(sections, key=lambda section: section.start))

@@ -20,6 +20,7 @@ CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 SPACES = re.compile(r" {2,}")
 BLANK_LINES = re.compile(r"\n{3,}")
 BROKEN_WORD = re.compile(r"([^\W\d_]{2,})[-\u2010]\n([^\W\d_]+)")
+COMPOUND = re.compile(r"[^\W\d_]{2,}-[^\W\d_]+")
 NUMBERS = re.compile(r"\d+")
 #: A line that holds a page number and nothing else: "7", "- 7 -", "Page 7 of 12", "7 / 12", "Pagina 7", "7쪽".
 PAGE_NUMBER = re.compile(
@@ -105,37 +106,43 @@ def _mixed_words(text: str) -> float:
     return mixed / looked_at if looked_at else 0.0
 
 
-def without_repeated_lines(pages: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The lines of each page without running heads, feet and page numbers.
+class RepeatedLines:
+    """Running heads, feet and page numbers: lines that stand at the edge of many pages. Pages come in their order.
 
     A line goes when it stands at the edge of at least half of the pages, the same or with one figure that counts with
     the pages. A page of nothing else keeps its lines.
     """
-    if len(pages) < FEWEST_PAGES:
-        return [list(lines) for lines in pages]
-    written = [[index for index, line in enumerate(lines) if line] for lines in pages]
-    edges = [
-        dict.fromkeys((*positions[:EDGE_LINES], *positions[len(positions) - EDGE_LINES :]))
-        if len(positions) > EDGE_LINES
-        else dict.fromkeys(positions)
-        for positions in written
-    ]
-    seen: Counter[str] = Counter()
-    for number, (lines, positions) in enumerate(zip(pages, edges, strict=True), start=1):
-        seen.update({shape for position in positions for shape in _shapes(lines[position], number)})
-    filled = sum(bool(positions) for positions in written)
-    cleaned = []
-    for number, (lines, positions) in enumerate(zip(pages, edges, strict=True), start=1):
-        dropped = set()
-        for position in positions:
-            line = lines[position]
-            # A page number may be missing on title pages and begin anew in an appendix.
-            needed = max(2, filled / 4) if _is_number(line) else max(FEWEST_PAGES, filled / 2)
-            if max(seen[shape] for shape in _shapes(line, number)) >= needed:
-                dropped.add(position)
+
+    def __init__(self) -> None:
+        self._pages = 0
+        self._filled = 0
+        self._seen: Counter[int] = Counter()  # by hash: many pages have many edges
+
+    def add(self, lines: Sequence[str]) -> None:
+        """The next page, to be counted."""
+        self._pages += 1
+        edges = _edges(lines)
+        self._filled += bool(edges)
+        self._seen.update({hash(shape) for position in edges for shape in _shapes(lines[position], self._pages)})
+
+    def without(self, number: int, lines: Sequence[str]) -> list[str]:
+        """The lines of a page, counted from 1, that do not repeat; once all pages are known."""
+        if self._pages < FEWEST_PAGES:
+            return list(lines)
+        dropped = {position for position in _edges(lines) if self._repeats(lines[position], number)}
         kept = [line for position, line in enumerate(lines) if position not in dropped]
-        cleaned.append(kept if any(kept) else list(lines))
-    return cleaned
+        return kept if any(kept) else list(lines)
+
+    def _repeats(self, line: str, number: int) -> bool:
+        # A page number may be missing on title pages and begin anew in an appendix.
+        needed = max(2, self._filled / 4) if _is_number(line) else max(FEWEST_PAGES, self._filled / 2)
+        return max(self._seen[hash(shape)] for shape in _shapes(line, number)) >= needed
+
+
+def _edges(lines: Sequence[str]) -> list[int]:
+    """Positions of the first and the last lines of a page that are not blank, each once."""
+    written = [index for index, line in enumerate(lines) if line]
+    return list(dict.fromkeys((*written[:EDGE_LINES], *written[-EDGE_LINES:])))
 
 
 def _shapes(line: str, page: int) -> list[str]:
@@ -173,6 +180,6 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
     return BROKEN_WORD.sub(join, text) if "-\n" in text or "\u2010\n" in text else text
 
 
-def compounds_in(texts: Sequence[str]) -> frozenset[str]:
+def compounds_in(text: str) -> set[str]:
     """Words with a hyphen inside a line: those are meant to have it."""
-    return frozenset(word.casefold() for text in texts for word in re.findall(r"[^\W\d_]{2,}-[^\W\d_]+", text))
+    return {word.casefold() for word in COMPOUND.findall(text)}

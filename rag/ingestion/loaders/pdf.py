@@ -1,62 +1,21 @@
-"""PDFs, digital: the text of each page with its provenance. Runs in the sandbox process.
-
-pypdf reads; where it gives up, finds nothing although there are fonts, or its text cannot be what the page shows,
-pdfium takes over that page, and the page says so.
+"""PDFs, digital: the text of each page with its provenance. Runs in the sandbox process, in little memory: what repeats
+on pages is known only after the last of them, so pages are read once, packed, and cleaned one after the other.
 """
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator
 
-import pypdf
-from pypdf.generic import IndirectObject
-
-from rag.errors import (
-    FileEmpty,
-    FileTooLarge,
-    NotAPdf,
-    PasswordNeeded,
-    PasswordWrong,
-    PdfDamaged,
-    PdfHasNoPages,
-    TooManyPages,
-)
+from rag.errors import PdfDamaged
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
-from rag.ingestion.loaders.headings import BOLD, Style, StyledPage, sections_by_outline, sections_by_style
-from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, facts_of, hidden_pieces, report_of
-from rag.ingestion.loaders.page_text import (
-    BLANK_PAGE,
-    compounds_in,
-    joined_lines,
-    normalise_characters,
-    unreadable_reason,
-    without_repeated_lines,
-)
-from rag.types import Page, Section
+from rag.ingestion.loaders.headings import StyledPage, sections_by_outline, sections_by_style
+from rag.ingestion.loaders.open_pdf import OpenPdf
+from rag.ingestion.loaders.raw_pages import RawPages
+from rag.types import Page
 
-#: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
-MAGIC_WITHIN = 1024
-SECOND_ENGINE = "Read by the second engine (pdfium): the text of the first one {reason}."
-UNREADABLE = "The text of this page cannot be used: it {reason}."
-#: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
-LARGEST_DRAWN = 12_500_000
-#: Pixels a point at which a page is looked at for whether it shows anything: a line of a hair's width is still seen.
-BLANK_SCALE = 0.5
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
-
-
-@dataclass
-class RawPage:
-    """A page as an engine gave it."""
-
-    text: str
-    styles: dict[str, Style] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    has_hidden: bool = False
+#: Pages after which the engine forgets what it has read of them; fonts that are used again are read again then.
+PAGES_REMEMBERED = 32
 
 
 def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedPdf:
@@ -71,384 +30,51 @@ def extract_pages(
     password: str | None,
     limits: ExtractionLimits,
     on_page: Callable[[int, int], None] | None = None,
+    take: Callable[[Page], None] | None = None,
 ) -> ExtractedPdf:
     """The text of every page with sections and what the file says of itself. `on_page(done, total)` after each page.
 
-    Raises a `DocumentError` when the file as a whole cannot be read; a page that cannot is left empty and says why.
+    With `take`, pages are handed to it in their order and are not in the value. Raises a `DocumentError` when the file
+    as a whole cannot be read; a page that cannot is left empty and says why.
     """
+    pages: list[Page] = []
     with OpenPdf(content, password=password, limits=limits) as opened:
-        raw = []
-        for number in range(1, opened.page_count + 1):
-            raw.append(opened.read_page(number))
-            if on_page is not None:
-                on_page(number, opened.page_count)
-        if opened.reader is None and not any(page.text.strip() for page in raw):
+        raw = read_pages(opened, on_page)
+        if opened.reader is None and not raw.has_text:
             raise PdfDamaged
-        if b"%%EOF" not in content[-2048:]:
-            raw[0].warnings.append(CUT_OFF)
-        lines = without_repeated_lines([page.text.split("\n") for page in raw])
-        compounds = compounds_in(["\n".join(page) for page in lines])
-        texts = [joined_lines(page, compounds) for page in lines]
+        cut_off = () if b"%%EOF" in content[-2048:] else (CUT_OFF,)
         labels = opened.labels()
-        pages = tuple(
-            Page(
-                number=number,
-                text=text,
-                method="text" if text.strip() else "none",
-                label=labels[number - 1] if labels and labels[number - 1] != str(number) else "",
-                warnings=tuple(page.warnings),
-            )
-            for number, (page, text) in enumerate(zip(raw, texts, strict=True), start=1)
+        outline = [entry for entry in opened.outline() if entry[0]]
+
+        def finished() -> Iterator[StyledPage]:
+            for page, styles in raw.finished(labels, cut_off):
+                (take or pages.append)(page)
+                yield StyledPage(page.number, page.text, styles)
+
+        sections = (
+            sections_by_outline(outline, (page.text for page in finished()))
+            if outline
+            else sections_by_style(finished(), raw.body_size)
         )
-        outline = list(opened.outline())
-        styled = [StyledPage(page.number, page.text, raw[page.number - 1].styles) for page in pages]
-        sections: tuple[Section, ...] = sections_by_outline(outline, texts) or sections_by_style(styled)
-        title, author = opened.title_and_author()
+        facts = opened.facts()
         return ExtractedPdf(
-            pages=pages,
+            pages=tuple(pages),
             sections=sections,
-            title=title,
-            author=author,
-            language=opened.language(),
+            title=facts.title,
+            author=facts.author,
+            language=facts.language,
+            metadata=facts.metadata(),
             decrypted=opened.decrypted(),
         )
 
 
-class OpenPdf:
-    """A PDF open in both engines; pdfium is opened when first needed."""
-
-    def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
-        require_pdf(content, limits)
-        self._content = content
-        self._password: str | None = None
-        self._pdfium: Any = None
-        self._is_encrypted = False
-        self.reader: pypdf.PdfReader | None = None
-        count = self._open_pypdf(password)
-        if count is None:
-            self.reader = None
-            document = self._open_pdfium()
-            if document is None:
-                raise PdfDamaged
-            count = len(document)
-        self.page_count: int = count
-        if self.page_count == 0:
-            raise PdfHasNoPages
-        if self.page_count > limits.maximum_pages:
-            raise TooManyPages(
-                f"This PDF has {self.page_count:,} pages; the limit is {limits.maximum_pages:,}. "
-                "Split it and upload the parts."
-            )
-
-    def __enter__(self) -> OpenPdf:
-        return self
-
-    def __exit__(self, *reason: object) -> None:
-        if self._pdfium is not None:
-            self._pdfium.close()
-
-    def _open_pypdf(self, password: str | None) -> int | None:
-        """Open with pypdf and unlock; the number of pages, or None when pypdf cannot read the file."""
-        try:
-            self.reader = pypdf.PdfReader(io.BytesIO(self._content), strict=False)
-            self._is_encrypted = self.reader.is_encrypted
-            if self._is_encrypted:
-                self._unlock(self.reader, password)
-            return len(self.reader.pages)
-        except PasswordNeeded:
-            raise
-        except (Exception, RecursionError):
-            return None
-
-    def _unlock(self, reader: pypdf.PdfReader, password: str | None) -> None:
-        # An empty password is one that nobody has to be asked for; many files are protected against changes only.
-        if reader.decrypt(""):
-            self._password = ""
-            return
-        if not password:
-            raise PasswordNeeded
-        if not reader.decrypt(password):
-            raise PasswordWrong
-        self._password = password
-
-    def _open_pdfium(self) -> Any:
-        if self._pdfium is None:
-            import pypdfium2
-
-            try:
-                self._pdfium = pypdfium2.PdfDocument(self._content, password=self._password or None)
-            except pypdfium2.PdfiumError as exc:
-                if "password" in str(exc).lower() and self.reader is None:
-                    raise PasswordNeeded from exc
-                return None
-        return self._pdfium
-
-    def read_page(self, number: int) -> RawPage:
-        """The text of a page, counted from 1, by the engine that reads it."""
-        first, failure = RawPage(""), "could not be had"
-        if self.reader is not None:
-            try:
-                page = self.reader.pages[number - 1]
-                first = page_by_pypdf(page, lambda: self._drawn(number))
-                failure = unreadable_reason(first.text)
-                if not first.text.strip() and has_fonts(page) and not first.has_hidden:
-                    failure = "was empty although the page has fonts"
-            except (Exception, RecursionError):
-                failure = "could not be had"
-        if not failure:
-            return first if first.text.strip() else self._without_text(number, first)
-        second = self._page_by_pdfium(number)
-        if second.text.strip() and not unreadable_reason(second.text):
-            said = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
-            return replace(second, warnings=[*said, *second.warnings])
-        if first.text.strip():
-            return RawPage("", warnings=[UNREADABLE.format(reason=failure)])
-        return self._without_text(number, second if second.has_hidden else first)
-
-    def _without_text(self, number: int, page: RawPage) -> RawPage:
-        """A page without text, which says so when there is nothing on it at all."""
-        if not page.has_hidden and self._shows_nothing(number):
-            page.warnings.append(BLANK_PAGE)
-        return page
-
-    def _shows_nothing(self, number: int) -> bool:
-        if self.reader is not None:
-            try:
-                contents = self.reader.pages[number - 1].get("/Contents")
-                if contents is None and "/Annots" not in self.reader.pages[number - 1]:
-                    return True
-            except (Exception, RecursionError):
-                return False
-        picture = self._drawn(number, scale=BLANK_SCALE)
-        if picture is None:
-            return False
-        darkest, lightest = picture.convert("L").getextrema()
-        return bool(darkest == lightest)
-
-    def _page_by_pdfium(self, number: int) -> RawPage:
-        document = self._open_pdfium()
-        if document is None:
-            return RawPage("")
-        import pypdfium2
-
-        from rag.ingestion.loaders.pdfium_text import page_by_pdfium
-
-        try:
-            page = document[number - 1]
-            text, hidden = page_by_pdfium(page, lambda: self._drawn(number))
-            page.close()
-        except (pypdfium2.PdfiumError, ValueError, IndexError):
-            return RawPage("")
-        return RawPage(normalise_characters(text), warnings=[hidden] if hidden else [], has_hidden=bool(hidden))
-
-    def _drawn(self, number: int, *, scale: float = 1) -> Any:
-        """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""
-        document = self._open_pdfium()
-        if document is None:
-            return None
-        import pypdfium2
-
-        try:
-            page = document[number - 1]
-            width, height = page.get_size()
-            picture = page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None
-            page.close()
-        except (pypdfium2.PdfiumError, ValueError, IndexError, MemoryError):
-            return None
-        return picture
-
-    def labels(self) -> list[str]:
-        """What is printed on the pages as their numbers; empty when the file does not say."""
-        try:
-            labels = [str(label) for label in self.reader.page_labels] if self.reader is not None else []
-        except (Exception, RecursionError):
-            return []
-        return labels if len(labels) == self.page_count else []
-
-    def outline(self) -> Iterator[tuple[str, int, int]]:
-        """(title, level, page) of each entry of the outline, as far as it can be read."""
-        if self.reader is None:
-            return
-        try:
-            entries = self.reader.outline
-            numbers = {
-                page.indirect_reference.idnum: number
-                for number, page in enumerate(self.reader.pages, start=1)
-                if page.indirect_reference is not None
-            }
-        except (Exception, RecursionError):
-            return
-        waiting: list[tuple[Any, int]] = [(entry, 1) for entry in reversed(entries)]
-        while waiting:
-            entry, level = waiting.pop()
-            if isinstance(entry, list):
-                waiting.extend((child, level + 1) for child in reversed(entry))
-                continue
-            try:
-                page = entry.raw_get("/Page") if "/Page" in entry else None
-                title = " ".join(normalise_characters(str(entry.title)).split())
-            except Exception:  # noqa: S112 - a broken entry is no reason to lose the others
-                continue
-            if isinstance(page, IndirectObject) and page.idnum in numbers:
-                yield title[:200], level, numbers[page.idnum]
-
-    def title_and_author(self) -> tuple[str, str]:
-        try:
-            metadata = self.reader.metadata if self.reader is not None else None
-            return (str(metadata.title or ""), str(metadata.author or "")) if metadata else ("", "")
-        except (Exception, RecursionError):
-            return "", ""
-
-    def language(self) -> str:
-        """The language the file claims, as two letters."""
-        try:
-            claimed = str(self.reader.root_object.get("/Lang", "")) if self.reader is not None else ""
-        except (Exception, RecursionError):
-            return ""
-        match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
-        return match[0].lower() if match else ""
-
-    def decrypted(self) -> bytes | None:
-        """The same PDF without protection; None when it has none, or cannot be written again."""
-        if not self._is_encrypted:
-            return None
-        buffer = io.BytesIO()
-        document = self._open_pdfium()
-        if document is not None:
-            document.save(buffer, flags=3)  # FPDF_REMOVE_SECURITY
-            return buffer.getvalue()
-        # Some files open in pypdf only, such as those with an empty owner password.
-        pypdf.PdfWriter(clone_from=self.reader).write(buffer)
-        return buffer.getvalue()
-
-
-def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
-    """A PDF of these pages only, counted from 1. Raises `PdfDamaged`."""
-    import pypdfium2
-
-    buffer = io.BytesIO()
-    try:
-        source = pypdfium2.PdfDocument(content)
-        part = pypdfium2.PdfDocument.new()
-        part.import_pages(source, [number - 1 for number in numbers])
-        part.save(buffer)
-        part.close()
-        source.close()
-    except (pypdfium2.PdfiumError, ValueError, IndexError) as exc:
-        raise PdfDamaged from exc
-    return buffer.getvalue()
-
-
-def require_pdf(content: bytes, limits: ExtractionLimits) -> None:
-    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` by what the bytes are, whatever the name says."""
-    if not content:
-        raise FileEmpty
-    if len(content) > limits.maximum_bytes:
-        raise FileTooLarge(
-            f"This file has {len(content) / 2**20:,.0f} MB; the limit is {limits.maximum_bytes / 2**20:,.0f} MB. "
-            "Split it, or ask your administrator to raise the limit."
-        )
-    if b"%PDF-" not in content[:MAGIC_WITHIN]:
-        raise NotAPdf
-
-
-def page_by_pypdf(page: pypdf.PageObject, draw: Callable[[], Any] = lambda: None) -> RawPage:
-    """The text of a page with the style of each short line, in one pass, without what a reader does not see.
-
-    `draw` gives the page as a picture of one pixel a point; asked for only where white letters may be hidden.
-    """
-    pieces: list[TextPiece] = []
-    state = DrawingState()
-
-    def visit(text: str, cm: Any, tm: Any, font: Any, size: float) -> None:
-        if text:
-            scale = abs(tm[3] or tm[1]) * abs(cm[3] or cm[1])
-            is_white, is_invisible = state.take()
-            pieces.append(
-                TextPiece(
-                    text,
-                    size=float(size or 0) * scale,
-                    x=float(tm[4] * cm[0] + tm[5] * cm[2] + cm[4]),
-                    y=float(tm[4] * cm[1] + tm[5] * cm[3] + cm[5]),
-                    is_bold=BOLD.search(str(font.get("/BaseFont", "") if font else "")) is not None,
-                    is_white=is_white,
-                    is_invisible=is_invisible,
-                    is_level=runs_level(tm, cm),
-                    is_scalable=not font or font.get("/Subtype") != "/Type3",
-                )
-            )
-
-    page.extract_text(visitor_text=visit, visitor_operand_before=state)
-    hidden = hidden_pieces(facts_of(page), pieces, draw)
-    kept = with_whole_rows(
-        replace(piece, text="\n" * piece.text.count("\n")) if index in hidden else piece
-        for index, piece in enumerate(pieces)
-    )
-    text = normalise_characters("".join(piece.text for piece in kept))
-    warnings = [report_of(pieces, hidden)] if hidden else []
-    return RawPage(text, styles=line_styles(kept), warnings=warnings, has_hidden=bool(hidden))
-
-
-def runs_level(tm: Any, cm: Any) -> bool:
-    """Whether text under these matrices runs from left to right."""
-    across, up = tm[0] * cm[0] + tm[1] * cm[2], tm[0] * cm[1] + tm[1] * cm[3]
-    return bool(across > 0 and abs(up) < across * 0.01)
-
-
-def with_whole_rows(pieces: Iterable[TextPiece]) -> list[TextPiece]:
-    """The pieces with line ends only where a line ends: cells that are drawn one by one stay in their row."""
-    joined: list[TextPiece] = []
-    last = -1  # the last piece with visible text
-    for piece in pieces:
-        if piece.text.strip():
-            before = joined[last] if last >= 0 else None
-            if before is not None and goes_on(before, piece):
-                joined[last:] = [replace(part, text=part.text.replace("\n", " ")) for part in joined[last:]]
-            last = len(joined)
-        joined.append(piece)
-    return joined
-
-
-def goes_on(before: TextPiece, piece: TextPiece) -> bool:
-    """Whether a piece stands to the right of the one before, on the same line."""
-    return (
-        before.text.endswith("\n")
-        and "\n" not in before.text.strip()
-        and before.is_level
-        and piece.is_level
-        and abs(before.y - piece.y) <= 0.2 * max(piece.size, before.size, 1.0)
-        and piece.x > before.x + 0.2 * before.size * len(before.text.strip())
-    )
-
-
-def line_styles(pieces: Sequence[TextPiece]) -> dict[str, Style]:
-    """Styles by line, for lines short enough to be headings and, for the body's size, the others cut short."""
-    styles: dict[str, Style] = {}
-    line, size, longest, is_bold = "", 0.0, 0, True
-    for piece in pieces:
-        for index, part in enumerate(piece.text.split("\n")):
-            if index:
-                content = normalise_characters(line)
-                if content:
-                    styles.setdefault(content, Style(size, is_bold))
-                line, size, longest, is_bold = "", 0.0, 0, True
-            visible = len(part.strip())
-            if visible:
-                line += part
-                is_bold = is_bold and piece.is_bold
-                if visible > longest:
-                    size, longest = piece.size, visible
-            else:
-                line += part
-    content = normalise_characters(line)
-    if content:
-        styles.setdefault(content, Style(size, is_bold))
-    return styles
-
-
-def has_fonts(page: pypdf.PageObject) -> bool:
-    try:
-        resources = page.get("/Resources")
-        return bool(resources and resources.get_object().get("/Font"))
-    except (Exception, RecursionError):
-        return True
+def read_pages(opened: OpenPdf, on_page: Callable[[int, int], None] | None) -> RawPages:
+    """All pages as the engines give them."""
+    raw = RawPages()
+    for number in range(1, opened.page_count + 1):
+        raw.add(opened.read_page(number))
+        if number % PAGES_REMEMBERED == 0:
+            opened.forget()
+        if on_page is not None:
+            on_page(number, opened.page_count)
+    return raw

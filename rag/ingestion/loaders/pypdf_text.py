@@ -1,0 +1,125 @@
+"""The text of a page by pypdf, the first engine: rows kept whole, what a reader does not see left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pypdf
+
+from rag.ingestion.loaders.headings import BOLD, Style
+from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, facts_of, hidden_pieces, report_of
+from rag.ingestion.loaders.page_text import normalise_characters
+
+
+@dataclass
+class RawPage:
+    """A page as an engine gave it."""
+
+    text: str
+    styles: dict[str, Style] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    has_hidden: bool = False
+
+
+def page_by_pypdf(page: pypdf.PageObject, draw: Callable[[], Any] = lambda: None) -> RawPage:
+    """The text of a page with the style of each short line, in one pass, without what a reader does not see.
+
+    `draw` gives the page as a picture of one pixel a point; asked for only where white letters may be hidden.
+    """
+    pieces: list[TextPiece] = []
+    state = DrawingState()
+
+    def visit(text: str, cm: Any, tm: Any, font: Any, size: float) -> None:
+        if text:
+            scale = abs(tm[3] or tm[1]) * abs(cm[3] or cm[1])
+            is_white, is_invisible = state.take()
+            pieces.append(
+                TextPiece(
+                    text,
+                    size=float(size or 0) * scale,
+                    x=float(tm[4] * cm[0] + tm[5] * cm[2] + cm[4]),
+                    y=float(tm[4] * cm[1] + tm[5] * cm[3] + cm[5]),
+                    is_bold=BOLD.search(str(font.get("/BaseFont", "") if font else "")) is not None,
+                    is_white=is_white,
+                    is_invisible=is_invisible,
+                    is_level=runs_level(tm, cm),
+                    is_scalable=not font or font.get("/Subtype") != "/Type3",
+                )
+            )
+
+    page.extract_text(visitor_text=visit, visitor_operand_before=state)
+    hidden = hidden_pieces(facts_of(page), pieces, draw)
+    kept = with_whole_rows(
+        replace(piece, text="\n" * piece.text.count("\n")) if index in hidden else piece
+        for index, piece in enumerate(pieces)
+    )
+    text = normalise_characters("".join(piece.text for piece in kept))
+    warnings = [report_of(pieces, hidden)] if hidden else []
+    return RawPage(text, styles=line_styles(kept), warnings=warnings, has_hidden=bool(hidden))
+
+
+def runs_level(tm: Any, cm: Any) -> bool:
+    """Whether text under these matrices runs from left to right."""
+    across, up = tm[0] * cm[0] + tm[1] * cm[2], tm[0] * cm[1] + tm[1] * cm[3]
+    return bool(across > 0 and abs(up) < across * 0.01)
+
+
+def with_whole_rows(pieces: Iterable[TextPiece]) -> list[TextPiece]:
+    """The pieces with line ends only where a line ends: cells that are drawn one by one stay in their row."""
+    joined: list[TextPiece] = []
+    last = -1  # the last piece with visible text
+    for piece in pieces:
+        if piece.text.strip():
+            before = joined[last] if last >= 0 else None
+            if before is not None and goes_on(before, piece):
+                joined[last:] = [replace(part, text=part.text.replace("\n", " ")) for part in joined[last:]]
+            last = len(joined)
+        joined.append(piece)
+    return joined
+
+
+def goes_on(before: TextPiece, piece: TextPiece) -> bool:
+    """Whether a piece stands to the right of the one before, on the same line."""
+    return (
+        before.text.endswith("\n")
+        and "\n" not in before.text.strip()
+        and before.is_level
+        and piece.is_level
+        and abs(before.y - piece.y) <= 0.2 * max(piece.size, before.size, 1.0)
+        and piece.x > before.x + 0.2 * before.size * len(before.text.strip())
+    )
+
+
+def line_styles(pieces: Sequence[TextPiece]) -> dict[str, Style]:
+    """Styles by line, for lines short enough to be headings and, for the body's size, the others cut short."""
+    styles: dict[str, Style] = {}
+    line, size, longest, is_bold = "", 0.0, 0, True
+    for piece in pieces:
+        for index, part in enumerate(piece.text.split("\n")):
+            if index:
+                content = normalise_characters(line)
+                if content:
+                    styles.setdefault(content, Style(size, is_bold))
+                line, size, longest, is_bold = "", 0.0, 0, True
+            visible = len(part.strip())
+            if visible:
+                line += part
+                is_bold = is_bold and piece.is_bold
+                if visible > longest:
+                    size, longest = piece.size, visible
+            else:
+                line += part
+    content = normalise_characters(line)
+    if content:
+        styles.setdefault(content, Style(size, is_bold))
+    return styles
+
+
+def has_fonts(page: pypdf.PageObject) -> bool:
+    try:
+        resources = page.get("/Resources")
+        return bool(resources and resources.get_object().get("/Font"))
+    except (Exception, RecursionError):
+        return True

@@ -1,0 +1,27 @@
+"""A trial's process in which one file is its end: the originals, of which reading that one kills whoever reads it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from rag.files import FileStore
+from rag.ingestion.trials import serve
+
+MARK = b"ends its process"
+
+
+class DeadlyFiles(FileStore):
+    """Files that do no harm, but for the one with the mark."""
+
+    def get(self, tenant_id: str, key: str) -> bytes:
+        content = super().get(tenant_id, key)
+        if MARK in content:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return content
+
+
+if __name__ == "__main__":
+    serve(DeadlyFiles(Path(sys.argv[1])))

@@ -1,0 +1,142 @@
+"""Documents whose process ended again and again: which of them did it, and which were only there."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import hostile
+import pytest
+from deadly_files import MARK
+from standin import ProviderStandin
+
+from rag.database import Database
+from rag.errors import ProviderUnavailable
+from rag.files import FileStore
+from rag.ingestion.jobs import Queue
+from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
+from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.trials import COMMAND, Task, Trials
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+from rag.types import Collection, Document, DocumentStatus, Identity
+
+POISON = b"This note " + MARK + b"."
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def deadly(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Processor:
+    """A processor that tries documents in processes which the poison ends, as it would end this one."""
+    command = (sys.executable, str(TESTS / "deadly_files.py"), str(files.folder))
+    trials = Trials(database, settings, command=("env", f"PYTHONPATH={TESTS.parent}", *command))
+    return Processor(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=trials)
+
+
+def left_by_dead_processes(database: Database, document: Document, times: int) -> None:
+    """As processes leave a document that end while it is worked on, before it comes any further."""
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET starts = %s WHERE id = %s", (times, document.id))
+
+
+def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its_turn(
+    deadly: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+) -> None:
+    poison = library.upload(admin, collection, "poison.txt", POISON)
+    other = library.upload(admin, collection, "other.pdf", hostile.leave_policy())
+    left_by_dead_processes(database, poison, STARTS_A_TRIAL - 1)
+    queue = Queue(database, deadly, concurrency=1, rescue_seconds=0.2, abandoned_seconds=0.3)
+    queue.start_worker()
+    try:
+        assert queue.wait_until_idle(40)
+    finally:
+        queue.stop_worker()
+    found = library.get("demo", poison.id)
+    assert found.status == DocumentStatus.FAILED
+    assert "again and again, so it was set aside" in found.message
+    assert library.get("demo", other.id).status == DocumentStatus.ESTIMATED
+
+
+def test_processes_that_were_killed_from_outside_are_no_evidence_against_their_document(
+    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+) -> None:
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status == DocumentStatus.ESTIMATED
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    library.confirm(admin, document.id)
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status == DocumentStatus.COMPLETED
+
+
+def test_what_goes_wrong_in_a_trial_is_told_as_if_it_had_gone_wrong_here(
+    database: Database,
+    files: FileStore,
+    settings: Settings,
+    sandbox: Sandbox,
+    provider_standin: ProviderStandin,
+    library: DocumentLibrary,
+    admin: Identity,
+) -> None:
+    keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
+    paid = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    model = "openai/text-embedding-3-small@1536"
+    collection = library.ensure_collection("demo", "Paid", "hr", model, "en")
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    paid.run("demo", document.id)
+    library.confirm(admin, document.id)
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    provider_standin.fail_next(503, 50, {"Retry-After": "0.1"})
+    with pytest.raises(ProviderUnavailable) as caught:
+        paid.run("demo", document.id)
+    assert caught.value.details["retry_after_seconds"] == 0.1
+    assert library.get("demo", document.id).status == DocumentStatus.PROCESSING
+
+
+def test_a_trial_ends_with_the_application_and_counts_against_nobody(
+    database: Database, files: FileStore, settings: Settings, sandbox: Sandbox,
+    library: DocumentLibrary, admin: Identity, collection: Collection,
+) -> None:  # fmt: skip
+    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    endless = Trials(database, settings, command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
+    processor = Processor(
+        database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=endless
+    )
+    threading.Timer(0.2, processor.interrupt).start()
+    with pytest.raises(WorkInterrupted):
+        processor.run("demo", document.id)
+    found = library.get("demo", document.id)
+    assert found.status == DocumentStatus.READING
+    assert database.fetch_value("demo", "note_start", document_id=document.id) == 1
+
+
+def test_a_trial_does_not_outlive_the_process_that_started_it(
+    database: Database, settings: Settings, library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    document = library.upload(admin, collection, "long.pdf", hostile.long_document(150))
+    task = Task(database.conninfo, False, settings, "demo", document.id)
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, cwd=TESTS.parent, start_new_session=True) as trial:
+        assert trial.stdin is not None
+        pickle.dump(task, trial.stdin)
+        trial.stdin.flush()
+        until(lambda: library.get("demo", document.id).steps_done > 0)
+        trial.stdin.close()  # as the end of the process that holds it does
+        until(lambda: trial.poll() is not None)
+    assert library.get("demo", document.id).status == DocumentStatus.READING
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.03)
