@@ -60,17 +60,6 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
     return shares
 
 
-def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """The names that share half of all their terms with another, of which the question says more and they nothing."""
-    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
-    return {
-        name
-        for name in names
-        for other, terms in said
-        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
-    }
-
-
 def boosted(
     results: Sequence[SearchResult],
     *,
@@ -126,3 +115,14 @@ def multi_signal_score(score: float, *, category: float, year: float, quality: f
 def priority(*, is_pinned: bool, is_important: bool) -> int:
     """0 for pinned, 1 for important, 2 for regular posts (source 000, "Priority sorting")."""
     return 0 if is_pinned else 1 if is_important else 2
+
+
+def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+    """The names that share half of all their terms with another, of which the question says more and they nothing."""
+    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
+    return {
+        name
+        for name in names
+        for other, terms in said
+        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
+    }
