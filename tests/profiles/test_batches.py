@@ -1,0 +1,44 @@
+"""How many passages go to the embedder at once, by profile: figures of the source documents, seen by the provider."""
+
+from __future__ import annotations
+
+import pytest
+from standin import ProviderStandin
+
+from rag.services import Services
+from rag.types import Identity
+
+
+@pytest.mark.parametrize(
+    ("profile", "size", "model"),
+    [
+        ("notices", 100, ("text-embedding-3-large", 3072)),  # 000, "Batch Size: 100 texts per request"
+        ("portfolio", 50, ("text-embedding-3-small", 1536)),  # 001, "Batch Size: 50 chunks per batch"
+    ],
+)
+def test_passages_are_embedded_in_the_batches_of_the_document(
+    profile: str,
+    size: int,
+    model: tuple[str, int],
+    app_services: Services,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+) -> None:
+    collection = app_services.documents.create_collection(admin, "Texts", profile)
+    text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(70))
+    app_services.processor.process_document(
+        file=text.encode(), file_name="notes.txt", tenant_id="demo", collection=collection, generate_metadata=False
+    )
+    asked = [body for endpoint, body in provider_standin.requests if endpoint == "embeddings"]
+    *full, rest = sorted((len(body["input"]) for body in asked), reverse=True)
+    assert full
+    assert set(full) == {size}
+    assert rest <= size
+    name, dimensions = model
+    assert {body["model"] for body in asked} == {name}
+    (made,) = app_services.documents.list("demo", collection_id=collection.id)
+    with app_services.database.transaction("demo") as connection:
+        row = connection.execute(
+            "SELECT count(*), min(vector_dims(embedding)) FROM document_chunks WHERE document_id = %s", (made.id,)
+        ).fetchone()
+    assert row == (sum(full) + rest, dimensions)
