@@ -192,7 +192,7 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
     state = folder / "browser.json"
     with signed_in(browser, product, state, dark=False) as page:
         sign_up(page, product)
-        page.get_by_test_id("stButtonGroup").first.wait_for()
+        page.locator(".st-key-chat_suggestion").wait_for()
         take(page, "chat-empty")
         ask(page, QUESTION)
         take(page, "chat")

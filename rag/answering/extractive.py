@@ -36,6 +36,10 @@ SAME = 0.7
 #: A heading says little, and a sentence cut by the edge of its passage reads badly.
 HEADING_VALUE = 0.4
 FRAGMENT_VALUE = 0.5
+#: A sentence of another document than the one the question names, such as the plan next to it.
+OTHER_DOCUMENT_VALUE = 0.5
+#: What is asked of rules and plans is mostly an amount, a date or a time limit.
+FIGURE_VALUE = 1.25
 HEADING_CHARACTERS = 60
 
 ABBREVIATIONS = re.compile(
@@ -44,6 +48,7 @@ ABBREVIATIONS = re.compile(
 )
 ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
 BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
+FIGURE = re.compile(r"\d[\d.,]*")
 FOOTNOTE = re.compile(r"\s*\[\d{1,3}\]")
 
 
@@ -62,7 +67,11 @@ class _Candidate:
     #: Place of its passage in the list, and its own within the passage.
     passage: int
     position: int
+    #: The terms of its document's title and of its section, and those of the title alone.
     heading: frozenset[str]
+    title: frozenset[str]
+    #: The numbers in it, those of the question left out.
+    figures: frozenset[str]
     #: Less than 1 for a heading or a fragment.
     value: float
 
@@ -73,7 +82,8 @@ def best_quotes(question: str, citations: Sequence[Citation], *, language: str =
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
     """
     language = language or detect_language(question)
-    candidates = [c for place, citation in enumerate(citations) for c in _candidates(citation, place, language)]
+    known = _figures(question)
+    candidates = [c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, known)]
     asked = frozenset(term for term in tokenize(question, language))
     if not candidates or not asked:
         return None
@@ -85,7 +95,8 @@ def best_quotes(question: str, citations: Sequence[Citation], *, language: str =
     if max(held) < LEAST_COVERAGE * sum(weights.values()):
         return None
     # The same words are worth more in a passage that is about the rest of the question too.
-    scores = {c: _score(c, weights) * held[c.passage] / max(held) for c in candidates}
+    named = max((c.title & asked for c in candidates), key=lambda terms: _weight(weights, terms))
+    scores = {c: _score(c, weights, named) * held[c.passage] / max(held) for c in candidates}
     ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
     chosen = _choose(ranked, scores, weights)
     quoted = _weight(weights, frozenset().union(*(c.terms | c.heading for c in chosen)))
@@ -94,8 +105,9 @@ def best_quotes(question: str, citations: Sequence[Citation], *, language: str =
     return _written(chosen, candidates, citations)
 
 
-def _candidates(citation: Citation, place: int, language: str) -> list[_Candidate]:
-    heading = frozenset(tokenize(f"{citation.title} {citation.section}", language))
+def _candidates(citation: Citation, place: int, language: str, known: frozenset[str]) -> list[_Candidate]:
+    title = frozenset(tokenize(citation.title, language))
+    heading = title.union(tokenize(citation.section, language))
     found = sentences(citation.passage)
     return [
         _Candidate(
@@ -104,10 +116,16 @@ def _candidates(citation: Citation, place: int, language: str) -> list[_Candidat
             place,
             position,
             heading,
+            title,
+            _figures(text) - known,
             _value(text, is_first=position == 0, is_last=position == len(found) - 1),
         )
         for position, text in enumerate(found)
     ]
+
+
+def _figures(text: str) -> frozenset[str]:
+    return frozenset(number.rstrip(".,") for number in FIGURE.findall(text))
 
 
 def _value(text: str, *, is_first: bool, is_last: bool) -> float:
@@ -135,15 +153,26 @@ def _weight(weights: dict[str, float], terms: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in terms)
 
 
-def _score(candidate: _Candidate, weights: dict[str, float]) -> float:
-    own = _weight(weights, candidate.terms)
+def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[str]) -> float:
+    """`named` are the question's terms in the title of the document that has most of them."""
+    # The subject that the document is named for says no more in a sentence of it than above it.
+    own = _weight(weights, _own(candidate, weights))
     if not own or len(candidate.text) > 2 * LONGEST_SENTENCE:
         return 0.0
-    above = _weight(weights, candidate.heading - candidate.terms)
+    above = _weight(weights, candidate.heading - _own(candidate, weights))
     # Below a few words nothing is said; far above, little of it is about the question.
     length = len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
-    return (own + HEADING_WEIGHT * above) * brevity * candidate.value * (0.92**candidate.passage)
+    value = candidate.value * (FIGURE_VALUE if candidate.figures else 1.0)
+    if named - candidate.title - candidate.terms:
+        value *= OTHER_DOCUMENT_VALUE
+    return (own + HEADING_WEIGHT * above) * brevity * value * (0.92**candidate.passage)
+
+
+def _own(candidate: _Candidate, weights: dict[str, float]) -> frozenset[str]:
+    """The terms that a sentence adds to its document's title; all of its terms when the question has no others."""
+    rest = candidate.terms - candidate.title
+    return rest if weights.keys() - candidate.title else candidate.terms
 
 
 def _choose(
@@ -156,7 +185,9 @@ def _choose(
             break
         if chosen and scores[candidate] < LEAST_OF_BEST * scores[chosen[0]]:
             break
-        if chosen and _weight(weights, candidate.terms) < LEAST_OWN * _weight(weights, chosen[0].terms):
+        if chosen and _weight(weights, _own(candidate, weights)) < LEAST_OWN * _weight(
+            weights, _own(chosen[0], weights)
+        ):
             continue
         if candidate.text.endswith("?") or any(_say_the_same(candidate, other) for other in chosen):
             continue
@@ -168,6 +199,8 @@ def _choose(
 
 
 def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
+    if one.figures - other.figures:
+        return False
     return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import streamlit as st
 
+from rag.ingestion.chunking.pieces import PATH_SEPARATOR
 from rag.types import Citation
 from rag.ui.formats import has_pages, pages
 from rag.ui.posts import marks_line
@@ -57,7 +58,10 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
         )
         st.markdown(f":small[{line}]")
     numbers = pages(citation.first_page, citation.last_page) if is_paged and not citation.category else ""
-    place = " · ".join(p for p in (numbers, plain(citation.section)) if p)
+    # The nearest heading says most; the page view has the whole path.
+    headings = citation.section.split(PATH_SEPARATOR)
+    section = PATH_SEPARATOR.join(headings if is_wide else headings[-1:])
+    place = " · ".join(p for p in (numbers, plain(section)) if p)
     if place:
         st.markdown(f":small[{place}]")
     characters = WIDE_EXCERPT_CHARACTERS if is_wide else None

@@ -17,8 +17,8 @@ LARGE_HEADING = re.compile(r"^ {0,3}#{1,4}(?=\s)", re.MULTILINE)
 #: A line of dashes or equals signs below text would make that text a heading.
 UNDERLINE = re.compile(r"^(\s{0,3})([-=])(?=[-=]*\s*$)", re.MULTILINE)
 
-#: Characters of a passage on a card; about seven lines.
-EXCERPT_CHARACTERS = 230
+#: Characters of a passage on a card; about five lines: the answer above stays in sight.
+EXCERPT_CHARACTERS = 160
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
 
 
@@ -59,7 +59,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
     passage = " ".join(passage.split())
     if len(passage) <= characters:
         return passage
-    pattern = _terms_pattern(terms)
+    pattern = _terms_pattern(terms, is_joined=False)
     hits = [(m.start(), m.group().casefold()) for m in pattern.finditer(passage)] if pattern else []
     # The window may begin a little before any hit; the one with most different terms wins, the earliest on a tie.
     starts = [0, *(max(0, hit - 40) for hit, _ in hits)]
@@ -93,7 +93,7 @@ def _kept(text: str) -> str:
     return SPECIAL.sub(r"\\\1", text)
 
 
-def _terms_pattern(terms: Sequence[str]) -> re.Pattern[str] | None:
+def _terms_pattern(terms: Sequence[str], *, is_joined: bool = True) -> re.Pattern[str] | None:
     wanted = sorted({t.strip() for t in terms if t.strip()}, key=len, reverse=True)
     if not wanted:
         return None
@@ -102,4 +102,6 @@ def _terms_pattern(terms: Sequence[str]) -> re.Pattern[str] | None:
     word = "|".join(
         re.escape(t) if CJK.search(t) else rf"(?<!\w)(?<!\d[.,]){re.escape(t)}(?!\w|[.,]\d)" for t in wanted
     )
+    if not is_joined:
+        return re.compile(word, re.IGNORECASE)
     return re.compile(rf"(?:{word})(?: (?:\w{{1,3}} ){{0,2}}(?:{word}))*", re.IGNORECASE)

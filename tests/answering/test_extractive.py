@@ -6,6 +6,7 @@ import pytest
 from scripted import passage
 
 from rag.answering.extractive import best_quotes, sentences
+from rag.types import Citation
 
 HANDBOOK = """Vacation
 Full-time employees receive 25 vacation days per calendar year. Part-time employees receive
@@ -53,6 +54,45 @@ def test_a_sentence_is_not_quoted_for_its_heading_alone() -> None:
     quotes = best_quotes("How many days a week may employees work from home?", [under], language="en")
     assert quotes is not None
     assert quotes.text == "“Hybrid employees work from home up to two days a week.” [1]"
+
+
+PLAN = """The Health Plus plan has a calendar year deductible that applies to some services.
+The following definitions help employees to understand Health Plus.
+The deductible for services within the network is $1,500 for individuals. Health Plus covers surgery."""
+NEAR_TWIN = "The Health Standard plan has a deductible of $2,000 for individuals. Other plans may have none."
+
+
+def plan(number: int, title: str, text: str) -> Citation:
+    return replace(passage(number, text), title=title, section="")
+
+
+def test_a_sentence_with_a_figure_is_no_repetition_of_one_without() -> None:
+    quotes = best_quotes("What is the deductible of Health Plus?", [plan(1, "Health Plus", PLAN)], language="en")
+    assert quotes is not None
+    assert "$1,500" in quotes.text
+
+
+def test_a_sentence_is_not_quoted_for_the_name_of_its_document() -> None:
+    quotes = best_quotes("What is the deductible of Health Plus?", [plan(1, "Health Plus", PLAN)], language="en")
+    assert quotes is not None
+    assert "definitions" not in quotes.text
+    assert "surgery" not in quotes.text
+
+
+def test_a_question_about_nothing_but_the_document_is_answered_with_its_name() -> None:
+    quotes = best_quotes("What is Health Plus?", [plan(1, "Health Plus", PLAN)], language="en")
+    assert quotes is not None
+    assert "Health Plus" in quotes.text
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_plan_that_is_named_is_quoted_and_not_its_near_twin(is_first: bool) -> None:
+    passages = [plan(1, "Health Plus", PLAN), plan(2, "Health Standard", NEAR_TWIN)]
+    quotes = best_quotes(
+        "What is the deductible of Health Plus?", passages if is_first else passages[::-1], language="en"
+    )
+    assert quotes is not None
+    assert quotes.numbers == (1,)
 
 
 def test_no_passages_give_no_quotes() -> None:

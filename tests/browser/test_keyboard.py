@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product
@@ -63,6 +63,21 @@ def test_a_question_is_asked_and_its_source_opened_and_closed(offline_product: P
     context.close()
 
 
+def choose_file(page: Page, path: Path) -> None:
+    """A key that meets the page while it is drawn anew is lost, as a person's is, who presses it again."""
+    for seconds in (5, 5, 30):
+        tab_to(page, "Upload")
+        try:
+            with page.expect_file_chooser(timeout=seconds * 1000) as chooser:
+                page.keyboard.press("Space")
+        except TimeoutError:
+            page.keyboard.press("Shift+Tab")
+            continue
+        chooser.value.set_files(path)
+        return
+    pytest.fail("The key for Upload opens no choice of files.")
+
+
 def test_a_file_is_chosen_and_its_estimate_confirmed(
     offline_product: Product, offline_admin: BrowserContext, tmp_path: Path
 ) -> None:
@@ -73,10 +88,7 @@ def test_a_file_is_chosen_and_its_estimate_confirmed(
     page.goto(offline_product.address + "/documents")
     expect(page.get_by_test_id("stDataFrame").first).to_be_visible()
     settle(page)
-    tab_to(page, "Upload")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Space")
-    chooser.value.set_files(tmp_path / "bicycle_rules.pdf")
+    choose_file(page, tmp_path / "bicycle_rules.pdf")
     expect(page.get_by_text("Confirm before anything is spent")).to_be_visible(timeout=15_000)
     settle(page)
     tab_to(page, "Confirm (")

@@ -201,9 +201,9 @@ def test_a_suggested_question_is_asked_at_a_click(running: Services, signed_in: 
         )
     (suggested, *_) = running.documents.suggested_questions("demo", handbook.id)
     tab, identity = signed_in(Role.EMPLOYEE)
-    tab.run().pills[0].set_value(suggested).run()
+    button(tab.run(), suggested).click().run()
     assert [c.title for c in running.conversations.list(identity)] == [suggested]
-    assert not tab.pills
+    assert suggested not in [b.label for b in tab.main.button]
     assert not tab.exception
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.ui.text import answer_markdown, excerpt, marked, plain
+from rag.ui.text import EXCERPT_CHARACTERS, answer_markdown, excerpt, marked, plain
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,13 @@ def test_a_long_passage_is_cut_around_most_of_the_terms() -> None:
     assert "annual leave of 21 days" in cut
     assert cut.startswith("… ")
     assert cut.endswith(" …")
-    assert len(cut) <= 236
+    assert len(cut) <= EXCERPT_CHARACTERS + 6
+
+
+def test_terms_that_stand_together_count_each_where_a_passage_is_cut() -> None:
+    passage = "The plan of health has terms. " + "filler " * 40 + "Health Plus has a deductible of $2,000 per year."
+    assert "$2,000" in excerpt(passage, ["health", "plus", "deductible"])
 
 
 def test_a_long_passage_without_a_term_or_a_space_is_still_cut() -> None:
-    assert len(excerpt("x" * 5000, ["leave"])) <= 236
+    assert len(excerpt("x" * 5000, ["leave"])) <= EXCERPT_CHARACTERS + 6

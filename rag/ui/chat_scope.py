@@ -1,0 +1,200 @@
+"""What a question is asked in: the collection, and the documents, categories and fields it is narrowed by.
+
+The choices are widgets of the chat page, so they live in `st.session_state`; what is not in the collection that is
+asked does not count, whatever was chosen before in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+import streamlit as st
+
+from rag.errors import NotFound
+from rag.ingestion.library import DocumentLibrary
+from rag.profiles import NOTICES, Profile, profile_by_name, with_overrides
+from rag.retrieval.options import Options
+from rag.retrieval.posts import category_of
+from rag.types import Collection, Conversation, Document, DocumentStatus, Identity, SearchFilters
+from rag.ui.document_kinds import field_label
+from rag.ui.formats import count
+from rag.ui.text import plain
+
+#: So many collections stand side by side to choose from; more are in a list.
+SIDE_BY_SIDE = 4
+#: Height of a field that a search is narrowed by, and of the sentence above them.
+FIELD_PIXELS, SENTENCE_PIXELS = 84, 58
+
+
+@dataclass(frozen=True)
+class ChatScope:
+    """What can be asked by a person in one run of the page, and what is chosen of it."""
+
+    library: DocumentLibrary
+    identity: Identity
+    collections: Sequence[Collection]
+    conversation: Conversation | None
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The open conversation's collection, else the one chosen for a new one, else the first. Raises `NotFound`."""
+        wanted = self.conversation.collection_id if self.conversation else st.session_state.get("chat_collection")
+        chosen = next(
+            (c for c in self.collections if c.id == wanted), self.collections[0] if self.collections else None
+        )
+        if chosen is None:
+            raise NotFound("There are no documents yet. An administrator has to add some first.")
+        return chosen
+
+    @property
+    def collection_name(self) -> str:
+        """Its name where there are others that could be meant, else nothing."""
+        return self.collection.name if len(self.collections) > 1 else ""
+
+    @cached_property
+    def profile(self) -> Profile:
+        return with_overrides(profile_by_name(self.collection.profile), self.collection.overrides)
+
+    @property
+    def document_ids(self) -> tuple[UUID, ...]:
+        """The documents to ask in, as far as they are in the collection; none means all."""
+        wanted = st.session_state.get("chat_documents") or ()
+        here = {d.id for d in self._documents} if wanted else set()
+        return tuple(document_id for document_id in wanted if document_id in here)
+
+    @property
+    def options(self) -> Options:
+        """What the search is narrowed by, as far as the collection has it."""
+        wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.metadata_filters}
+        filters = SearchFilters(
+            metadata={field: value for field, value in wanted.items() if value}, categories=self._categories
+        )
+        return Options() if filters.is_empty else Options(filters=filters)
+
+    @property
+    def _categories(self) -> tuple[str, ...]:
+        """The categories of a notice board to ask in, none for all."""
+        wanted = st.session_state.get("chat_categories") or ()
+        known = self._category_names if wanted else {}
+        return tuple(slug for slug in wanted if slug in known)
+
+    @cached_property
+    def _category_names(self) -> dict[str, str]:
+        """Names of the categories of a notice board's posts by their slugs; none where it is no board."""
+        if not self._is_board:
+            return {}
+        return {
+            str(d.metadata["categorySlug"]): category_of(d.metadata)
+            for d in self._documents
+            if d.metadata.get("categorySlug")
+        }
+
+    @cached_property
+    def _documents(self) -> list[Document]:
+        return self.library.list(self.identity, collection_id=self.collection.id)
+
+    @property
+    def _is_board(self) -> bool:
+        return self.collection.profile == NOTICES.name
+
+    def _field_key(self, field: str) -> str:
+        return f"chat_narrow_{self.collection.id}_{field}"
+
+    def draw_choice(self) -> None:
+        """Which collection the first question goes to: the oldest, unless another is chosen."""
+        names = {c.id: c.name for c in self.collections}
+        if st.session_state.get("chat_collection") not in names:
+            st.session_state.chat_collection = self.collections[0].id
+
+        def name(collection_id: UUID) -> str:
+            return plain(names.get(collection_id, "Deleted collection"))
+
+        if len(names) <= SIDE_BY_SIDE:
+            st.segmented_control(
+                "Ask in",
+                list(names),
+                required=True,
+                format_func=name,
+                key="chat_collection",
+                on_change=forget_narrowing,
+            )
+        else:
+            st.selectbox("Ask in", list(names), format_func=name, key="chat_collection", on_change=forget_narrowing)
+
+    def draw_filter(self) -> None:
+        """Ask in some documents only. The list is read only while the popover is open."""
+        chooser = st.popover(
+            self._summary(),
+            type="tertiary",
+            icon=":material/filter_list:",
+            key="chat_filter",
+            on_change="rerun",
+            wrap=False,
+        )
+        is_bound = len(self.collections) > 1 and self.conversation is not None
+        fields = 1 + self._is_board + len(self.profile.metadata_filters)
+        # The place is there before what stands in it: a popover that grew after it opened would go below the window.
+        with chooser:
+            inside = st.container(height=FIELD_PIXELS * fields + SENTENCE_PIXELS * is_bound, border=False)
+        if chooser.open:
+            with inside:
+                if is_bound:
+                    st.caption(
+                        f"This conversation asks in {plain(self.collection.name)}. A new chat can ask elsewhere."
+                    )
+                self._draw_fields()
+
+    def _summary(self) -> str:
+        """What is asked in, in a few words."""
+        chosen = st.session_state.get("chat_documents") or []
+        filters = self.options.filters
+        narrowed = [str(value) for value in filters.metadata.values()] if filters else []
+        if filters and filters.categories:
+            narrowed += [self._category_names[slug] for slug in filters.categories]
+        everything = "All posts" if self._is_board else "All documents"
+        if self.collection_name:
+            # In a conversation nothing else says which collection it asks.
+            everything = f"All of {self.collection_name}"
+        label = f"Only in {count(len(chosen), 'post' if self._is_board else 'document')}" if chosen else everything
+        return plain(", ".join([*([label] if chosen or not narrowed else []), *narrowed]))
+
+    def _draw_fields(self) -> None:
+        """Categories, documents, and a choice for each field of the metadata that has values here."""
+        if names := self._category_names:
+            st.pills(
+                "Categories",
+                sorted(names, key=names.__getitem__),
+                selection_mode="multi",
+                format_func=lambda slug: plain(names.get(str(slug), str(slug))),
+                key="chat_categories",
+                help="None chosen: all of them.",
+                persist_state="page",
+            )
+        titles = {d.id: d.title for d in self._documents if d.status is DocumentStatus.COMPLETED}
+        st.multiselect(
+            "Ask only in",
+            list(titles),
+            format_func=lambda i: titles.get(i, "Deleted document"),
+            key="chat_documents",
+            placeholder="All posts" if self._is_board else "All documents",
+            persist_state="page",
+        )
+        for field in self.profile.metadata_filters:
+            if values := self.library.metadata_values(self.identity, self.collection.id, field):
+                st.selectbox(
+                    field_label(field),
+                    values,
+                    index=None,
+                    placeholder="Any",
+                    key=self._field_key(field),
+                    persist_state="page",
+                )
+
+
+def forget_narrowing() -> None:
+    """Another collection has other documents and categories."""
+    st.session_state.chat_documents = []
+    st.session_state.chat_categories = []
