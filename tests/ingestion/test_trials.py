@@ -63,6 +63,10 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
     assert found.status == DocumentStatus.FAILED
     assert "again and again, so it was set aside" in found.message
     assert library.get("demo", other.id).status == DocumentStatus.ESTIMATED
+    deadly.resume()
+    library.retry(admin, poison.id)
+    deadly.run("demo", poison.id)  # by hand it gets a new chance: this process has files that harm nobody
+    assert library.get("demo", poison.id).status == DocumentStatus.ESTIMATED
 
 
 def test_processes_that_were_killed_from_outside_are_no_evidence_against_their_document(

@@ -248,21 +248,6 @@ def test_an_employee_and_a_stranger_change_no_version(
         library.versions.restore(stranger, first.id)
 
 
-def test_a_document_that_keeps_ending_its_process_is_quarantined(
-    library: DocumentLibrary, work: Worker, admin: Identity, collection: Collection, superuser_conninfo: str
-) -> None:
-    document = library.upload(admin, collection, "policy.pdf", policy(3))
-    with psycopg.connect(superuser_conninfo) as connection:
-        connection.execute("UPDATE documents SET starts = 8")
-    work("demo", document.id)  # type: ignore[operator]
-    failed = library.get("demo", document.id)
-    assert failed.status is DocumentStatus.FAILED
-    assert "set aside" in failed.message
-    library.retry(admin, document.id)
-    work("demo", document.id)  # type: ignore[operator]
-    assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
-
-
 def test_chunk_tags_that_failed_are_counted_and_made_again(
     database: Database,
     files: FileStore,
