@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rag.database import Database
 from rag.embedded import start_server
 from rag.migrations import migrate
-from rag.profiles import HR, NOTICES, Profile
+from rag.profiles import PROFILES, Profile
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
@@ -74,13 +74,13 @@ def measure(database: Database, options: argparse.Namespace) -> None:
         timing = found.rag_details.timing
         return total_ms, total_ms - timing.search_ms - timing.embedding_ms
 
-    for profile in (HR, NOTICES):
+    for profile in PROFILES.values():
         for _ in range(20):
             ask(profile)
         times = [ask(profile) for _ in range(options.questions)]
         own = sorted(own_ms for _, own_ms in times)
         print(
-            f"{profile.name:8} whole {statistics.median(total for total, _ in times):5.1f} ms   beside the search "
+            f"{profile.name:10} whole {statistics.median(total for total, _ in times):5.1f} ms   beside the search "
             f"{statistics.median(own):5.2f} ms, 95 in 100 within {own[int(0.95 * len(own))]:5.2f} ms"
         )
 

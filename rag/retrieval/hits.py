@@ -135,9 +135,11 @@ class ScopeReading:
             wanted_places=places,
             passages=passages,
         )
-        if self._key is not None:
-            while len(_expected) >= REMEMBERED_SCOPES:
-                _expected.pop(next(iter(_expected)), None)
+        if self._key is not None and wanted is not None:
+            _expected.pop(self._key, None)  # it would be asked in vain
+        elif self._key is not None:
+            if len(_expected) >= REMEMBERED_SCOPES:
+                _expected.clear()  # one more round trip for each of them
             _expected[self._key] = contents.expected
         return contents
 
