@@ -1,0 +1,83 @@
+"""A key from its making to its end, and a conversation in which a question leans on the one before, in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+from standin import ProviderStandin, default_reply
+
+from tests.browser.conftest import Product
+
+pytestmark = pytest.mark.browser
+
+ALONE = "How many days of annual leave may be carried over?"
+NEXT = ("Who approves it?", "When is it booked?", "What about part-time?")
+
+
+@pytest.fixture
+def helpful_standin(shared_standin: ProviderStandin) -> Iterator[ProviderStandin]:
+    """Rewrites every question that leans on another, and suggests the next ones."""
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        rules = str(messages[0]["content"])
+        if "stands alone" in rules:
+            return ALONE
+        return "\n".join(NEXT) if "Suggest 3" in rules else default_reply(messages)
+
+    shared_standin.reply(reply)
+    yield shared_standin
+    shared_standin.reply(default_reply)
+
+
+def test_a_key_is_made_scoped_shown_once_used_and_revoked(product: Product, page: Page) -> None:
+    page.goto(product.address + "/people")
+    page.get_by_role("button", name="Make a key").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("Name", exact=True).fill("Intranet")
+    chosen = form.get_by_test_id("stMultiSelect").locator("input")
+    chosen.fill("documents:read")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    form.get_by_role("spinbutton").first.click()
+    page.keyboard.type(f"{datetime.now(UTC):%Y%m%d}")
+    # The calendar is closed by a click beside it.
+    form.get_by_text("Make an API key").click(force=True)
+    form.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_text("Your new API key")).to_be_visible()
+    secret = page.get_by_role("dialog").locator("code").inner_text().strip()
+    page.get_by_role("button", name="I have copied it").click()
+    expect(page.get_by_text(secret)).to_have_count(0)
+    with httpx.Client(base_url=product.address, headers={"Authorization": f"Bearer {secret}"}) as program:
+        assert set(program.get("/api/me").json()["scopes"]) == {"chat", "search", "documents:read"}
+        assert program.post("/api/rag/sync", json={}).json()["code"] == "scope_missing"
+        table = page.get_by_test_id("stDataFrame").last.bounding_box()
+        assert table is not None
+        page.mouse.click(table["x"] + 14, table["y"] + 52)
+        page.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        refused = program.get("/api/me")
+    assert (refused.status_code, refused.json()["code"]) == (401, "key_rejected")
+
+
+@pytest.mark.usefixtures("helpful_standin")
+def test_a_question_that_leans_on_another_says_on_demand_what_was_searched_for(product: Product, page: Page) -> None:
+    page.goto(product.address)
+    for number, question in enumerate(("How many days of annual leave are there?", "And carried over?"), 1):
+        page.fill("[data-testid=stChatInputTextArea]", question)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name=re.compile("Searched for"))).to_have_count(number)
+    expect(page.get_by_text(ALONE)).to_have_count(0)
+    page.get_by_role("button", name=re.compile("Searched for")).last.click()
+    expect(page.get_by_text(ALONE)).to_be_visible()
+    page.keyboard.press("Escape")
+    for question in NEXT:
+        expect(page.get_by_role("button", name=question)).to_be_visible()
+    page.get_by_role("button", name=NEXT[0]).click()
+    expect(page.get_by_role("button", name=re.compile("Searched for"))).to_have_count(3)
