@@ -54,7 +54,7 @@ BEGIN
         EXECUTE format('ALTER TABLE %I ADD FOREIGN KEY (document_id, tenant_id) REFERENCES documents (id, tenant_id) '
                        'ON DELETE CASCADE', table_name);
     END LOOP;
-    FOREACH table_name IN ARRAY ARRAY['chunk_terms', 'chunk_bits', 'keyword_blocks'] LOOP
+    FOREACH table_name IN ARRAY ARRAY['chunk_terms', 'chunk_bits'] LOOP
         EXECUTE format('ALTER TABLE %I ADD FOREIGN KEY (collection_id, tenant_id) REFERENCES collections '
                        '(id, tenant_id) ON DELETE CASCADE', table_name);
     END LOOP;
