@@ -16,10 +16,11 @@ from rag.retrieval.posts import category_of
 from rag.samples.board import SampleBoard
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, Role
-from rag.ui.board import draw_posts, draw_run
+from rag.ui.board import draw_posts
 from rag.ui.document_names import STATUSES
 from rag.ui.formats import SELECT_A_ROW, count
 from rag.ui.posts import by_priority, draw_post, is_post
+from rag.ui.syncs import draw_run
 from rag.ui.text import plain
 
 identity = require(Role.EMPLOYEE)

@@ -18,6 +18,7 @@ from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui.calibration import draw_threshold
 from rag.ui.collection_settings import draw_settings
+from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, time_zone
 from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
 from rag.ui.text import plain
@@ -297,6 +298,8 @@ def draw_opened(collection: Collection) -> None:
             zone=time_zone(st.context.timezone),
             on_measure=lambda: measure_threshold(collection),
         )
+    if collection.profile != NOTICES.name:  # a board has a page for that
+        draw_sources(services().syncs, identity, collection, with_folders=bool(services().settings.sync_folders))
     draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)

@@ -120,6 +120,11 @@ class Syncs:
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
         self._database.execute(identity, "set_source", **row)
 
+    def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
+        """Follow a source no longer; the documents that came from it stay."""
+        _require_admin(identity, collection)
+        self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
+
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
         """A source of a kind there is a maker for. Raises `InvalidInput`."""
         if kind not in self._makers:

@@ -12,6 +12,11 @@ INSERT INTO collection_sources (collection_id, kind, tenant_id, settings)
 VALUES (%(collection_id)s, %(kind)s, rag_tenant(), %(settings)s)
 ON CONFLICT (collection_id, kind) DO UPDATE SET settings = excluded.settings
 
+-- drop_source --
+-- A source is no longer followed; what came from it stays
+DELETE FROM collection_sources
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND kind = %(kind)s
+
 -- known_items --
 -- What is known of the things of a source; whether they have a document is looked up, for it may have been deleted
 SELECT i.key, i.source_updated_at AS updated_at, i.hash, i.is_deleted, i.original_id,

@@ -1,0 +1,110 @@
+"""What a collection is kept equal to: a GitHub account, a folder on the server. For administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from rag.errors import RagError
+from rag.ingestion.file_sources import FolderSource, GitHubSource
+from rag.ingestion.syncs import SourceSettings, Syncs
+from rag.types import Collection, Identity
+from rag.ui.syncs import draw_run
+from rag.ui.text import plain
+
+#: The setting that says which one, what it is called, and what stands in its empty field.
+KINDS = {
+    GitHubSource.kind: ("owner", "GitHub account", "Name of a person or an organisation", ":material/code:"),
+    FolderSource.kind: ("path", "Folder on the server", "/srv/documents", ":material/folder:"),
+}
+
+
+def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, with_folders: bool) -> None:
+    """The sources with their last sync, and fields for those there are not. `with_folders`: some may be followed."""
+    kept = [source for source in syncs.sources(collection) if source.kind in KINDS]
+    missing = [kind for kind in KINDS if kind not in {s.kind for s in kept}]
+    if not with_folders:
+        missing = [kind for kind in missing if kind != FolderSource.kind]
+    with st.container(border=True, gap="small", key="collections_sources"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown("**Kept equal to**", width="content")
+            if kept:
+                st.button(
+                    "Sync now",
+                    key="collections_sync",
+                    icon=":material/sync:",
+                    type="tertiary",
+                    on_click=_attempt,
+                    args=(lambda: syncs.request(identity, collection),),
+                    help="Adds what is new, renews what changed and removes what is gone, without asking for each "
+                    "document's cost. What has not changed costs nothing.",
+                )
+        for source in kept:
+            _draw_kept(syncs, identity, collection, source)
+        if kept:
+            is_open = any(run.is_open for run in syncs.runs(identity, collection.id, limit=len(KINDS)))
+            st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection)
+        for kind in missing:
+            _draw_missing(syncs, identity, collection, kind)
+        if problem := st.session_state.pop("collections_source_problem", ""):
+            st.error(plain(problem), icon=":material/error:")
+
+
+def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source: SourceSettings) -> None:
+    setting, name, _, icon = KINDS[source.kind]
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"{icon} {name} **{plain(str(source.settings.get(setting, '')))}**", width="content")
+        st.button(
+            "Stop following",
+            key=f"collections_unfollow_{source.kind}",
+            type="tertiary",
+            on_click=_attempt,
+            args=(lambda: syncs.drop_source(identity, collection, source.kind),),
+            help="The documents that came from it stay.",
+        )
+
+
+def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None:
+    """The last sync of each source, followed while one is under way."""
+    runs = syncs.runs(identity, collection.id)
+    if not runs:
+        st.caption("Not synced yet.")
+    for kind in KINDS:
+        if last := next((run for run in runs if run.kind == kind), None):
+            draw_run(last)
+    is_open = any(run.is_open for run in runs)
+    if st.session_state.get("collections_was_syncing") and not is_open:
+        st.session_state.collections_was_syncing = False
+        st.rerun()  # the figures of the collection show what came
+    st.session_state.collections_was_syncing = is_open
+
+
+def _draw_missing(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> None:
+    _, name, example, icon = KINDS[kind]
+    key = f"collections_follow_{kind}"
+    with st.form(f"{key}_form", border=False):
+        st.text_input(name, key=key, placeholder=example, max_chars=300, icon=icon)
+        st.form_submit_button("Follow", key=f"{key}_save", on_click=_follow, args=(syncs, identity, collection, kind))
+
+
+def _follow(syncs: Syncs, identity: Identity, collection: Collection, kind: str) -> None:
+    setting, name, _, _ = KINDS[kind]
+    value = str(st.session_state[f"collections_follow_{kind}"]).strip()
+    if not value:
+        st.session_state.collections_source_problem = f"{name}: fill in which one."
+        return
+
+    def follow() -> None:
+        syncs.set_source(identity, collection, kind, {setting: value})
+        syncs.request(identity, collection)
+
+    _attempt(follow)
+
+
+def _attempt(action: Callable[[], object]) -> None:
+    """Do something with the sources; what goes wrong is said on the page."""
+    try:
+        action()
+    except RagError as error:
+        st.session_state.collections_source_problem = error.message
