@@ -70,9 +70,11 @@ def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None
     runs = syncs.runs(identity, collection.id)
     if not runs:
         st.caption("Not synced yet.")
-    for kind in KINDS:
-        if last := next((run for run in runs if run.kind == kind), None):
-            draw_run(last)
+    latest = {run.kind: run for run in reversed(runs) if run.kind in KINDS}
+    for kind, run in latest.items():
+        if len(latest) > 1:
+            st.caption(KINDS[kind][1])
+        draw_run(run)
     is_open = any(run.is_open for run in runs)
     if st.session_state.get("collections_was_syncing") and not is_open:
         st.session_state.collections_was_syncing = False
