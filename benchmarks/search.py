@@ -96,7 +96,7 @@ class RawSearch:
 
     def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
-            self.connection.execute(ENTER, entering(tenant.id, plans="force_generic_plan"))
+            self.connection.execute(ENTER, entering(tenant.id, is_search=True))
             for text, values in statements:
                 self.connection.execute(text, values, binary=True).fetchall()  # type: ignore[arg-type]
 
@@ -325,7 +325,7 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
             make_conninfo(
                 server.superuser,
                 dbname="measured",
-                options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan",
+                options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan -cparallel_setup_cost=5000",
             )
         )
         unguarded.open()
