@@ -325,7 +325,8 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
             make_conninfo(
                 server.superuser,
                 dbname="measured",
-                options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan -cparallel_setup_cost=5000",
+                options="-csearch_path=public,extensions -cplan_cache_mode=force_generic_plan "
+                "-cparallel_setup_cost=5000",
             )
         )
         unguarded.open()

@@ -32,8 +32,8 @@ TRUSTED_SECONDS = 2.0
 #: Supabase's pooler in transaction mode, and PgBouncer as it comes.
 POOLER_PORTS = frozenset({"6543", "6432"})
 
-# Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms, waited
-# 7 ms for them. At 5000, five times its default, they are started for some 50,000 and more.
+# Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms,
+# waited 7 ms for them. At 5000, five times its default, they are started for some 50,000 and more.
 ENTER = """
 SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
        set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.account_id', %(account_id)s, true),
