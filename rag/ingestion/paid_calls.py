@@ -38,7 +38,8 @@ class PaidCall:
         """Forget it, in the transaction that stores its result and its charge."""
         connection.execute(queries["finish_paid_call"], {"id": self.id})
         if self.sent > 1:
-            connection.execute(queries["count_repeated_call"], {"document_id": self.owner_id})
+            repeated = {"document_id": self.owner_id, "times": self.sent - 1}
+            connection.execute(queries["count_repeated_call"], repeated)
 
 
 class PaidCalls:

@@ -190,8 +190,9 @@ RETURNING id, sent
 DELETE FROM paid_calls WHERE tenant_id = rag_tenant() AND id = %(id)s
 
 -- count_repeated_call --
--- A call that was sent again after a kill
-UPDATE documents SET repeated_calls = repeated_calls + 1 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+-- A call that was sent again after a kill, and how often
+UPDATE documents SET repeated_calls = repeated_calls + %(times)s
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- note_start --
 -- Work begins; how often it began since it last came further
