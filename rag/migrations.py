@@ -16,16 +16,19 @@ from rag.secret_texts import first_line
 MIGRATIONS = Path(__file__).resolve().parent.parent / "supabase" / "migrations"
 #: Any number; the same in every process, so that two that start together do not migrate at once.
 LOCK = 7_201_121
+#: The first that sets a single column of a reference to null.
+OLDEST_POSTGRES = 15
 
 
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
     """Apply what is missing and return its names.
 
-    Raises `DatabaseUnavailable` with one sentence when the server does not answer, lacks pgvector 0.7, the role may
-    not create what is needed, an applied file was changed since, or rows that are there contradict a new one.
+    Raises `DatabaseUnavailable` with one sentence when the server does not answer, is too old, lacks pgvector 0.7, the
+    role may not create what is needed, an applied file was changed since, or rows that are there contradict a new one.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
+            require_version(connection.info.server_version)
             _require_pgvector(connection)
             connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
@@ -50,6 +53,15 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
             f"DATABASE_URL cannot be used ({first_line(exc)}). "
             "It has to look like postgresql://user:password@host:5432/database."
         ) from exc
+
+
+def require_version(server_version: int) -> None:
+    """Raise `DatabaseUnavailable` for a Postgres that is too old; `server_version` as libpq has it, such as 150004."""
+    if server_version < OLDEST_POSTGRES * 10_000:
+        raise DatabaseUnavailable(
+            f"This is Postgres {server_version // 10_000}, but {OLDEST_POSTGRES} or newer is needed. Update the "
+            "server, or unset DATABASE_URL to use the built-in database."
+        )
 
 
 def _require_pgvector(connection: psycopg.Connection) -> None:

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rag.database import Database
 from rag.embedded import start_server, stop_server
 from rag.errors import DatabaseUnavailable, SettingsError
-from rag.migrations import MIGRATIONS, migrate
+from rag.migrations import MIGRATIONS, migrate, require_version
 from rag.sql import read_queries
 from rag.types import Collection
 
@@ -172,6 +172,12 @@ def test_a_changed_migration_is_refused(owner_conninfo: str, tmp_path: Path) -> 
 def test_a_wrong_database_url_is_one_sentence(url: str) -> None:
     with pytest.raises(DatabaseUnavailable, match="DATABASE_URL"):
         migrate(url)
+
+
+def test_a_postgres_that_is_too_old_is_named_before_anything_is_changed() -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"This is Postgres 14, but 15 or newer is needed"):
+        require_version(140_012)
+    require_version(150_000)
 
 
 def test_the_server_runs_in_a_folder_with_spaces_and_hangul(tmp_path: Path) -> None:
