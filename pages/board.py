@@ -16,6 +16,7 @@ from rag.retrieval.posts import category_of
 from rag.samples.board import SampleBoard
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, Role
+from rag.ui.attempts import attempt
 from rag.ui.board import draw_posts
 from rag.ui.document_names import STATUSES
 from rag.ui.formats import SELECT_A_ROW, count
@@ -46,11 +47,7 @@ def open_post(document_id: str | None) -> None:
 
 
 def sync(collection: Collection) -> None:
-    state.board_problem = ""
-    try:
-        running.syncs.request(identity, collection)
-    except RagError as error:
-        state.board_problem = error.message
+    attempt("board_problem", running.syncs.request, identity, collection)
 
 
 def save_source(collection: Collection) -> None:

@@ -16,6 +16,7 @@ from rag.ingestion.collections import LANGUAGES
 from rag.profiles import NOTICES, PROFILES, profile_by_name, with_overrides
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
+from rag.ui import attempts
 from rag.ui.calibration import draw_threshold
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
@@ -65,13 +66,7 @@ def measure_threshold(collection: Collection) -> None:
 
 def attempt(done: str, action: Any) -> None:
     """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
-    state.collections_error = state.collections_done = ""
-    try:
-        action()
-    except RagError as error:
-        state.collections_error = error.message
-    else:
-        state.collections_done = done
+    state.collections_done = done if attempts.attempt("collections_error", action) else ""
 
 
 # Dialogs

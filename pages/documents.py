@@ -16,6 +16,7 @@ from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.extracted import ExtractionLimits
 from rag.services import require, services
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Role, Step
+from rag.ui import attempts
 from rag.ui.document_cards import (
     Refused,
     UploadOptions,
@@ -59,11 +60,7 @@ state.setdefault("documents_notice", "")
 
 def attempt(action: Callable[..., object], *arguments: Any) -> None:
     """Run a change; what goes wrong is said on the page instead of ending it."""
-    state.documents_notice = ""
-    try:
-        action(*arguments)
-    except RagError as error:
-        state.documents_notice = error.message
+    attempts.attempt("documents_notice", action, *arguments)
 
 
 def confirm(documents: Sequence[Document]) -> None:

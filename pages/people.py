@@ -16,6 +16,7 @@ from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
+from rag.ui import attempts
 from rag.ui.api_keys import draw_api_keys
 from rag.ui.formats import SELECT_A_ROW, count, date_time, time_zone
 from rag.ui.open_sessions import draw_sessions
@@ -40,13 +41,7 @@ zone = time_zone(st.context.timezone)
 
 def attempt(done: str, action: Callable[..., object], *arguments: Any, **changes: Any) -> None:
     """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
-    state.people_error = state.people_done = ""
-    try:
-        action(*arguments, **changes)
-    except RagError as error:
-        state.people_error = error.message
-    else:
-        state.people_done = done
+    state.people_done = done if attempts.attempt("people_error", action, *arguments, **changes) else ""
 
 
 def save(person: Account) -> None:

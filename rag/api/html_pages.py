@@ -7,8 +7,8 @@ from pathlib import Path
 from string import Template
 
 _TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "templates").glob("*.html")}
-#: What whole pages share: colours and icon, and the name above them.
-_SHARED = {name: _TEXTS.pop(name) for name in ("head", "brand")}
+#: What pages share: colours and icon, the name above them, and the end of a form that sets a password.
+_SHARED = {name: _TEXTS.pop(name) for name in ("head", "brand", "choose_password")}
 TEMPLATES = {name: Template(Template(text).safe_substitute(_SHARED)) for name, text in _TEXTS.items()}
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from rag.errors import RagError
 from rag.ingestion.file_sources import FolderSource, GitHubSource
 from rag.ingestion.syncs import SourceSettings, Syncs
 from rag.types import Collection, Identity
+from rag.ui.attempts import attempt
 from rag.ui.syncs import draw_run
 from rag.ui.text import plain
 
+#: Where what went wrong is kept until it is said.
+PROBLEM = "collections_source_problem"
 #: The setting that says which one, what it is called, and what stands in its empty field.
 KINDS = {
     GitHubSource.kind: ("owner", "GitHub account", "Name of a person or an organisation", ":material/code:"),
@@ -35,8 +37,8 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
                     key="collections_sync",
                     icon=":material/sync:",
                     type="tertiary",
-                    on_click=_attempt,
-                    args=(lambda: syncs.request(identity, collection),),
+                    on_click=_run,
+                    args=(syncs.request, identity, collection),
                     help="Adds what is new, renews what changed and removes what is gone, without asking for each "
                     "document's cost. What has not changed costs nothing.",
                 )
@@ -47,7 +49,7 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
             st.fragment(_draw_runs, run_every="1s" if is_open else None)(syncs, identity, collection)
         for kind in missing:
             _draw_missing(syncs, identity, collection, kind)
-        if problem := st.session_state.pop("collections_source_problem", ""):
+        if problem := st.session_state.pop(PROBLEM, ""):
             st.error(plain(problem), icon=":material/error:")
 
 
@@ -59,8 +61,8 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
             "Stop following",
             key=f"collections_unfollow_{source.kind}",
             type="tertiary",
-            on_click=_attempt,
-            args=(lambda: syncs.drop_source(identity, collection, source.kind),),
+            on_click=_run,
+            args=(syncs.drop_source, identity, collection, source.kind),
             help="The documents that came from it stay.",
         )
 
@@ -94,19 +96,15 @@ def _follow(syncs: Syncs, identity: Identity, collection: Collection, kind: str)
     setting, name, _, _ = KINDS[kind]
     value = str(st.session_state[f"collections_follow_{kind}"]).strip()
     if not value:
-        st.session_state.collections_source_problem = f"{name}: fill in which one."
+        st.session_state[PROBLEM] = f"{name}: fill in which one."
         return
 
     def follow() -> None:
         syncs.set_source(identity, collection, kind, {setting: value})
         syncs.request(identity, collection)
 
-    _attempt(follow)
+    _run(follow)
 
 
-def _attempt(action: Callable[[], object]) -> None:
-    """Do something with the sources; what goes wrong is said on the page."""
-    try:
-        action()
-    except RagError as error:
-        st.session_state.collections_source_problem = error.message
+def _run(action: Callable[..., object], *arguments: object) -> None:
+    attempt(PROBLEM, action, *arguments)

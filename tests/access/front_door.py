@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 import httpx
@@ -37,6 +37,18 @@ class Access:
     sessions: Sessions
     api_keys: ApiKeys
     single_sign_on: OpenIdProvider | None = None
+
+
+def at_provider(settings: Settings, issuer: str) -> Settings:
+    """Settings with sign-in at a provider, whose people of example.com belong to tenant `demo`."""
+    return replace(
+        settings,
+        public_url="http://testserver",
+        oidc_issuer=issuer,
+        oidc_client_id="hr",
+        oidc_client_secret="the client's secret",
+        oidc_tenants="example.com=demo",
+    )
 
 
 def identity_of(account: Account, session_id: str = "") -> Identity:

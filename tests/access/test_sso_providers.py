@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from front_door import Access, come_back, tell
+from front_door import Access, at_provider, come_back, tell
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
@@ -43,14 +43,7 @@ AT_ENTRA = {"oidc_email_is_verified": True, "oidc_roles": f"{GROUP_ID}=admin"}
 
 @pytest.fixture
 def base(settings: Settings, issuer: str) -> Settings:
-    return replace(
-        settings,
-        public_url="http://testserver",
-        oidc_issuer=issuer,
-        oidc_client_id="hr",
-        oidc_client_secret="the client's secret",
-        oidc_tenants="example.com=demo",
-    )
+    return at_provider(settings, issuer)
 
 
 @pytest.fixture

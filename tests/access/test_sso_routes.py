@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from front_door import Access, AddPerson, come_back, tell
+from front_door import Access, AddPerson, at_provider, come_back, tell
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
@@ -21,16 +21,7 @@ from rag.types import Role
 
 @pytest.fixture
 def settings(settings: Settings, issuer: str) -> Settings:
-    return replace(
-        settings,
-        public_url="http://testserver",
-        oidc_issuer=issuer,
-        oidc_client_id="hr",
-        oidc_client_secret="the client's secret",
-        oidc_tenants="example.com=demo",
-        oidc_roles="hr-admins=admin",
-        oidc_name="Acme <ID>",
-    )
+    return replace(at_provider(settings, issuer), oidc_roles="hr-admins=admin", oidc_name="Acme <ID>")
 
 
 @pytest.fixture
