@@ -111,9 +111,13 @@ class Flight:
         self._ask(answer)
         return answer
 
+    def mark(self) -> None:
+        """What is asked so far is answered before the server goes on to what is asked next."""
+        self._pgconn.send_flush_request()
+
     def flush(self) -> None:
         """Send what is asked; the server answers it before it goes on to what is asked next."""
-        self._pgconn.send_flush_request()
+        self.mark()
         self._is_sent = True
         self._write()
 

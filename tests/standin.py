@@ -75,7 +75,8 @@ class ProviderStandin:
     tokens[endpoint]   tokens billed, input and output together
     usages             one dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
                        search_units
-    requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order
+    requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order; `times`, when each
+                       came, in seconds of `time.monotonic`
     missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
     token_interval_seconds  waited between the pieces of a stream
@@ -107,6 +108,7 @@ class ProviderStandin:
         self.requests: list[tuple[Endpoint, dict[str, Any]]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
+        self.times: list[float] = []
         self.missing_paths: set[str] = set()
         self.delay_seconds = 0.0
         self.token_interval_seconds = 0.0
@@ -286,6 +288,7 @@ class _Handler(BaseHTTPRequestHandler):
             standin.requests.append((endpoint, body))
             standin.headers.append({name.lower(): value for name, value in self.headers.items()})
             standin.paths.append(path)
+            standin.times.append(time.monotonic())
         if standin.delay_seconds:
             time.sleep(standin.delay_seconds)
         if standin.hang:

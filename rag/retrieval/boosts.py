@@ -51,14 +51,11 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
     twins_meant = _with_twin_meant(distinct, frozenset(question))
     frequency = Counter(term for name in distinct for term in name)
     weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
-    shares = []
-    for name in names:
-        if frozenset(name) in twins_meant:
-            shares.append(0.0)
-            continue
-        total = sum(weight[term] for term in set(name))
-        shares.append(sum(weight[term] for term in set(name) if term in question) / total if total else 0.0)
-    return shares
+    shares = {}
+    for name in distinct:
+        total = 0.0 if name in twins_meant else sum(weight[term] for term in name)
+        shares[name] = sum(weight[term] for term in name if term in question) / total if total else 0.0
+    return [shares[frozenset(name)] for name in names]
 
 
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:

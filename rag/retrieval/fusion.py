@@ -12,8 +12,8 @@ from rag.types import SearchResult
 
 #: The constant of reciprocal rank fusion (source 003; Cormack, Clarke, Büttcher 2009).
 RANK_CONSTANT = 60
-#: Characters by which passages that cannot be the same are told apart.
-START_CHARACTERS = 50
+#: Words at the beginning by which passages that cannot be the same are told apart.
+FIRST_WORDS = 3
 
 
 class Scored(Protocol):
@@ -95,7 +95,7 @@ def without_repeats(results: Sequence[SearchResult], *, same_beginning: int = 0)
     title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
     the two says it is part of the answer.
     """
-    starts = [(result.title.casefold(), _start(result.content)) for result in results]
+    starts = [(result.title.casefold(), _first_words(result.content)) for result in results]
     alike = Counter(starts)
     seen: set[tuple[str, str]] = set()
     beginnings: set[tuple[UUID, str]] = set()
@@ -116,10 +116,9 @@ def _normal(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _start(text: str) -> str:
-    """The beginning of `_normal` of a text; of all texts that are the same by it the same."""
-    start = _normal(text[: 4 * START_CHARACTERS])
-    return start[:START_CHARACTERS] if len(start) > START_CHARACTERS else _normal(text)[:START_CHARACTERS]
+def _first_words(text: str) -> str:
+    """The beginning of `_normal` of a text."""
+    return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
 
 
 def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:

@@ -250,7 +250,7 @@ def _ask_for_terms(
         return None
     removed = flight.execute(queries["search_removed"], values)
     blocks = flight.execute(queries["search_postings"], {**values, "terms": sorted(terms)})
-    flight.flush()
+    flight.mark()
     return _AskedTerms(removed, blocks)
 
 

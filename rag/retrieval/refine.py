@@ -59,17 +59,18 @@ def refined(
     """
     codes = [languages[r.document_id] for r in found]
     said: set[str] = set()
-    near: dict[UUID, float] = {}
+    near = [0.0] * len(found)
     for language in set(codes):
         asked = question_terms(query.text, query.language, language)
         said.update(asked)
-        own = [r for r, code in zip(found, codes, strict=True) if code == language]
+        own = [i for i, code in enumerate(codes) if code == language]
         weights = {term_id(term): statistics.idf(term_id(term)) for term in asked}
-        held = boosts.closenesses([_terms_of(r, language, terms) for r in own], weights)
-        near.update(zip((r.chunk_id for r in own), held, strict=True))
+        held = boosts.closenesses([_terms_of(found[i], language, terms) for i in own], weights)
+        for i, closeness in zip(own, held, strict=True):
+            near[i] = closeness
     scores = boosts.raised_scores(
         [r.score for r in found],
-        closenesses=[near[r.chunk_id] for r in found],
+        closenesses=near,
         title_shares=boosts.naming([_name_terms(r.title, code) for r, code in zip(found, codes, strict=True)], said),
         section_shares=boosts.naming(
             [_name_terms(r.section.split(" › ")[-1], code) for r, code in zip(found, codes, strict=True)], said

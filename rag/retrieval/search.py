@@ -175,26 +175,38 @@ def _fetch(flight: Flight, scope: Scope, hits: Hits, scores: Mapping[UUID, float
     ids = list(scores)
     if not ids:
         return fetched
-    asked = flight.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
+    passages = flight.execute(queries["search_passages"], {"tenant_id": scope.tenant_id, "chunk_ids": ids})
     flight.finish()
-    rows: dict[UUID, dict[str, Any]] = {row["chunk_id"]: row for row in asked.read(_row)}
-    for chunk_id, row in rows.items():
-        fetched.languages[row["document_id"]] = row.pop("language")
-        terms = row.pop("terms")
+    for *columns, language, terms in passages.fetchall():
+        result = _result(columns, hits.hits[columns[0]], scores[columns[0]])
+        fetched.results.append(result)
+        fetched.languages[result.document_id] = language
         if terms is not None:
-            fetched.terms[chunk_id] = terms
-    fetched.results = [SearchResult(**rows[i], **_scores(hits.hits[i]), score=scores[i]) for i in ids if i in rows]
+            fetched.terms[result.chunk_id] = terms
     return fetched
 
 
-def _row(**columns: Any) -> dict[str, Any]:
-    return columns
-
-
-def _scores(hit: Hit) -> dict[str, Any]:
-    scores = hit._asdict()
-    del scores["chunk_id"]
-    return scores
+def _result(columns: Sequence[Any], hit: Hit, score: float) -> SearchResult:
+    chunk_id, document_id, collection_id, content, first_page, last_page, section, index, metadata, title, name = columns
+    # Every search makes two dozen of these, which is a tenth of the time of a small one if their fields are unpacked.
+    return SearchResult(
+        chunk_id=chunk_id,
+        document_id=document_id,
+        collection_id=collection_id,
+        title=title,
+        file_name=name,
+        content=content,
+        first_page=first_page,
+        last_page=last_page,
+        section=section,
+        chunk_index=index,
+        metadata=metadata,
+        similarity=hit.similarity,
+        vector_rank=hit.vector_rank,
+        keyword_score=hit.keyword_score,
+        keyword_rank=hit.keyword_rank,
+        score=score,
+    )
 
 
 __all__ = [

@@ -219,10 +219,10 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_passages --
--- The passages behind ids, with their documents and their terms in order. Each is looked up by its key: OFFSET 0 keeps
--- the planner from reading the tenant's whole index beside that of the ids.
+-- The passages behind ids in their order, with their documents and their terms in order. Each is looked up by its key:
+-- OFFSET 0 keeps the planner from reading the tenant's whole index beside that of the ids.
 SELECT c.*, d.*, t.terms
-FROM unnest(%(chunk_ids)s::uuid[]) AS asked (id)
+FROM unnest(%(chunk_ids)s::uuid[]) WITH ORDINALITY AS asked (id, rank)
 CROSS JOIN LATERAL (
     SELECT c.id AS chunk_id, c.document_id, c.collection_id, c.content, c.first_page, c.last_page, c.section,
            c.chunk_index, c.metadata
@@ -233,3 +233,4 @@ CROSS JOIN LATERAL (
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = asked.id OFFSET 0) AS t ON true
+ORDER BY asked.rank

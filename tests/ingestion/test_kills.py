@@ -12,9 +12,12 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
+from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.paid_calls import PREPARED
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
@@ -68,11 +71,12 @@ def test_a_worker_killed_at_random_leaves_what_an_undisturbed_one_does(
         assert dict(provider_standin.tokens) == billed_calm
         assert ledger_tokens == answered
     else:
-        # What was answered to a process that was dead by then is billed again: never more than was in flight, and
-        # never more calls than the documents say were repeated.
+        # What was answered to a process that was dead by then is billed again: never more calls than the documents
+        # say were repeated, and of these never more than were in flight or prepared for it.
         assert ledger_tokens <= answered
         calls = provider_standin.calls["embeddings"] + provider_standin.calls["chat"]
         rows = sum(row[2] for row in bills)
-        assert calls - rows <= repeated <= 8 * kills
+        at_once = DOCUMENTS_AT_ONCE * (MAXIMUM_IN_FLIGHT + PREPARED)
+        assert calls - rows <= repeated <= at_once * kills
     with database.transaction("demo") as connection:
         assert connection.execute("SELECT count(*) FROM paid_calls").fetchone() == (0,)

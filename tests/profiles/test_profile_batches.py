@@ -1,6 +1,8 @@
-"""How many passages go to the embedder at once, by profile: figures of the source documents, seen by the provider."""
+"""How many passages go to the embedder at once and how soon after each other, by profile: figures of the source documents, seen by the provider."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import pytest
 from standin import ProviderStandin
@@ -42,3 +44,21 @@ def test_passages_are_embedded_in_the_batches_of_the_document(
             "SELECT count(*), min(vector_dims(embedding)) FROM document_chunks WHERE document_id = %s", (made.id,)
         ).fetchone()
     assert row == (sum(full) + rest, dimensions)
+
+
+def test_batches_of_a_portfolio_are_100_milliseconds_apart(
+    app_services: Services, admin: Identity, provider_standin: ProviderStandin
+) -> None:
+    """001, "Rate Limiting: 100ms delay between batches"."""
+    collection = app_services.documents.create_collection(admin, "Texts", "portfolio")
+    app_services.documents.override_collection(admin, collection.id, {"embedding_batch_size": 5})
+    collection = app_services.documents.collection("demo", collection.id)
+    text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(20))
+    app_services.processor.process_document(
+        file=text.encode(), file_name="notes.txt", tenant_id="demo", collection=collection, generate_metadata=False
+    )
+    asked = zip(provider_standin.requests, provider_standin.times, strict=True)
+    came = [at for (endpoint, _), at in asked if endpoint == "embeddings"]
+    assert len(came) > 5
+    # The shortest of many: a single pause may be longer on a busy machine, none shorter.
+    assert min(later - earlier for earlier, later in pairwise(came)) >= 0.1

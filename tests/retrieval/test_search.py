@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from uuid import uuid4
@@ -17,7 +17,7 @@ from rag.errors import InvalidInput
 from rag.providers.offline import LexicalEmbedder
 from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
-from rag.types import Collection, Embeddings, Scope, SearchFilters
+from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
 
 SEARCHES = [vector_search, keyword_search, hybrid_search]
 Search = Callable[..., list]
@@ -249,6 +249,18 @@ class RandomEmbedder:
         return Embeddings(vectors=np.array([row / np.linalg.norm(row) for row in rows], dtype=np.float32))
 
 
+class GivenEmbedder(RandomEmbedder):
+    """Vectors given by the last line of a text."""
+
+    def __init__(self, vectors: Mapping[str, FloatMatrix], *, otherwise: FloatMatrix) -> None:
+        super().__init__(len(otherwise))
+        self._vectors, self._otherwise = vectors, otherwise
+
+    def embed(self, texts: Sequence[str], *, purpose: str) -> Embeddings:
+        rows = np.array([self._vectors.get(text.split("\n")[-1], self._otherwise) for text in texts])
+        return Embeddings(vectors=rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
 @pytest.mark.parametrize("filtered", [False, True])
 def test_a_large_collection_is_scanned_by_bits_and_loses_nothing(
     filtered: bool, database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
@@ -269,6 +281,29 @@ def test_a_large_collection_is_scanned_by_bits_and_loses_nothing(
     best = [wanted[i] for i in np.argsort(-(vectors @ asked))[:10]]
     assert len(found) == 10
     assert len({r.content for r in found} & set(best)) >= 9
+
+
+def test_as_many_neighbours_are_compared_as_are_asked_for(
+    database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Source 001 looks at 20 times as many neighbours as it shows: the nearest may be far by the signs alone."""
+    monkeypatch.setattr(hits, "EXACT_SCAN_PASSAGES", 10)
+    monkeypatch.setattr(hits, "BIT_CANDIDATES", 20)
+    across, along = np.full(64, 1.0, np.float32), np.full(64, -0.001, np.float32)
+    across[0], along[0] = 0.001, 1.0  # the signs of the first are all the question's, the second points where it does
+    asked = np.abs(along)
+    embedder = GivenEmbedder({"along": along, "far": -asked}, otherwise=across)
+    shelf = Shelf(database, new_collection("demo", "Large", embedding_model=embedder.id), embedder)
+    shelf.add("Across", [f"across {number}" for number in range(40)])
+    shelf.add("Other", ["along", "far"])
+    query = SearchQuery(text="", vector=asked, embedding_model=embedder.id)
+
+    def nearest(neighbours: int) -> str:
+        asked_for = replace(query, neighbours=neighbours)
+        return vector_search(database, asked_for, scope=shelf.scope, limit=1)[0].content
+
+    assert nearest(20).startswith("across")
+    assert nearest(100) == "along"
 
 
 @pytest.mark.parametrize("dimensions", [384, 1024, 3072])
