@@ -23,7 +23,7 @@ from benchmarks.search_data import CHUNKS_PER_DOCUMENT, Corpus, Tenant
 from rag.database import Database
 from rag.embedded import EmbeddedServer
 from rag.flights import Flight
-from rag.retrieval.hits import Hit, find_hits, read_scope
+from rag.retrieval.hits import Hits, find_hits, read_scope
 from rag.retrieval.keywords import unpacked_terms
 from rag.retrieval.postings import K1, B, inverse_document_frequency
 from rag.retrieval.query import SearchQuery
@@ -175,10 +175,10 @@ def _searchers(conninfo: str, corpus: Corpus, tenant: Tenant, seed: int, is_over
             started = time.perf_counter()
             scope = Scope(tenant_id=tenant.id, collection_ids=(tenant.collection_id,))
             with database.flight(tenant.id) as flight:
-                hits = find_hits(flight, query, read_scope(flight, scope, None), limit=10).hits.values()
+                hits = find_hits(flight, query, read_scope(flight, scope, None), limit=10)
                 times.append(1000 * (time.perf_counter() - started))
                 if random.random() < 0.05:
-                    checked.append(_compared(flight, tenant, corpus, query, list(hits)))
+                    checked.append(_compared(flight, tenant, corpus, query, hits))
 
     threads = [threading.Thread(target=search, args=(number,)) for number in range(5)]
     for thread in threads:
@@ -189,9 +189,7 @@ def _searchers(conninfo: str, corpus: Corpus, tenant: Tenant, seed: int, is_over
     database.close()
 
 
-def _compared(
-    flight: Flight, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: list[Hit]
-) -> tuple[bool, float]:
+def _compared(flight: Flight, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: Hits) -> tuple[bool, float]:
     """Whether the ten best by keyword are those of all passages this moment has; the share of those by vector."""
     rows = flight.execute(
         "SELECT t.terms, c.embedding FROM document_chunks c JOIN documents d ON d.id = c.document_id "
@@ -199,7 +197,7 @@ def _compared(
         {"collection_id": tenant.collection_id},
     ).fetchall()
     if not rows:
-        return not hits, 1.0
+        return not hits.near and not hits.matching, 1.0
     asked = [int(corpus.term_ids[corpus.vocabulary.index(word)]) for word in query.text.split()]
     passages = [unpacked_terms(terms) for terms, _ in rows]
     lengths = np.array([len(terms) for terms in passages])
@@ -207,9 +205,9 @@ def _compared(
     idfs = [inverse_document_frequency(float(n), len(rows)) for n in (frequencies > 0).sum(axis=0)]
     norms = K1 * (1 - B + B * lengths / lengths.mean())
     scores = np.sort((frequencies * (K1 + 1) / (frequencies + norms[:, None])) @ np.array(idfs))[::-1][:10]
-    found = sorted((hit.keyword_score or 0.0 for hit in hits if hit.keyword_rank), reverse=True)
+    found = [score for _, score in hits.matching]
     expected = scores[scores > 0]
     similarities = np.sort(np.array([v.to_numpy() for _, v in rows], dtype=np.float32) @ query.vector)[::-1][:10]
-    near = sum((hit.similarity or 0.0) >= similarities[-1] - 1e-4 for hit in hits if hit.vector_rank)
+    near = sum(similarity >= similarities[-1] - 1e-4 for _, similarity in hits.near)
     is_right = len(found) == len(expected) and np.allclose(found, expected, rtol=1e-5)
     return is_right, near / len(similarities)

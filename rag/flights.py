@@ -30,7 +30,7 @@ Row = TypeVar("Row")
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 TEXT, BINARY = pq.Format.TEXT, pq.Format.BINARY
 #: Postgres' numbers of the types whose arrays are packed here.
-UUID_OID, INTEGER_OID = 2950, 23
+UUID_OID, INTEGER_OID, DOUBLE_OID = 2950, 23, 701
 
 
 class Session(Connection[TupleRow]):
@@ -111,13 +111,9 @@ class Flight:
         self._ask(answer)
         return answer
 
-    def mark(self) -> None:
-        """What is asked so far is answered before the server goes on to what is asked next."""
-        self._pgconn.send_flush_request()
-
     def flush(self) -> None:
         """Send what is asked; the server answers it before it goes on to what is asked next."""
-        self.mark()
+        self._pgconn.send_flush_request()
         self._is_sent = True
         self._write()
 
@@ -265,10 +261,11 @@ class Flight:
             return value.to_binary(), BINARY
         if isinstance(value, list) and value and isinstance(value[0], UUID):
             return _header(UUID_OID, len(value)) + b"".join([b"\0\0\0\x10" + item.bytes for item in value]), BINARY
-        if isinstance(value, list) and value and isinstance(value[0], int):
-            packed = np.full((len(value), 2), 4, dtype=">i4")
-            packed[:, 1] = value
-            return _header(INTEGER_OID, len(value)) + packed.tobytes(), BINARY
+        if isinstance(value, list) and value and isinstance(value[0], (int, float)):
+            oid, kind = (INTEGER_OID, ">i4") if isinstance(value[0], int) else (DOUBLE_OID, ">f8")
+            packed = np.empty(len(value), dtype=[("size", ">i4"), ("value", kind)])
+            packed["size"], packed["value"] = packed.dtype["value"].itemsize, value
+            return _header(oid, len(value)) + packed.tobytes(), BINARY
         dumped = self._session.transformer.get_dumper(value, PyFormat.TEXT).dump(value)
         return None if dumped is None else bytes(dumped), TEXT
 

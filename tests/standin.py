@@ -75,8 +75,8 @@ class ProviderStandin:
     tokens[endpoint]   tokens billed, input and output together
     usages             one dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
                        search_units
-    requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order; `times`, when each
-                       came, in seconds of `time.monotonic`
+    requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order; `times` are
+                       when they came, in seconds of `time.monotonic`
     missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
     token_interval_seconds  waited between the pieces of a stream

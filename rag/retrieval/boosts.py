@@ -47,15 +47,16 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
     A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not. A name
     whose near twin is meant, because the question says what only that one has, has no share in what both have.
     """
-    distinct = {frozenset(name) for name in names}
-    twins_meant = _with_twin_meant(distinct, frozenset(question))
-    frequency = Counter(term for name in distinct for term in name)
-    weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
-    shares = {}
-    for name in distinct:
-        total = 0.0 if name in twins_meant else sum(weight[term] for term in name)
-        shares[name] = sum(weight[term] for term in name if term in question) / total if total else 0.0
-    return [shares[frozenset(name)] for name in names]
+    given, said = [frozenset(name) for name in names], frozenset(question)
+    distinct = set(given)
+    shares = dict.fromkeys(distinct, 0.0)
+    if any(not said.isdisjoint(name) for name in distinct):
+        frequency = Counter(term for name in distinct for term in name)
+        weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
+        for name in distinct - _with_twin_meant(distinct, said):
+            if total := sum(weight[term] for term in name):
+                shares[name] = sum(weight[term] for term in name & said) / total
+    return [shares[name] for name in given]
 
 
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:

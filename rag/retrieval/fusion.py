@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from rag.types import SearchResult
@@ -16,77 +16,75 @@ RANK_CONSTANT = 60
 FIRST_WORDS = 3
 
 
-class Scored(Protocol):
-    """What two searches say of a passage; None where one did not find it."""
+@dataclass(frozen=True)
+class Shares:
+    """What each of two searches gives its passages, best first; a passage's score is the sum of what it is given."""
 
-    @property
-    def similarity(self) -> float | None: ...
-    @property
-    def vector_rank(self) -> int | None: ...
-    @property
-    def keyword_score(self) -> float | None: ...
-    @property
-    def keyword_rank(self) -> int | None: ...
+    near: Sequence[float]
+    matching: Sequence[float]
+    #: What a similarity of 1 gives a passage that keywords alone found.
+    similarity: float = 0.0
 
 
-def weighted_scores(
-    hits: Sequence[Scored],
+def weighted_fusion(
+    similarities: Sequence[float],
+    keyword_scores: Sequence[float],
     *,
     vector_weight: float = 0.6,
     keyword_weight: float = 0.4,
     vector_rank_weight: float = 0.3,
     keyword_rank_weight: float = 0.2,
     rank_constant: int = RANK_CONSTANT,
-) -> list[float]:
-    """Similarity · 0.6 + BM25 · 0.4 + 0.3 / (60 + vector rank) + 0.2 / (60 + keyword rank) of each hit.
+) -> Shares:
+    """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
 
     Source 003's formula, with BM25 divided by the highest of the query: raw BM25 (10 … 30) would leave the similarity
-    no say. A passage that one search did not find gets nothing from it, unless its score there is known.
+    no say. Of a passage that keywords alone found the similarity counts too.
     """
-    highest = max((hit.keyword_score for hit in hits if hit.keyword_score is not None), default=0.0) or 1.0
-    return [
-        vector_weight * max(0.0, hit.similarity or 0.0)
-        + keyword_weight * (hit.keyword_score or 0.0) / highest
-        + _rank_bonus(hit.vector_rank, vector_rank_weight, rank_constant)
-        + _rank_bonus(hit.keyword_rank, keyword_rank_weight, rank_constant)
-        for hit in hits
-    ]
-
-
-def reciprocal_rank_scores(hits: Sequence[Scored], *, rank_constant: int = RANK_CONSTANT) -> list[float]:
-    """1 / (60 + vector rank) + 1 / (60 + keyword rank) of each hit."""
-    return [
-        _rank_bonus(hit.vector_rank, 1.0, rank_constant) + _rank_bonus(hit.keyword_rank, 1.0, rank_constant)
-        for hit in hits
-    ]
-
-
-def weighted_fusion(
-    results: Sequence[SearchResult],
-    *,
-    vector_weight: float = 0.6,
-    keyword_weight: float = 0.4,
-    vector_rank_weight: float = 0.3,
-    keyword_rank_weight: float = 0.2,
-) -> list[SearchResult]:
-    """The results by `weighted_scores`, best first."""
-    scores = weighted_scores(
-        results,
-        vector_weight=vector_weight,
-        keyword_weight=keyword_weight,
-        vector_rank_weight=vector_rank_weight,
-        keyword_rank_weight=keyword_rank_weight,
+    highest = max(keyword_scores, default=0.0) or 1.0
+    return Shares(
+        near=[
+            vector_weight * max(0.0, similarity) + vector_rank_weight / (rank_constant + rank)
+            for rank, similarity in enumerate(similarities, 1)
+        ],
+        matching=[
+            keyword_weight * score / highest + keyword_rank_weight / (rank_constant + rank)
+            for rank, score in enumerate(keyword_scores, 1)
+        ],
+        similarity=vector_weight,
     )
-    return _by_score(results, scores)
 
 
-def reciprocal_rank_fusion(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """The results by `reciprocal_rank_scores`, best first."""
-    return _by_score(results, reciprocal_rank_scores(results))
+def reciprocal_rank_fusion(
+    similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RANK_CONSTANT
+) -> Shares:
+    """1 / (60 + vector rank) and 1 / (60 + keyword rank)."""
+    return Shares(
+        near=[1 / (rank_constant + rank) for rank in range(1, len(similarities) + 1)],
+        matching=[1 / (rank_constant + rank) for rank in range(1, len(keyword_scores) + 1)],
+    )
 
 
-def without_repeats(results: Sequence[SearchResult], *, same_beginning: int = 0) -> list[SearchResult]:
-    """The results in their order, each passage once.
+class Passage(Protocol):
+    """A passage found, in whatever form."""
+
+    @property
+    def chunk_id(self) -> UUID: ...
+    @property
+    def document_id(self) -> UUID: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Passage)
+
+
+def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
+    """The passages in their order with their scores, each once.
 
     With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
     document and the first 100).
@@ -95,20 +93,20 @@ def without_repeats(results: Sequence[SearchResult], *, same_beginning: int = 0)
     title: the same file kept twice, or a page header cut out twice. Near-twin documents keep theirs, because which of
     the two says it is part of the answer.
     """
-    starts = [(result.title.casefold(), _first_words(result.content)) for result in results]
+    starts = [(passage.title.casefold(), _first_words(passage.content)) for passage, _ in found]
     alike = Counter(starts)
     seen: set[tuple[str, str]] = set()
     beginnings: set[tuple[UUID, str]] = set()
     kept = []
-    for result, start in zip(results, starts, strict=True):
+    for (passage, score), start in zip(found, starts, strict=True):
         # The whole text is looked at only where another may be the same.
-        key = (start[0], _normal(result.content) if alike[start] > 1 else start[1])
-        beginning = (result.document_id, result.content[:same_beginning])
+        key = (start[0], _normal(passage.content) if alike[start] > 1 else start[1])
+        beginning = (passage.document_id, passage.content[:same_beginning])
         if key in seen or (same_beginning and beginning in beginnings):
             continue
         seen.add(key)
         beginnings.add(beginning)
-        kept.append(result)
+        kept.append((passage, score))
     return kept
 
 
@@ -132,12 +130,3 @@ def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[
         if counts[result.document_id] <= maximum:
             kept.append(result)
     return kept
-
-
-def _rank_bonus(rank: int | None, weight: float, constant: int) -> float:
-    return 0.0 if rank is None else weight / (constant + rank)
-
-
-def _by_score(results: Sequence[SearchResult], scores: Sequence[float]) -> list[SearchResult]:
-    scored = [replace(result, score=score) for result, score in zip(results, scores, strict=True)]
-    return sorted(scored, key=lambda result: (-result.score, str(result.chunk_id)))

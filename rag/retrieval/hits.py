@@ -1,4 +1,4 @@
-"""From a question to the ids and scores of the passages that match it: which statements are run, with what.
+"""From a question to the passages that match it, without their text: which statements are run, with what.
 
 What the scope holds, where the question's terms stand, and the vectors: asked together where the scope was searched
 before and is what it was, which the same answers show; else one after the other. Terms are scored here while Postgres
@@ -38,30 +38,32 @@ BIT_CANDIDATES = 400
 REMEMBERED_SCOPES = 10_000
 
 
-class Hit(NamedTuple):
-    """A passage found, without its text. None where one of the searches did not find it."""
+class Places(NamedTuple):
+    """Where passages are, as statements take it: the position of their collection in the scope, and their number."""
 
-    chunk_id: UUID
-    similarity: float | None
-    vector_rank: int | None
-    keyword_score: float | None
-    keyword_rank: int | None
+    positions: list[int]
+    passages: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hits:
-    """What the searches found: each passage once, those of the vector search first."""
+    """What the searches found, each best first."""
 
-    hits: dict[UUID, Hit]
+    #: Ids with their cosine similarity.
+    near: Sequence[tuple[UUID, float]]
+    #: Places with their BM25.
+    matching: Sequence[tuple[int, float]]
     statistics: TermStatistics
+
+    @property
+    def places(self) -> Places:
+        return Places([place >> 32 for place, _ in self.matching], [place & 0xFFFFFFFF for place, _ in self.matching])
 
 
 class Expected(NamedTuple):
     """What of a scope's contents decides what is asked of it."""
 
     analysers: frozenset[str]
-    #: Documents that are not to be found yet.
-    hidden: frozenset[UUID]
     #: Whether dense vectors are compared by their bits first.
     is_large: bool
 
@@ -72,7 +74,6 @@ class ScopeContents:
 
     #: Passages and terms in the keyword index by the language they were analysed in.
     languages: dict[str, tuple[float, float]]
-    hidden: frozenset[UUID]
     #: Documents that meet the filters, and where their passages are; None when all that are indexed do.
     wanted: tuple[UUID, ...] | None
     wanted_places: Ranges | None
@@ -91,7 +92,7 @@ class ScopeContents:
     @property
     def expected(self) -> Expected:
         analysers = frozenset(analyser_for(language) for language in self.languages)
-        return Expected(analysers, self.hidden, self.passages > EXACT_SCAN_PASSAGES)
+        return Expected(analysers, self.passages > EXACT_SCAN_PASSAGES)
 
 
 #: What was last found of scopes that were searched without filters, by their collections.
@@ -105,7 +106,6 @@ class ScopeReading:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
         self._flight, self._filters = flight, filters
         self._totals = flight.execute(queries["search_scope"], self.where)
-        self._unfinished = flight.execute(queries["search_hidden"], self.where)
         self._key = scope.collection_ids if filters.is_empty else None
 
     @property
@@ -121,23 +121,19 @@ class ScopeReading:
             others = languages.get(language, (0.0, 0.0))
             if chunks > 0:
                 languages[language] = (others[0] + chunks, others[1] + tokens)
-        hidden = self._unfinished.fetchall()
         wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
-        if not self._filters.is_empty or any(is_indexed for _, is_indexed in hidden):
+        if not self._filters.is_empty:
             rows = self._flight.execute(queries["search_wanted"], self.where | _conditions(self._filters)).fetchall()
             wanted = tuple(row[0] for row in rows)
             places = _ranges(row[1:] for row in rows)
             passages = sum(row[3] for row in rows)
         contents = ScopeContents(
             languages=languages,
-            hidden=frozenset(row[0] for row in hidden),
             wanted=wanted,
             wanted_places=places,
             passages=passages,
         )
-        if self._key is not None and wanted is not None:
-            _expected.pop(self._key, None)  # it would be asked in vain
-        elif self._key is not None:
+        if self._key is not None:
             if len(_expected) >= REMEMBERED_SCOPES:
                 _expected.clear()  # one more round trip for each of them
             _expected[self._key] = contents.expected
@@ -158,11 +154,11 @@ def find_hits(
     by_vector: bool = True,
     by_keyword: bool = True,
 ) -> Hits:
-    """Run the searches; ids and scores only, in one round trip where the scope holds what it held last time.
+    """Run the searches, in one round trip where the scope holds what it held last time.
 
     Raises `InvalidInput` when the query's vector has not the dimensions its embedding model names.
     """
-    vector = _vector(query)
+    vector = vector_of(query)
     values: dict[str, Any] = {
         **scope.where,
         "wanted": None,
@@ -174,7 +170,6 @@ def find_hits(
     }
 
     def ask(expected: Expected) -> tuple[_AskedTerms | None, Answer | None]:
-        values["hidden"] = list(expected.hidden)
         terms = _ask_for_terms(flight, query, expected, values) if by_keyword else None
         return terms, _ask_for_vectors(flight, query, expected, values) if by_vector and vector is not None else None
 
@@ -182,16 +177,16 @@ def find_hits(
     asked = ask(guess) if guess is not None else None
     contents = scope.contents
     if contents.wanted == ():
-        return Hits(hits={}, statistics=TermStatistics(chunks=contents.chunks))
+        return Hits(near=(), matching=(), statistics=TermStatistics(chunks=contents.chunks))
     if asked is None or contents.wanted is not None or contents.expected != guess:
         values["wanted"] = None if contents.wanted is None else list(contents.wanted)
         asked = ask(contents.expected)
     terms, nearest = asked
     # The vectors are being compared meanwhile.
     found = matches_in(terms.blocks.fetchall(), _ranges(terms.removed.fetchall())) if terms else None
-    statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[UUID, float, float | None]]()
+    statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[int, float]]()
     if found is not None:
-        best = best_of(
+        matching = best_of(
             found,
             chunks=contents.chunks,
             average_length=contents.average_length,
@@ -199,20 +194,11 @@ def find_hits(
             limit=limit,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
-        matching = _chunks_at(flight, best, values)
-    near = nearest.fetchall() if nearest else []
-    return Hits(hits=_merged(near, matching), statistics=statistics)
+    near = [(chunk_id, similarity) for chunk_id, similarity in nearest.fetchall()] if nearest else []
+    return Hits(near=near, matching=matching, statistics=statistics)
 
 
-def _merged(near: Iterable[tuple[Any, ...]], matching: Iterable[tuple[UUID, float, float | None]]) -> dict[UUID, Hit]:
-    hits = {row[0]: Hit(row[0], row[1], rank, None, None) for rank, row in enumerate(near, 1)}
-    for rank, (chunk_id, score, similarity) in enumerate(matching, 1):
-        known = hits.get(chunk_id)
-        hits[chunk_id] = Hit(chunk_id, similarity, known.vector_rank if known else None, score, rank)
-    return hits
-
-
-def _vector(query: SearchQuery) -> HalfVector | None:
+def vector_of(query: SearchQuery) -> HalfVector | None:
     """The vector as Postgres takes it; None when it is missing or has no direction."""
     if query.vector is None:
         return None
@@ -250,19 +236,8 @@ def _ask_for_terms(
         return None
     removed = flight.execute(queries["search_removed"], values)
     blocks = flight.execute(queries["search_postings"], {**values, "terms": sorted(terms)})
-    flight.mark()
+    flight.flush()
     return _AskedTerms(removed, blocks)
-
-
-def _chunks_at(
-    flight: Flight, best: Sequence[tuple[int, float]], values: dict[str, Any]
-) -> list[tuple[UUID, float, float | None]]:
-    """The passages at places, with their score and their similarity to the question's vector."""
-    if not best:
-        return []
-    numbers = {"positions": [place >> 32 for place, _ in best], "passages": [place & 0xFFFFFFFF for place, _ in best]}
-    found = flight.execute(queries["search_matching"], {**values, **numbers}).fetchall()
-    return [(chunk, score, similarity) for (chunk, similarity), (_, score) in zip(found, best, strict=True)]
 
 
 def _ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from rag.retrieval import boosts, spelling
 from rag.retrieval.analysers import analyse
+from rag.retrieval.fusion import Passage
 from rag.retrieval.keywords import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.types import SearchResult
@@ -21,8 +23,18 @@ from rag.types import SearchResult
 NAMED = 0.5
 
 
+class ScoredPassage(Passage, Protocol):
+    """A passage with what its score is so far."""
+
+    @property
+    def score(self) -> float: ...
+
+
+Scored = TypeVar("Scored", bound=ScoredPassage)
+
+
 def corrected(
-    query: SearchQuery, statistics: TermStatistics, found: Sequence[SearchResult], languages: Mapping[UUID, str]
+    query: SearchQuery, statistics: TermStatistics, found: Sequence[Passage], languages: Mapping[UUID, str]
 ) -> SearchQuery:
     """The query with words that stand nowhere replaced by what the passages suggest was meant."""
     if not query.correct_spelling:
@@ -48,16 +60,16 @@ def corrected(
 def refined(
     query: SearchQuery,
     statistics: TermStatistics,
-    found: Sequence[SearchResult],
+    found: Sequence[Scored],
     languages: Mapping[UUID, str],
-    terms: Mapping[UUID, bytes],
-) -> list[tuple[SearchResult, float]]:
-    """The results in a new order, with the scores it is of: nearness of words and names of documents count too.
+    terms: Mapping[UUID, bytes | None],
+) -> list[tuple[Scored, float]]:
+    """The passages in a new order, with the scores it is of: nearness of words and names of documents count too.
 
     `terms` are the index terms of passages in their order, as stored with them; of a passage without, its text is taken
     apart here.
     """
-    codes = [languages[r.document_id] for r in found]
+    codes = [languages[passage.document_id] for passage in found]
     said: set[str] = set()
     near = [0.0] * len(found)
     for language in set(codes):
@@ -68,21 +80,26 @@ def refined(
         held = boosts.closenesses([_terms_of(found[i], language, terms) for i in own], weights)
         for i, closeness in zip(own, held, strict=True):
             near[i] = closeness
+    titles = [_name_terms(passage.title, code) for passage, code in zip(found, codes, strict=True)]
+    sections = [_name_terms(_heading(passage), code) for passage, code in zip(found, codes, strict=True)]
     scores = boosts.raised_scores(
-        [r.score for r in found],
+        [passage.score for passage in found],
         closenesses=near,
-        title_shares=boosts.naming([_name_terms(r.title, code) for r, code in zip(found, codes, strict=True)], said),
-        section_shares=boosts.naming(
-            [_name_terms(r.section.split(" › ")[-1], code) for r, code in zip(found, codes, strict=True)], said
-        ),
+        title_shares=boosts.naming(titles, said),
+        section_shares=boosts.naming(sections, said),
     )
     return sorted(zip(found, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 
-def _terms_of(result: SearchResult, language: str, terms: Mapping[UUID, bytes]) -> NDArray[np.int32]:
-    packed = terms.get(result.chunk_id)
+def _heading(passage: Passage) -> str:
+    """The last part of its section path."""
+    return passage.section.split(" › ")[-1]
+
+
+def _terms_of(passage: Passage, language: str, terms: Mapping[UUID, bytes | None]) -> NDArray[np.int32]:
+    packed = terms.get(passage.chunk_id)
     if packed is None:
-        packed = packed_terms(tokenize(contextual_text(result.title, result.section, result.content), language))
+        packed = packed_terms(tokenize(contextual_text(passage.title, passage.section, passage.content), language))
     return unpacked_terms(packed)
 
 
@@ -92,7 +109,7 @@ def names_said(
     """Titles and sections among the results that the question names: what it says of them is more than half."""
     said = {term for code in set(languages.values()) for term in question_terms(query, language, code)}
     by_name = {r.title: languages[r.document_id] for r in found if r.title}
-    sections = {r.section.split(" › ")[-1]: languages[r.document_id] for r in found if r.section}
+    sections = {_heading(r): languages[r.document_id] for r in found if r.section}
     named = []
     for names in (by_name, sections):
         shares = boosts.naming([_name_terms(name, code) for name, code in names.items()], said)

@@ -35,10 +35,25 @@ WHERE number %% greatest(1, total / %(wanted)s) = 0
 LIMIT %(wanted)s
 
 -- search_meeting --
--- Which of these passages have all the metadata asked for, each field in the passage's own or in its document's.
-SELECT c.id
-FROM document_chunks c JOIN documents d ON d.id = c.document_id
-WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY (%(chunk_ids)s::uuid[])
+-- Which of the passages found have all the metadata asked for, each field in the passage's own or in its document's: the
+-- ranks of those near, and below 0 of those matching, whose numbers lead to them as in search_fused.
+SELECT asked.rank
+FROM (
+    SELECT * FROM unnest(%(near)s::uuid[]) WITH ORDINALITY AS near (id, rank)
+    UNION ALL
+    SELECT k.chunk_id, -matching.rank
+    FROM unnest(%(positions)s::integer[], %(passages)s::integer[]) WITH ORDINALITY AS matching (position, passage, rank)
+    CROSS JOIN LATERAL (
+        SELECT d.collection_id, d.chunk_ids[matching.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
+        WHERE (d.collection_id, d.first_passage)
+              <= ((%(collection_ids)s::uuid[])[matching.position + 1], matching.passage)
+        ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
+    ) AS k
+    WHERE k.collection_id = (%(collection_ids)s::uuid[])[matching.position + 1]
+) AS asked
+JOIN document_chunks c ON c.id = asked.id
+JOIN documents d ON d.id = c.document_id
+WHERE c.tenant_id = %(tenant_id)s
   AND NOT EXISTS (
       SELECT FROM jsonb_each(%(metadata)s::jsonb) AS wanted
       WHERE NOT (c.metadata || jsonb_build_object('chunkIndex', c.chunk_index))

@@ -100,14 +100,6 @@ WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s AND docume
 SELECT language, chunks::float8, tokens::float8 FROM keyword_totals
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
 
--- search_hidden --
--- Documents of the scope that must not be found yet, or no more; the latter are in the keyword index.
-SELECT d.id, EXISTS (
-    SELECT FROM keyword_documents k
-    WHERE k.tenant_id = d.tenant_id AND k.document_id = d.id)
-FROM documents d
-WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
-
 -- search_wanted --
 -- Documents of the scope that meet the conditions, with the numbers of their passages. The day of a document is that
 -- written in it, else of its making.
@@ -145,39 +137,29 @@ FROM keyword_segments s CROSS JOIN unnest(%(terms)s::integer[]) AS asked (term) 
 WHERE s.tenant_id = %(tenant_id)s AND s.collection_id = ANY (%(collection_ids)s::uuid[])
 
 -- search_removed --
--- Passages whose postings are not to be counted.
+-- Passages whose postings are not to be counted: of documents that are gone, and of those that must not be found now.
 SELECT array_position(%(collection_ids)s::uuid[], collection_id) - 1, first_passage, passages
 FROM keyword_tombstones
 WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
-
--- search_matching --
--- The passages behind numbers, with their similarity to the question's vector for the fusion. Each is looked up by its
--- key: OFFSET 0 keeps the planner from reading the tenant's whole index beside that of the ids. The document is the last
--- one before in the index; with two conditions for it the planner collects and sorts all of the collection before it.
-SELECT k.chunk_id, c.similarity
-FROM unnest(%(positions)s::integer[], %(passages)s::integer[]) WITH ORDINALITY AS asked (position, passage, rank)
-CROSS JOIN LATERAL (
-    SELECT d.collection_id, d.chunk_ids[asked.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
-    WHERE (d.collection_id, d.first_passage) <= ((%(collection_ids)s::uuid[])[asked.position + 1], asked.passage)
-    ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
-) AS k
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN embedding_model = %(embedding_model)s THEN 1 - (embedding <=> %(vector)s::halfvec) END AS similarity
-    FROM document_chunks WHERE id = k.chunk_id OFFSET 0
-) AS c
-WHERE k.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1]
-ORDER BY asked.rank
+UNION ALL
+SELECT array_position(%(collection_ids)s::uuid[], k.collection_id) - 1, k.first_passage, cardinality(k.chunk_ids)
+FROM documents d JOIN keyword_documents k ON k.document_id = d.id
+WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[]) AND d.status <> 'completed'
 
 -- search_by_vector --
--- The nearest passages by cosine, exactly: all of the scope, or those of the documents wanted, by their index. The distance is computed once, in the subquery; "+ 0" keeps the planner from
--- an approximate index, and the threshold comes after the limit.
+-- The nearest passages by cosine, exactly: all of the scope, or those of the documents wanted, by their index. The
+-- distance is computed once, in the subquery; "+ 0" keeps the planner from an approximate index, and the threshold comes
+-- after the limit.
 SELECT chunk_id, 1 - distance
 FROM (
     SELECT c.id AS chunk_id, (c.embedding <=> %(vector)s::halfvec) + 0 AS distance
     FROM (
         SELECT id, embedding, embedding_model FROM document_chunks
         WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
-          AND %(wanted)s::uuid[] IS NULL AND document_id NOT IN (SELECT unnest(%(hidden)s::uuid[]))
+          AND %(wanted)s::uuid[] IS NULL AND document_id NOT IN (
+              SELECT d.id FROM documents d
+              WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[])
+                AND d.status <> 'completed')
         UNION ALL
         SELECT id, embedding, embedding_model FROM document_chunks
         WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
@@ -197,7 +179,10 @@ WITH near AS MATERIALIZED (
     FROM (
         SELECT chunk_id, bits, embedding_model FROM chunk_bits
         WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
-          AND %(wanted)s::uuid[] IS NULL
+          AND %(wanted)s::uuid[] IS NULL AND document_id NOT IN (
+              SELECT d.id FROM documents d
+              WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[])
+                AND d.status <> 'completed')
         UNION ALL
         SELECT chunk_id, bits, embedding_model FROM chunk_bits
         WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
@@ -218,19 +203,47 @@ FROM (
 WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
--- search_passages --
--- The passages behind ids in their order, with their documents and their terms in order. Each is looked up by its key:
--- OFFSET 0 keeps the planner from reading the tenant's whole index beside that of the ids.
-SELECT c.*, d.*, t.terms
-FROM unnest(%(chunk_ids)s::uuid[]) WITH ORDINALITY AS asked (id, rank)
+-- search_fused --
+-- The passages that are best by the sum of what each search gives them, with their documents and their terms in order.
+-- What only keywords found is compared with the question's vector here. Each is looked up by its key: OFFSET 0 keeps the
+-- planner from reading the tenant's whole index beside that of the ids. The document of a number is the last one before
+-- in the index; with two conditions for it the planner collects and sorts all of the collection before it.
+WITH near AS (
+    SELECT * FROM unnest(%(near)s::uuid[], %(similarities)s::float8[], %(near_shares)s::float8[])
+    WITH ORDINALITY AS asked (id, similarity, share, rank)
+), matching AS (
+    SELECT k.chunk_id AS id, asked.share, asked.rank
+    FROM unnest(%(positions)s::integer[], %(passages)s::integer[], %(matching_shares)s::float8[])
+    WITH ORDINALITY AS asked (position, passage, share, rank)
+    CROSS JOIN LATERAL (
+        SELECT d.collection_id, d.chunk_ids[asked.passage - d.first_passage + 1] AS chunk_id FROM keyword_documents d
+        WHERE (d.collection_id, d.first_passage) <= ((%(collection_ids)s::uuid[])[asked.position + 1], asked.passage)
+        ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
+    ) AS k
+    WHERE k.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1]
+), fused AS (
+    SELECT id, compared.similarity, near.rank AS vector_rank, matching.rank AS keyword_rank,
+           coalesce(near.share, 0) + coalesce(matching.share, 0)
+           + CASE WHEN near.rank IS NULL AND compared.similarity >= greatest(%(threshold)s::float8, 0)
+                  THEN %(similarity_share)s::float8 * compared.similarity ELSE 0 END AS score
+    FROM near FULL JOIN matching USING (id) CROSS JOIN LATERAL (
+        SELECT CASE WHEN near.rank IS NOT NULL THEN near.similarity ELSE (
+            SELECT nullif(1 - (embedding <=> %(vector)s::halfvec), 'NaN') FROM document_chunks
+            WHERE document_chunks.id = matching.id AND embedding_model = %(embedding_model)s
+        ) END OFFSET 0
+    ) AS compared (similarity)
+    ORDER BY score DESC, vector_rank, keyword_rank LIMIT %(limit)s
+)
+SELECT c.*, d.*, t.terms, fused.similarity, fused.vector_rank, fused.keyword_rank, fused.score
+FROM fused
 CROSS JOIN LATERAL (
     SELECT c.id AS chunk_id, c.document_id, c.collection_id, c.content, c.first_page, c.last_page, c.section,
-           c.chunk_index, c.metadata
-    FROM document_chunks c WHERE c.id = asked.id OFFSET 0
+           c.chunk_index, c.metadata::text
+    FROM document_chunks c WHERE c.id = fused.id OFFSET 0
 ) AS c
 CROSS JOIN LATERAL (
     SELECT d.title, d.file_name, (SELECT k.language FROM keyword_documents k WHERE k.document_id = d.id) AS language
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d
-LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = asked.id OFFSET 0) AS t ON true
-ORDER BY asked.rank
+LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = fused.id OFFSET 0) AS t ON true
+ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank

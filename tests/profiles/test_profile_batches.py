@@ -1,4 +1,4 @@
-"""How many passages go to the embedder at once and how soon after each other, by profile: figures of the source documents, seen by the provider."""
+"""How many passages go to the embedder at once, and how far apart: figures of the sources, seen by the provider."""
 
 from __future__ import annotations
 

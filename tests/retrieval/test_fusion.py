@@ -28,32 +28,34 @@ def result(number: int, **values: object) -> SearchResult:
     return replace(plain, **values)  # type: ignore[arg-type]
 
 
-def test_no_results_fuse_to_none() -> None:
-    assert weighted_fusion([]) == reciprocal_rank_fusion([]) == without_repeats([]) == []
+def kept(results: list[SearchResult], same_beginning: int = 0) -> list[int]:
+    """The numbers of those that stay."""
+    found = without_repeats([(result, 0.0) for result in results], same_beginning=same_beginning)
+    return [result.chunk_id.int for result, _ in found]
 
 
-def test_the_weighted_score_is_that_of_source_003_with_keywords_by_their_highest() -> None:
-    both = result(1, similarity=0.5, vector_rank=1, keyword_score=10.0, keyword_rank=2)
-    keyword_only = result(2, keyword_score=20.0, keyword_rank=1)
-    fused = weighted_fusion([both, keyword_only])
-    assert [r.chunk_id.int for r in fused] == [1, 2]
-    assert fused[0].score == pytest.approx(0.6 * 0.5 + 0.4 * 10 / 20 + 0.3 / 61 + 0.2 / 62)
-    assert fused[1].score == pytest.approx(0.4 + 0.2 / 61)
+def test_nothing_found_has_no_shares_and_no_repeats() -> None:
+    for shares in (weighted_fusion([], []), reciprocal_rank_fusion([], [])):
+        assert (shares.near, shares.matching) == ([], [])
+    assert without_repeats([]) == []
+
+
+def test_the_weighted_shares_are_those_of_source_003_with_keywords_by_their_highest() -> None:
+    shares = weighted_fusion([0.5], [20.0, 10.0])
+    assert shares.near == pytest.approx([0.6 * 0.5 + 0.3 / 61])
+    assert shares.matching == pytest.approx([0.4 + 0.2 / 61, 0.4 * 10 / 20 + 0.2 / 62])
+    assert shares.similarity == 0.6
 
 
 def test_a_negative_similarity_takes_nothing_away() -> None:
-    fused = weighted_fusion([result(1, similarity=-0.4, vector_rank=1)])
-    assert fused[0].score == pytest.approx(0.3 / 61)
+    assert weighted_fusion([-0.4], []).near == pytest.approx([0.3 / 61])
 
 
-def test_rank_fusion_adds_reciprocal_ranks() -> None:
-    fused = reciprocal_rank_fusion([result(1, vector_rank=2, keyword_rank=1), result(2, vector_rank=1)])
-    assert [r.score for r in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61])
-
-
-def test_equal_scores_are_ordered_the_same_way_every_time() -> None:
-    results = [result(n, vector_rank=1) for n in (3, 1, 2)]
-    assert [r.chunk_id.int for r in reciprocal_rank_fusion(results)] == [1, 2, 3]
+def test_rank_fusion_gives_reciprocal_ranks() -> None:
+    shares = reciprocal_rank_fusion([0.9, 0.1], [3.0])
+    assert shares.near == pytest.approx([1 / 61, 1 / 62])
+    assert shares.matching == pytest.approx([1 / 61])
+    assert shares.similarity == 0
 
 
 def test_passages_of_a_document_with_the_same_first_100_characters_are_one_in_source_003() -> None:
@@ -64,13 +66,13 @@ def test_passages_of_a_document_with_the_same_first_100_characters_are_one_in_so
         result(3, content=beginning + "둘", document_id=UUID(int=2), title="Other"),
         result(4, content=beginning[:99] + "나"),
     ]
-    assert [r.chunk_id.int for r in without_repeats(results, same_beginning=100)] == [1, 3, 4]
-    assert len(without_repeats(results)) == 4
+    assert kept(results, same_beginning=100) == [1, 3, 4]
+    assert len(kept(results)) == 4
 
 
 def test_the_same_text_under_the_same_title_is_kept_once() -> None:
     results = [result(1, content="A  b"), result(2, content="a B"), result(3, content="a b", title="Twin")]
-    assert [r.chunk_id.int for r in without_repeats(results)] == [1, 3]
+    assert kept(results) == [1, 3]
 
 
 def test_at_most_so_many_of_each_document_are_kept() -> None:
@@ -127,7 +129,7 @@ def test_texts_of_the_same_beginning_are_told_apart() -> None:
     spaces, beginning = " " * 300, "the same words at the beginning of all of these passages, so "
     contents = [beginning + "yes", spaces + beginning + "no", beginning.upper() + spaces + "YES", beginning]
     results = [result(number, content=content) for number, content in enumerate(contents, 1)]
-    assert [r.chunk_id.int for r in without_repeats(results)] == [1, 2, 4]
+    assert kept(results) == [1, 2, 4]
 
 
 def terms(*numbers: int) -> NDArray[np.int32]:

@@ -133,7 +133,7 @@ def test_every_search_during_an_ingest_is_that_of_brute_force(shelf: Shelf, data
                 found = find_hits(connection, ask(question), read_scope(connection, shelf.scope, None), limit=10)
                 rows = connection.execute("SELECT content FROM document_chunks").fetchall()
             if rows:
-                scores = [hit.keyword_score for hit in found.hits.values()]
+                scores = [score for _, score in found.matching]
                 np.testing.assert_allclose(scores, reference([row[0] for row in rows], question), rtol=1e-5)
                 compared.append(len(rows))
 

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Literal
 from uuid import uuid4
 
 import numpy as np
@@ -113,6 +114,29 @@ def test_a_similarity_below_the_threshold_counts_for_nothing_beside_keywords(she
     assert far.keyword_score is not None
     assert near.score == pytest.approx(0.6 * near.similarity + 0.4 + 0.3 / 61 + 0.2 / 61)
     assert far.score == pytest.approx(0.4 * far.keyword_score / near.keyword_score + 0.2 / 62)
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf"])
+def test_what_keywords_alone_found_is_compared_with_the_question_too(
+    fusion: Literal["weighted", "rrf"], shelf: Shelf, database: Database
+) -> None:
+    shelf.add("Guide", [f"parking for bicycles {number}" for number in range(60)])
+    shelf.add("Animals", ["zebra and " + "many other things at noon in the canteen " * 8])
+    query = replace(ask("parking bicycles zebra"), refine=False, fusion=fusion)
+    found = hybrid_search(database, query, scope=shelf.scope, limit=60)
+    (animal,) = (r for r in found if r.title == "Animals")
+    assert (animal.keyword_rank, animal.vector_rank) == (1, None), "60 passages are nearer, and 50 are candidates"
+    assert 0 < (animal.similarity or 0) < min(r.similarity or 0 for r in found if r.vector_rank)
+    if fusion == "rrf":
+        assert animal.score == pytest.approx(1 / 61)
+    else:
+        assert animal.score == pytest.approx(0.6 * (animal.similarity or 0) + 0.4 + 0.2 / 61)
+    for guide in (r for r in found if r.vector_rank and r.keyword_rank):
+        ranks = [1 / (60 + rank) for rank in (guide.vector_rank or 0, guide.keyword_rank or 0)]
+        shares = 0.6 * (guide.similarity or 0) + 0.4 * (guide.keyword_score or 0) / (animal.keyword_score or 1)
+        assert guide.score == pytest.approx(
+            sum(ranks) if fusion == "rrf" else shares + 0.3 * ranks[0] + 0.2 * ranks[1]
+        )
 
 
 def test_metadata_is_met_by_a_passage_or_by_its_document(shelf: Shelf, database: Database) -> None:
