@@ -2,8 +2,8 @@
 
     python -m benchmarks.search                                  small: 6,000 chunks, under two minutes
     python -m benchmarks.search --chunks 100000 --tenants 1 20 200
-    python -m benchmarks.search --chunks 20000 --tenants 20 --only peers --peers VENV/bin/python
-    python -m benchmarks.search --chunks 6000 --tenants 1 --dimensions 256 --only ingest
+    python -m benchmarks.search --chunks 100000 --tenants 20 --only peers --peers VENV/bin/python
+    python -m benchmarks.search --chunks 6000 --tenants 1 --only ingest
     python -m benchmarks.search --chunks 10000 30000 100000 300000 --tenants 1 --only speed
 
 Every number of chunks with every number of tenants is a database of its own on the built-in server with its ordinary
