@@ -134,9 +134,7 @@ def test_what_keywords_alone_found_is_compared_with_the_question_too(
     for guide in (r for r in found if r.vector_rank and r.keyword_rank):
         ranks = [1 / (60 + rank) for rank in (guide.vector_rank or 0, guide.keyword_rank or 0)]
         shares = 0.6 * (guide.similarity or 0) + 0.4 * (guide.keyword_score or 0) / (animal.keyword_score or 1)
-        assert guide.score == pytest.approx(
-            sum(ranks) if fusion == "rrf" else shares + 0.3 * ranks[0] + 0.2 * ranks[1]
-        )
+        assert guide.score == pytest.approx(sum(ranks) if fusion == "rrf" else shares + 0.3 * ranks[0] + 0.2 * ranks[1])
 
 
 def test_metadata_is_met_by_a_passage_or_by_its_document(shelf: Shelf, database: Database) -> None:
