@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from rag.files import FileStore
-from rag.ingestion.trials import serve
+from rag.ingestion.trial_worker import serve
 
 MARK = b"ends its process"
 

@@ -6,7 +6,6 @@ that worked on a single document, while the one that started it lives on, the do
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -14,16 +13,14 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 from uuid import UUID
 
 from rag.database import Database
 from rag.errors import WorkKeepsDying
-from rag.files import FileStore, Originals
 from rag.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-COMMAND = (sys.executable, "-m", "rag.ingestion.trials")
+COMMAND = (sys.executable, "-m", "rag.ingestion.trial_worker")
 #: Processes that a document may end before it is set aside: one may have met a machine without memory.
 TRIALS = 3
 
@@ -92,58 +89,3 @@ class Trials:
                 process.kill()
                 with self._lock:
                     self._running.discard(process)
-
-
-def serve(files: Originals | None = None) -> None:
-    """Do the task that stdin gives and answer with its error, or None; end at once when stdin ends."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    tasks = sys.stdin.buffer
-    try:
-        task: Task = pickle.load(tasks)  # noqa: S301 - from the process that started this one
-    except EOFError:  # which is gone already
-        return
-    threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
-    error: BaseException | None = None
-    try:
-        work(task, files or originals(task.settings))
-    except BaseException as exc:
-        error = exc.with_traceback(None)
-    answers.write(pickle.dumps(error))
-    answers.flush()
-    os._exit(0)
-
-
-def work(task: Task, files: Originals) -> None:
-    """Do the task with parts of this process's own."""
-    from rag.ingestion.processor import Processor
-    from rag.providers.registry import Providers
-    from rag.records.ledger import Ledger
-
-    database = Database(task.conninfo, maximum_connections=10, is_pooled=task.is_pooled)
-    database.open()
-    processor = Processor(database, files, Providers(task.settings), Ledger(database), task.settings)
-    try:
-        processor.run_claimed(task.tenant_id, task.document_id)
-    finally:
-        processor.close()
-
-
-def originals(settings: Settings) -> Originals:
-    """The originals as the application has them."""
-    if not settings.supabase_service_role_key:
-        return FileStore(settings.data_dir / "files")
-    from rag.providers.supabase import SupabaseProject
-    from rag.providers.supabase_storage import SupabaseFiles
-
-    return SupabaseFiles(SupabaseProject(settings), settings.supabase_bucket)
-
-
-def end_with(parent: BinaryIO) -> None:
-    """Do not outlive the application, however it ended."""
-    parent.read(1)
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    serve()

@@ -53,7 +53,7 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
     poison = library.upload(admin, collection, "poison.txt", POISON)
     other = library.upload(admin, collection, "other.pdf", hostile.leave_policy())
     left_by_dead_processes(database, poison, STARTS_A_TRIAL - 1)
-    queue = Queue(database, deadly, concurrency=1, rescue_seconds=0.2, abandoned_seconds=0.3)
+    queue = Queue(database, deadly, concurrency=1, rescue_seconds=0.2)
     queue.start_worker()
     try:
         assert queue.wait_until_idle(40)
