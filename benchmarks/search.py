@@ -304,6 +304,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--only", choices=["speed", "recall", "writing", "processes", "peers", "ingest"], default=None)
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
+    parser.add_argument("--index-tenants", action="store_true", help="with an index on the tenant's field for them")
     options = parser.parse_args()
     if 200 in options.tenants and min(options.chunks) < 30_000:
         parser.error("200 tenants of at least three documents each need 30,000 chunks")
@@ -357,7 +358,7 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
             name: lambda t, q, search=search: search(database, q, scope=scope_of(t), limit=10)
             for name, search in ours.items()
         }
-        peers(options.peers, server, corpus, tenants, asking, line)
+        peers(options.peers, server, corpus, tenants, asking, line, has_index=options.index_tenants)
     if wanted == "ingest":
         tenant = Tenant(tenants[-1].id, empty_collection(conninfo, corpus, tenants[-1]), 0, 0)
         during_ingest(conninfo, corpus, tenant, partial(ingest, corpus=corpus), 1_000, line)

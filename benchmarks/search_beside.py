@@ -39,6 +39,8 @@ def peers(
     tenants: Sequence[Tenant],
     ours: dict[str, Callable[[Tenant, SearchQuery], Sequence[SearchResult]]],
     line: Line,
+    *,
+    has_index: bool,
 ) -> None:
     """Search within one tenant beside libraries, question by question, on as many rows with the same texts.
 
@@ -68,6 +70,8 @@ def peers(
         )
         script = str(Path(__file__).with_name("search_peers.py"))
         environment = {**os.environ, "PEERS_CONNINFO": make_conninfo(server.superuser, dbname="peers")}
+        if has_index:
+            environment["PEERS_INDEX"] = "1"
         with ExitStack() as stack:
             others = [stack.enter_context(_Other([python, script, folder], environment)) for python in pythons]
             names = [name for other in others for name in other.read()]

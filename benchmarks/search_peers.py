@@ -2,7 +2,9 @@
 
 Each library writes the same passages with the same vectors into a table of its own, those of the tenant marked by a
 metadata field, and is asked the same questions with a filter on that field. None uses a vector index here: their
-searches are exact, like ours. A line of numbers comes in for each question, a line of JSON goes out.
+searches are exact, like ours. With PEERS_INDEX the field is indexed where a library can use that: by llama-index when
+told so, by hand for `PGVectorStore`; the others read it out of JSON. A line of numbers comes in for each question, a
+line of JSON goes out.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import psycopg
 
 CONNINFO = psycopg.conninfo.conninfo_to_dict(os.environ["PEERS_CONNINFO"])
 Search = Callable[[np.ndarray, str], list[int]]
+HAS_INDEX = bool(os.environ.get("PEERS_INDEX"))
 
 
 def url(driver: str) -> str:
@@ -71,6 +74,9 @@ def of_langchain_hybrid(texts: list[str], vectors: np.ndarray, owners: list[str]
         part = slice(first, first + 1000)
         store.add_embeddings(texts[part], vectors[part].tolist(), metadatas=metadata(owners[part], first))
     store.apply_hybrid_search_index()
+    if HAS_INDEX:
+        with psycopg.connect(os.environ["PEERS_CONNINFO"], autocommit=True) as connection:
+            connection.execute("CREATE INDEX ON peers_hybrid (tenant)")
     return lambda vector, text: [
         d.metadata["row"]
         for d in store.similarity_search_by_vector(vector.tolist(), k=10, filter={"tenant": "own"}, fts_query=text)
@@ -85,6 +91,7 @@ def of_llama_index(texts: list[str], vectors: np.ndarray, owners: list[str]) -> 
     store = PGVectorStore(
         connection_string=url("psycopg2"), async_connection_string=url("asyncpg"), table_name="peers",
         embed_dim=vectors.shape[1], use_jsonb=True, hybrid_search=False,
+        indexed_metadata_keys={("tenant", "text")} if HAS_INDEX else None,
     )  # fmt: skip
     for first in range(0, len(vectors), 1000):
         part = slice(first, first + 1000)
