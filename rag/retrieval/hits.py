@@ -32,8 +32,10 @@ FUSED_CANDIDATES = 50
 #: Passages up to which every vector is compared. Measured: a vector of 1536 dimensions costs 0.7 … 1.7 µs, bits 0.1 …
 #: 0.35 µs and comparing the nearest 400 about 2 ms, so that bits win from 2,000 … 3,000 passages on.
 EXACT_SCAN_PASSAGES = 2_000
-#: Passages nearest by the signs of their dimensions whose vectors are compared. Measured: recall@10 1.000 with 400.
+#: Passages nearest by the signs of their dimensions whose vectors are compared: twice as many with half so many signs.
+#: Measured: recall@10 1.000 with 400 of 1536 dimensions and 800 of 384, of which 400 missed one neighbour in 10,000.
 BIT_CANDIDATES = 400
+SIGNS = 768
 #: Scopes of which it is remembered what was asked of them last.
 REMEMBERED_SCOPES = 10_000
 
@@ -166,7 +168,6 @@ def find_hits(
         "embedding_model": query.embedding_model,
         "threshold": query.threshold,
         "limit": limit,
-        "reranked": max(limit, BIT_CANDIDATES, query.neighbours),
     }
 
     def ask(expected: Expected) -> tuple[_AskedTerms | None, Answer | None]:
@@ -212,8 +213,12 @@ def vector_of(query: SearchQuery) -> HalfVector | None:
 
 
 def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]) -> Answer:
-    by_bits = expected.is_large and query.is_dense
-    asked = flight.execute(queries["search_by_bits" if by_bits else "search_by_vector"], values)
+    if expected.is_large and query.is_dense:
+        candidates = BIT_CANDIDATES * max(1, SIGNS // values["vector"].dimensions())
+        reranked = max(values["limit"], candidates, query.neighbours)
+        asked = flight.execute(queries["search_by_bits"], {**values, "reranked": reranked})
+    else:
+        asked = flight.execute(queries["search_by_vector"], values)
     flight.flush()
     return asked
 

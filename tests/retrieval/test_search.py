@@ -292,7 +292,7 @@ def test_a_large_collection_is_scanned_by_bits_and_loses_nothing(
     filtered: bool, database: Database, new_collection: Callable[..., Collection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hits, "EXACT_SCAN_PASSAGES", 10)
-    monkeypatch.setattr(hits, "BIT_CANDIDATES", 200)
+    monkeypatch.setattr(hits, "BIT_CANDIDATES", 100)  # for 384 dimensions twice as many
     embedder = RandomEmbedder(384)
     shelf = Shelf(database, new_collection("demo", "Large", embedding_model=embedder.id), embedder)
     passages = [f"passage {number}" for number in range(300)]
@@ -315,6 +315,7 @@ def test_as_many_neighbours_are_compared_as_are_asked_for(
     """Source 001 looks at 20 times as many neighbours as it shows: the nearest may be far by the signs alone."""
     monkeypatch.setattr(hits, "EXACT_SCAN_PASSAGES", 10)
     monkeypatch.setattr(hits, "BIT_CANDIDATES", 20)
+    monkeypatch.setattr(hits, "SIGNS", 64)
     across, along = np.full(64, 1.0, np.float32), np.full(64, -0.001, np.float32)
     across[0], along[0] = 0.001, 1.0  # the signs of the first are all the question's, the second points where it does
     asked = np.abs(along)
