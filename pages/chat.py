@@ -16,7 +16,7 @@ from rag.services import require, services
 from rag.types import Citation, Conversation, DocumentStatus, Message, Role
 from rag.ui.chat_scope import ChatScope
 from rag.ui.messages import draw_message, follow
-from rag.ui.page_view import open_page_view, turn_to
+from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.question_buttons import draw_question_buttons
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
@@ -92,8 +92,8 @@ def searched_as(message: Message) -> str:
 
 
 def show_source(citation: Citation) -> None:
-    state.chat_source = citation
-    turn_to(citation.first_page)
+    state.chat_source = (citation, page := page_of(running.documents, identity, citation))
+    turn_to(page)
 
 
 def close_source() -> None:
@@ -185,12 +185,12 @@ if state.chat_problem:
     problem.error(state.chat_problem, icon=":material/error:")
 has_dialog = conversation is not None and draw_dialog(running.conversations, identity, conversation, open_conversation)
 if state.chat_source is not None and not has_dialog:
-    cited: Citation = state.chat_source
+    cited, cited_page = state.chat_source
     open_page_view(
         running.documents,
         identity,
         cited.document_id,
-        page=cited.first_page,
+        page=cited_page,
         chunk_id=cited.chunk_id,
         section=cited.section,
         passage=cited.passage,

@@ -14,8 +14,8 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.types import Document, DocumentChunk, DocumentPage, Who
-from rag.ui.original_text import joined, part_with, parts_of, text_html
+from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
+from rag.ui.original_text import joined, page_with_most, part_with, parts_of, text_html
 from rag.ui.posts import draw_post, is_post
 from rag.ui.text import marked, plain
 
@@ -168,6 +168,16 @@ def _draw_turning(shown: int, last: int, unit: str, turn: Callable[[int], None],
 
 def _draw_way_back(words: str, turn: Callable[[int], None], place: int) -> None:
     st.button(words, key="page_view_back", icon=":material/undo:", type="tertiary", on_click=turn, args=(place,))
+
+
+def page_of(documents: Documents, who: Who, citation: Citation) -> int:
+    """The page to open for a citation; of a passage that runs over several, the one with most of what is marked."""
+    if citation.first_page == citation.last_page:
+        return citation.first_page
+    found = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
+    if not found:  # was cut anew since, or deleted
+        return citation.first_page
+    return page_with_most(citation.matched_terms, documents.pages(who, citation.document_id), found[0])
 
 
 def turn_to(page: int) -> None:

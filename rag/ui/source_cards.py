@@ -76,7 +76,7 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
             key=f"{anchor}_open_{citation.number}",
             icon=":material/find_in_page:",
             type="tertiary",
-            help=f"Shows page {citation.first_page} with this passage highlighted."
+            help="Shows the page with this passage highlighted."
             if is_paged
             else "Shows the text around it with this passage marked.",
             on_click=on_open,

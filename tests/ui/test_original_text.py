@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from typing import get_args
+from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.types import ChunkingMethod
+from rag.types import ChunkingMethod, DocumentChunk, DocumentPage
 from rag.ui.document_names import METHOD_HELP, METHODS
 from rag.ui.formats import has_pages
-from rag.ui.original_text import PART_CHARACTERS, part_with, parts_of, text_html
+from rag.ui.original_text import PART_CHARACTERS, page_with_most, part_with, parts_of, text_html
 
 
 @given(st.text(alphabet="ab \n", max_size=300), st.integers(1, 60), st.floats(0, 1))
@@ -29,6 +31,33 @@ def test_a_passage_is_in_sight_when_its_part_opens() -> None:
     passage = text.index("The passage.")
     parts = parts_of(text, passage)
     assert passage - parts[part_with(parts, passage)][0] < 400
+
+
+@pytest.mark.parametrize(
+    ("terms", "page"),
+    [(("forms",), 2), (("parental", "weeks", "forms"), 3), (("forms", "weeks"), 2), (("discount",), 2), ((), 2)],
+)
+def test_a_passage_over_two_pages_opens_at_the_one_with_most_of_what_is_marked(
+    terms: tuple[str, ...], page: int
+) -> None:
+    """Words of the page that are not of the passage do not count, and of equal pages the first is opened."""
+    texts = ["Parental leave, weeks and weeks.", "Discount. Bring the forms", "of Parental leave: 13 weeks. Discount."]
+    text = "\n".join(texts)
+    document = UUID(int=1)
+    pages = [
+        DocumentPage(
+            document_id=document, number=number, text=part, characters=len(part), method="text", language="en",
+            label="", warnings=[],
+        )
+        for number, part in enumerate(texts, 1)
+    ]  # fmt: skip
+    start, end = text.index("Bring"), text.index("13 weeks.") + 9
+    passage = DocumentChunk(
+        id=UUID(int=2), document_id=document, chunk_index=0, content=text[start:end], first_page=2, last_page=3,
+        start_character=start, end_character=end, section="", tokens=9, embedding_model="", has_embedding=False,
+        metadata={},
+    )  # fmt: skip
+    assert page_with_most(terms, pages, passage) == page
 
 
 def test_text_of_a_document_is_shown_as_text_with_its_passage_marked() -> None:
