@@ -68,3 +68,8 @@ def stand_alone(
 def leans_on_history(question: str, language: str) -> bool:
     """Whether a question looks like one that cannot be understood alone."""
     return len(tokenize(question, language)) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(question))
+
+
+def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
+    """Whether some of these words of a passage are words of the question."""
+    return not set(tokenize(question, language)).isdisjoint(tokenize(" ".join(passage_words), language))

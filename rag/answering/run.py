@@ -20,7 +20,7 @@ from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
-from rag.answering.rewriting import stand_alone
+from rag.answering.rewriting import shares_words, stand_alone
 from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
@@ -221,6 +221,10 @@ class Run:
         context = self.parts.retriever.retrieve_context(
             replace(self.question, text=text), profile=self.profile, language=self.language, on_step=self.step
         )
+        if text.endswith(f"\n{self.question.text}"):
+            # What only the question before it found comes nowhere near this one.
+            own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
+            context = replace(context, nearest=tuple(own))
         rewriting_ms = self.details.timing.openai_ms
         self.context = context
         self.details = context.rag_details
