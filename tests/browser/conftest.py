@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -28,6 +28,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+#: A machine that runs other things too is slow now and then; what is there earlier is not waited for.
+expect.set_options(timeout=20_000)
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 
@@ -114,6 +116,13 @@ def product(
     )
     yield running
     running.stop()
+
+
+def settle(page: Page) -> None:
+    """Wait until the page's script has ended and everything it sent is drawn, also what is loaded late."""
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", state="attached")
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    page.wait_for_timeout(150)
 
 
 def sign_up(browser: Browser, product: Product) -> BrowserContext:

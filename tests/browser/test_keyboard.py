@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect
 from reportlab.pdfgen.canvas import Canvas
 
-from tests.browser.conftest import EMAIL, PASSWORD, Product
+from tests.browser.conftest import EMAIL, PASSWORD, Product, settle
 
 pytestmark = pytest.mark.browser
 
@@ -31,16 +31,12 @@ def tab_to(page: Page, words: str, *, back: bool = False) -> None:
     raise AssertionError(f"{words} is not reached with Tab: {seen}")
 
 
-def settle(page: Page) -> None:
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
-    page.wait_for_timeout(150)
-
-
 @pytest.mark.usefixtures("offline_admin")
 def test_a_question_is_asked_and_its_source_opened_and_closed(offline_product: Product, browser: Browser) -> None:
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
     page = context.new_page()
     page.goto(offline_product.address)
+    expect(page.get_by_label("E-mail")).to_be_focused()
     page.keyboard.type(EMAIL)
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from standin import ProviderStandin, default_reply
 
-from tests.browser.conftest import Product
+from tests.browser.conftest import Product, settle
 
 pytestmark = pytest.mark.browser
 
@@ -56,6 +56,7 @@ def test_a_key_is_made_scoped_shown_once_used_and_revoked(product: Product, page
     with httpx.Client(base_url=product.address, headers={"Authorization": f"Bearer {secret}"}) as program:
         assert set(program.get("/api/me").json()["scopes"]) == {"chat", "search", "documents:read"}
         assert program.post("/api/rag/sync", json={}).json()["code"] == "scope_missing"
+        settle(page)
         table = page.get_by_test_id("stDataFrame").last.bounding_box()
         assert table is not None
         page.mouse.click(table["x"] + 14, table["y"] + 52)

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from reportlab.pdfgen.canvas import Canvas
 from standin import ProviderStandin
 
-from tests.browser.conftest import EMAIL, PASSWORD, Product, start_product
+from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, start_product
 
 pytestmark = pytest.mark.browser
 
@@ -105,7 +105,7 @@ def test_nothing_is_fetched_from_outside(offline_product: Product, offline_page:
     for path in ("/", "/documents", "/analytics", "/people"):
         offline_page.goto(offline_product.address + path)
         offline_page.wait_for_selector("[data-testid=stSidebarNav]")
-        offline_page.wait_for_timeout(500)
+        settle(offline_page)
     assert (outside, errors) == ([], [])
 
 
@@ -115,7 +115,7 @@ def test_a_phone_needs_no_sideways_scrolling(offline_product: Product, offline_a
     for path in ("/", "/documents", "/analytics", "/people"):
         page.goto(offline_product.address + path)
         page.wait_for_selector("[data-testid=stMain], [data-testid=stAppScrollToBottomContainer]")
-        page.wait_for_timeout(800)
+        settle(page)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
     page.close()
 
