@@ -34,6 +34,8 @@ class Standalone:
 
     text: str
     usage: Usage | None = None
+    #: Searched together with the question before it.
+    is_joined: bool = False
 
 
 def stand_alone(
@@ -62,7 +64,7 @@ def stand_alone(
     if not leans_on_history(question, language):
         return Standalone(question, usage)
     before = next(turn.content for turn in reversed(turns) if turn.role == "user")
-    return Standalone(f"{before}\n{question}", usage)
+    return Standalone(f"{before}\n{question}", usage, is_joined=True)
 
 
 def leans_on_history(question: str, language: str) -> bool:

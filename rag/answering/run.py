@@ -20,7 +20,7 @@ from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
-from rag.answering.rewriting import shares_words, stand_alone
+from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
@@ -213,7 +213,8 @@ class Run:
     # Searching
 
     def _retrieve(self) -> ContextResponse:
-        text = self._standing_alone()
+        asked = self._standing_alone()
+        text = asked.text
         if self.cancel.is_set():
             return ContextResponse(
                 context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
@@ -221,7 +222,7 @@ class Run:
         context = self.parts.retriever.retrieve_context(
             replace(self.question, text=text), profile=self.profile, language=self.language, on_step=self.step
         )
-        if text.endswith(f"\n{self.question.text}"):
+        if asked.is_joined:
             # What only the question before it found comes nowhere near this one.
             own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
             context = replace(context, nearest=tuple(own))
@@ -237,9 +238,9 @@ class Run:
             self.books.record(found)
         return context
 
-    def _standing_alone(self) -> str:
+    def _standing_alone(self) -> Standalone:
         if not self.question.history:
-            return self.question.text
+            return Standalone(self.question.text)
         model = self._small_model()
         if model is not None:
             self.step("rewriting")
@@ -255,7 +256,7 @@ class Run:
             self.books.charge("chat", found.usage)
         if model is not None:
             self.details.timing.openai_ms += _ms_since(started)
-        return found.text
+        return found
 
     # Writing
 

@@ -14,12 +14,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy as np
-from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.database import queries
-from rag.errors import InvalidInput
 from rag.flights import Answer, Flight
 from rag.retrieval.analysers import analyser_for
 from rag.retrieval.keywords import term_id
@@ -160,7 +157,7 @@ def find_hits(
 
     Raises `InvalidInput` when the query's vector has not the dimensions its embedding model names.
     """
-    vector = vector_of(query)
+    vector = query.halfvec
     values: dict[str, Any] = {
         **scope.where,
         "wanted": None,
@@ -195,21 +192,7 @@ def find_hits(
             limit=limit,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
-    near = [(chunk_id, similarity) for chunk_id, similarity in nearest.fetchall()] if nearest else []
-    return Hits(near=near, matching=matching, statistics=statistics)
-
-
-def vector_of(query: SearchQuery) -> HalfVector | None:
-    """The vector as Postgres takes it; None when it is missing or has no direction."""
-    if query.vector is None:
-        return None
-    _, _, dimensions = query.embedding_model.rpartition("@")
-    if dimensions.isdigit() and len(query.vector) != int(dimensions):
-        raise InvalidInput(
-            f"The question's vector has {len(query.vector)} dimensions, but those of {query.embedding_model} "
-            f"have {dimensions}. Embed the question with the collection's own model."
-        )
-    return HalfVector(query.vector) if np.any(query.vector) else None
+    return Hits(near=nearest.fetchall() if nearest else (), matching=matching, statistics=statistics)
 
 
 def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]) -> Answer:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pgvector import HalfVector
 
+from rag.errors import InvalidInput
 from rag.retrieval.evidence import QuestionWord, question_words
 from rag.retrieval.postings import inverse_document_frequency
 
@@ -53,6 +55,22 @@ class SearchQuery:
         They do for every model; the built-in embedder's vectors are hashed words, mostly zeros: recall@10 .06 … .27.
         """
         return not self.embedding_model.startswith("builtin/")
+
+    @cached_property
+    def halfvec(self) -> HalfVector | None:
+        """The vector as Postgres takes it; None when it is missing or has no direction.
+
+        Raises `InvalidInput` when it has not the dimensions its embedding model names.
+        """
+        if self.vector is None:
+            return None
+        _, _, dimensions = self.embedding_model.rpartition("@")
+        if dimensions.isdigit() and len(self.vector) != int(dimensions):
+            raise InvalidInput(
+                f"The question's vector has {len(self.vector)} dimensions, but those of {self.embedding_model} "
+                f"have {dimensions}. Embed the question with the collection's own model."
+            )
+        return HalfVector(self.vector) if np.any(self.vector) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,23 +23,25 @@ from rag.types import SearchResult
 NAMED = 0.5
 
 
-class ScoredPassage(Passage, Protocol):
-    """A passage with what its score is so far."""
+class Candidate(Passage, Protocol):
+    """A passage with its score so far, and what the keyword index keeps of it."""
 
     @property
     def score(self) -> float: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def terms(self) -> bytes | None: ...
 
 
-Scored = TypeVar("Scored", bound=ScoredPassage)
+Item = TypeVar("Item", bound=Candidate)
 
 
-def corrected(
-    query: SearchQuery, statistics: TermStatistics, found: Sequence[Passage], languages: Mapping[UUID, str]
-) -> SearchQuery:
+def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Candidate]) -> SearchQuery:
     """The query with words that stand nowhere replaced by what the passages suggest was meant."""
     if not query.correct_spelling:
         return query
-    own, analysers = query.language or "en", set(languages.values())
+    own, analysers = query.language or "en", {passage.language for passage in found}
     unknown = [
         word.text
         for word in asked_words(query.text, query.language, own)
@@ -57,19 +59,9 @@ def corrected(
     return replace(query, text=pattern.sub(lambda match: meant.get(match.group().lower(), match.group()), query.text))
 
 
-def refined(
-    query: SearchQuery,
-    statistics: TermStatistics,
-    found: Sequence[Scored],
-    languages: Mapping[UUID, str],
-    terms: Mapping[UUID, bytes | None],
-) -> list[tuple[Scored, float]]:
-    """The passages in a new order, with the scores it is of: nearness of words and names of documents count too.
-
-    `terms` are the index terms of passages in their order, as stored with them; of a passage without, its text is taken
-    apart here.
-    """
-    codes = [languages[passage.document_id] for passage in found]
+def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item]) -> list[tuple[Item, float]]:
+    """The passages in a new order, with the scores it is of: nearness of words and names of documents count too."""
+    codes = [passage.language for passage in found]
     said: set[str] = set()
     near = [0.0] * len(found)
     for language in set(codes):
@@ -77,7 +69,7 @@ def refined(
         said.update(asked)
         own = [i for i, code in enumerate(codes) if code == language]
         weights = {term_id(term): statistics.idf(term_id(term)) for term in asked}
-        held = boosts.closenesses([_terms_of(found[i], language, terms) for i in own], weights)
+        held = boosts.closenesses([_terms_of(found[i]) for i in own], weights)
         for i, closeness in zip(own, held, strict=True):
             near[i] = closeness
     titles = [_name_terms(passage.title, code) for passage, code in zip(found, codes, strict=True)]
@@ -96,10 +88,12 @@ def _heading(passage: Passage) -> str:
     return passage.section.split(" › ")[-1]
 
 
-def _terms_of(passage: Passage, language: str, terms: Mapping[UUID, bytes | None]) -> NDArray[np.int32]:
-    packed = terms.get(passage.chunk_id)
+def _terms_of(passage: Candidate) -> NDArray[np.int32]:
+    """Its index terms in their order; an earlier version stored none, so that its text is taken apart here."""
+    packed = passage.terms
     if packed is None:
-        packed = packed_terms(tokenize(contextual_text(passage.title, passage.section, passage.content), language))
+        text = contextual_text(passage.title, passage.section, passage.content)
+        packed = packed_terms(tokenize(text, passage.language))
     return unpacked_terms(packed)
 
 

@@ -17,7 +17,7 @@ from rag.database import Database, queries
 from rag.flights import Flight
 from rag.retrieval import fusion
 from rag.retrieval.fusion import Shares
-from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope, vector_of
+from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
 from rag.retrieval.query import SearchQuery, TermStatistics
 from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
@@ -94,20 +94,18 @@ def search(
             return hits, _fetch(flight, query, scope, hits, _shares(query, hits), limit=pool)
 
     hits, rows = run(query)
-    languages = {row.document_id: row.language for row in rows}
-    asked = corrected(query, hits.statistics, rows, languages) if by_keyword else query
+    asked = corrected(query, hits.statistics, rows) if by_keyword else query
     if asked.text != query.text:
         hits, rows = run(asked)
-        languages = {row.document_id: row.language for row in rows}
     scored = [(row, row.score) for row in rows]
     if by_keyword and query.refine:
-        scored = refined(asked, hits.statistics, rows, languages, {row.chunk_id: row.terms for row in rows})
+        scored = refined(asked, hits.statistics, rows)
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
     return Found(
         results=tuple(_result(row, hits, score) for row, score in distinct[:limit]),
         repeats=len(rows) - len(distinct),
         statistics=hits.statistics,
-        languages=languages,
+        languages={row.document_id: row.language for row in rows},
         text=asked.text,
     )
 
@@ -160,7 +158,7 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
         "matching_shares": list(shares.matching),
         "similarity_share": shares.similarity,
         "threshold": query.threshold,
-        "vector": vector_of(query),
+        "vector": query.halfvec,
         "embedding_model": query.embedding_model,
         "limit": limit,
     }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from rag.ingestion.chunking.pieces import page_starts
 from rag.types import DocumentChunk, DocumentPage
 
 #: A part is read without much scrolling and ends with a line where one ends near, in characters.
@@ -16,22 +17,16 @@ LINE_END = re.compile(r"\n+")
 MARK = "background:rgba(255,208,0,.45);color:inherit;border-radius:3px"
 
 
-def joined(pages: Sequence[DocumentPage]) -> str:
-    """The text that the spans of chunks count in."""
-    return "\n".join(page.text for page in pages)
-
-
 def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage: DocumentChunk) -> int:
     """The page of a passage on which most of these words stand, of equal ones the first."""
-    best, most, start = passage.first_page, 0, 0
-    for page in pages:
+    best, most = passage.first_page, 0
+    for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
             own = slice(max(passage.start_character - start, 0), max(passage.end_character - start, 0))
             text = page.text[own].casefold()
             held = sum(term.casefold() in text for term in set(terms))
             if held > most:
                 best, most = page.number, held
-        start += len(page.text) + 1
     return best
 
 

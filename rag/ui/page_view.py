@@ -14,8 +14,9 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
+from rag.ingestion.chunking import join_pages
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
-from rag.ui.original_text import joined, page_with_most, part_with, parts_of, text_html
+from rag.ui.original_text import page_with_most, part_with, parts_of, text_html
 from rag.ui.posts import draw_post, is_post
 from rag.ui.text import marked, plain
 
@@ -122,7 +123,7 @@ def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_p
 
 def _draw_text(document: Document, documents: Documents, chunk_id: UUID | None) -> None:
     """The text in parts, opened at the one with the passage."""
-    text = joined(documents.pages(document.tenant_id, document.id))
+    text = join_pages(documents.pages(document.tenant_id, document.id))
     found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
     span = (found[0].start_character, found[0].end_character) if found else None
     parts = parts_of(text, span[0] if span else 0)

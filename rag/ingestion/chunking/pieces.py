@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rag.types import Chunk, Page, Section
 
@@ -14,6 +14,13 @@ Span = tuple[int, int]
 #: Between the headings of a section's path.
 PATH_SEPARATOR = " › "
 NOTHING: Mapping[str, Any] = {}
+
+
+class HasText(Protocol):
+    """A page, as it was read or as it is stored."""
+
+    @property
+    def text(self) -> str: ...
 
 
 class Piece(NamedTuple):
@@ -66,12 +73,12 @@ def chunks_from_spans(
     return chunks
 
 
-def join_pages(pages: Sequence[Page]) -> str:
+def join_pages(pages: Sequence[HasText]) -> str:
     """The document's text: its pages joined by one newline."""
     return "\n".join(page.text for page in pages)
 
 
-def page_starts(pages: Sequence[Page]) -> list[int]:
+def page_starts(pages: Sequence[HasText]) -> list[int]:
     """Where each page begins in the joined text."""
     starts = [0]
     for page in pages[:-1]:
