@@ -5,7 +5,8 @@
 
 FOLDER holds one folder per set, named …_<language>, with corpus.jsonl ("id", "text") and queries.jsonl ("question",
 "doc_id"). bm25s gets the same tokens. Each set is asked as it is; with 30 % of the longer words mistyped; and with half
-of the words that carry topic left out, as if others had been used for them. Both do nothing to scripts without spaces.
+of the words that carry topic left out, as if others had been used for them. Both do nothing to scripts without spaces;
+of Korean a letter within a syllable is mistyped.
 Which words is drawn `--draws` times: with 600 questions a single draw differs from another by half a point and more.
 
 `--across` asks the XQuAD questions of one language about the paragraphs of another, translated by a stand-in that knows
@@ -20,6 +21,7 @@ import random
 import statistics
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -46,11 +48,16 @@ from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import question_words
 from rag.retrieval.keywords import index_document, tokenize
 from rag.retrieval.search import SearchQuery, hybrid_search
+from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question, Role, Scope
 
 TENANT = "languages"
 FIRST = 5
+#: First consonants, vowels and last consonants of syllables, as Unicode takes them apart.
+KOREAN_LETTERS = [
+    [chr(code) for code in codes] for codes in (range(0x1100, 0x1113), range(0x1161, 0x1176), range(0x11A8, 0x11C3))
+]
 EMBEDDER = LexicalEmbedder()
 Row = dict[str, Any]
 
@@ -141,6 +148,8 @@ def mistyped(text: str, language: str) -> str:
     """A letter lost, doubled with its neighbour's place or replaced in 30 % of the words of five letters and more."""
 
     def typo(word: str) -> str:
+        if is_hangul(word[:2]):
+            return word if random.random() > 0.3 else _mistyped_korean(word)
         if len(word) < 5 or not word.isalpha() or random.random() > 0.3:
             return word
         i, kind = random.randrange(1, len(word) - 1), random.randrange(3)
@@ -151,6 +160,17 @@ def mistyped(text: str, language: str) -> str:
         return word[:i] + random.choice("aeiorst") + word[i + 1 :]
 
     return " ".join(map(typo, text.split()))
+
+
+def _mistyped_korean(word: str) -> str:
+    """Another letter of its kind in one of the first syllables, or that syllable's last consonant lost."""
+    letters = list(unicodedata.normalize("NFD", word))
+    i = random.randrange(max(1, 2 * len(letters) // 3))
+    kind = next((kind for kind in KOREAN_LETTERS if letters[i] in kind), None)
+    if kind is None:
+        return word
+    letters[i] = random.choice(("", *kind) if kind is KOREAN_LETTERS[2] else kind)
+    return unicodedata.normalize("NFC", "".join(letters))
 
 
 def in_other_words(text: str, language: str) -> str:

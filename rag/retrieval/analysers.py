@@ -151,7 +151,7 @@ def _identifier(word: str, language: str) -> list[str]:
     word = _THOUSANDS.sub("", "".join(word.split()))
     whole = re.sub(r"[()]", "", word).replace("–", "-")
     if _HANGUL.search(whole):
-        whole = _without_josa(whole)
+        whole = without_particle(whole)
     parts = _PARTS.findall(whole)
     terms = [whole.lstrip("§")]
     if whole.startswith("§"):
@@ -177,7 +177,7 @@ def _bigrams(run: str, language: str) -> list[str]:
 
 
 def _korean(word: str, language: str) -> tuple[str, ...]:
-    stem = _without_josa(word)
+    stem = without_particle(word)
     if word in STOPWORDS["ko"] or stem in STOPWORDS["ko"]:
         return ()
     latin = _LATIN_START.match(stem)
@@ -190,7 +190,8 @@ def _korean(word: str, language: str) -> tuple[str, ...]:
     return (stem, *(stem[i : i + 2] for i in range(len(stem) - 1)))
 
 
-def _without_josa(word: str) -> str:
+def without_particle(word: str) -> str:
+    """A Korean word without the particles and endings glued to it."""
     for josa in KOREAN_ENDINGS:
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:

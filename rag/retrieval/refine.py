@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rag.retrieval import boosts, spelling
 from rag.retrieval.analysers import analyse
+from rag.retrieval.evidence import QuestionWord
 from rag.retrieval.fusion import Passage
 from rag.retrieval.keywords import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.query import SearchQuery, TermStatistics, asked_words, question_terms
@@ -42,15 +43,17 @@ def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Ca
     if not query.correct_spelling:
         return query
     own, analysers = query.language or "en", {passage.language for passage in found}
+
+    def is_known(word: QuestionWord, analyser: str) -> bool:
+        terms = word.terms if analyser == own else tuple(analyse(word.text, analyser))
+        # Of a Korean word the first stands for the whole; pairs of its syllables are parts of other words too.
+        whole = terms[:1] if spelling.is_hangul(word.text) else terms
+        return any(term_id(term) in statistics.chunks_by_term for term in whole)
+
     unknown = [
         word.text
         for word in asked_words(query.text, query.language, own)
-        if len(word.text) >= spelling.SHORTEST
-        and not any(
-            term_id(term) in statistics.chunks_by_term
-            for analyser in analysers
-            for term in (word.terms if analyser == own else analyse(word.text, analyser))
-        )
+        if not any(is_known(word, analyser) for analyser in analysers)
     ]
     meant = spelling.corrections(unknown, (r.content for r in found)) if unknown else {}
     if not meant:

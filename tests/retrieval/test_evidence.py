@@ -102,6 +102,22 @@ def test_only_unknown_words_near_a_known_one_are_corrected() -> None:
     assert corrections(["hearin"], []) == {}
 
 
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("육아휴칙은", "육아휴직은"),  # another letter, the particle stays as it was typed
+        ("댓가로", "대가로"),  # one too many
+        ("오래만에", "오랜만에"),  # one too few
+        ("연치를", None),  # two syllables with another letter are another word
+        ("육어휴칙은", None),  # two slips
+        ("휴직육아", None),
+    ],
+)
+def test_a_korean_word_is_corrected_by_the_letters_of_its_syllables(word: str, expected: str | None) -> None:
+    passages = ["육아휴직을 쓴다. 연차가 남는다.", "대가 없이 오랜만에 육아휴직"]
+    assert corrections([word], passages) == ({word: expected} if expected else {})
+
+
 def test_a_compound_is_found_by_its_parts() -> None:
     known = {"verlof": 30}
     passage = "Zwangerschaps- en bevallingsverlof duurt zestien weken. Verlof vraag je aan."

@@ -113,6 +113,15 @@ def test_spelling_is_corrected_unless_switched_off(database: Database, shelf: Sh
     assert off.rag_details.query.expanded == []
 
 
+def test_korean_spelling_is_corrected_though_parts_of_the_word_are_known(
+    database: Database, shelf: Shelf, asker: Identity
+) -> None:
+    shelf.add("규정", ["육아휴직은 일 년까지 쓸 수 있다.", "출장비는 삼십 일 안에 청구한다."], language="ko")
+    found = Retriever(database, Providers(Settings())).retrieve_context(asked("육아휴칙", asker, shelf), profile=HR)
+    assert found.rag_details.query.expanded == ["육아휴직"]
+    assert [c.first_page for c in found.citations] == [1]
+
+
 def test_translation_and_reranking_can_be_switched_off_for_a_call(
     providers: Providers, database: Database, paid: Shelf, asker: Identity, provider_standin: ProviderStandin
 ) -> None:
