@@ -114,21 +114,20 @@ def _is_nearest_only(message: Message) -> bool:
 def _draw_sources(
     message: Message, citations: list[Citation], anchor: str, on_open: OpenSource, *, is_last: bool
 ) -> None:
+    is_answered = not _is_nearest_only(message)
     label, icon = (
-        ("Nearest passages", ":material/travel_explore:")
-        if _is_nearest_only(message)
-        else ("Sources", ":material/menu_book:")
+        ("Sources", ":material/menu_book:") if is_answered else ("Nearest passages", ":material/travel_explore:")
     )
     if is_last:
         st.markdown(f"{icon} **{label}**")
-        draw_source_cards(citations, anchor=anchor, on_open=on_open)
+        draw_source_cards(citations, anchor=anchor, on_open=on_open, with_match=is_answered)
         return
     cards = st.expander(
         f"{label} ({len(citations)})", key=f"chat_sources_{message.id}", on_change="rerun", type="compact"
     )
     if cards.open:
         with cards:
-            draw_source_cards(citations, anchor=anchor, on_open=on_open)
+            draw_source_cards(citations, anchor=anchor, on_open=on_open, with_match=is_answered)
 
 
 def _draw_footer(message: Message, citation_count: int, on_rate: Rate, searched_as: SearchedAs | None) -> None:

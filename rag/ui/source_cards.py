@@ -31,19 +31,23 @@ def draw_source_cards(
     *,
     anchor: str,
     on_open: Callable[[Citation], None],
+    with_match: bool = True,
 ) -> None:
     """Draw a card per citation; the `[n]` of an answer links to the anchor `{anchor}-n`.
 
-    `on_open` is called as a callback with the citation whose page is asked for.
+    `on_open` is called as a callback with the citation whose page is asked for. `with_match` says how much of the
+    question is in each: of passages that do not answer it, "100% match" would be read as that they do.
     """
     columns = min(len(citations), 3)
     with st.grid(columns, min_column_width=MINIMUM_CARD_PIXELS, gap="small"):
         for citation in citations:
             with st.container(border=True, height="stretch", gap="xsmall", key=f"{anchor}_card_{citation.number}"):
-                _draw_card(citation, anchor, on_open, is_wide=columns == 1)
+                _draw_card(citation, anchor, on_open, is_wide=columns == 1, with_match=with_match)
 
 
-def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], None], *, is_wide: bool) -> None:
+def _draw_card(
+    citation: Citation, anchor: str, on_open: Callable[[Citation], None], *, is_wide: bool, with_match: bool
+) -> None:
     title = citation.title or citation.file_name
     # Where `[n]` leads; a heading with an anchor would leave room for a link icon in every card.
     st.html(f'<span id="{anchor}-{citation.number}" tabindex="-1"></span>')
@@ -82,7 +86,8 @@ def _draw_card(citation: Citation, anchor: str, on_open: Callable[[Citation], No
             on_click=on_open,
             args=(citation,),
         )
-        st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
+        if with_match:
+            st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
 
 
 def written_day(day: str) -> str:

@@ -54,6 +54,7 @@ def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
     assert not tab.exception
     assert "25 days" in markdown(tab)
     assert "](#s" in markdown(tab), "its numbers link to the cards"
+    assert "% match" in markdown(tab)
     assert any("p. 1" in m.value for m in tab.main.markdown)
     assert any("yellow-background[" in c.value for c in tab.main.caption)
     assert any("no charge" in m.value for m in tab.main.markdown)
@@ -82,6 +83,7 @@ def test_what_the_documents_do_not_hold_is_said_so_with_the_nearest_passages(sig
     assert not tab.exception
     assert "**Sources**" not in markdown(tab)
     assert "**Nearest passages**" in markdown(tab)
+    assert "% match" not in markdown(tab)
     assert "source" not in "".join(m.value for m in tab.main.markdown if "no charge" in m.value)
 
 
