@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable
 from rag.prices import charge
-from rag.records.chat_logs import ChatLogs
+from rag.records.chat_logs import ChatLogs, PassagePlace
 from rag.records.ledger import Ledger
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
 
@@ -114,6 +114,13 @@ class Bookkeeping:
             return self._chat_logs.page_text(self._tenant_id, citation.document_id, first, last)
         except DatabaseUnavailable:
             return ""
+
+    def passage_places(self, citations: Sequence[Citation]) -> Mapping[UUID, PassagePlace]:
+        """The places of passages in which a section begins; none where they cannot be read."""
+        try:
+            return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
+        except DatabaseUnavailable:
+            return {}
 
     def _write(self, paid: Charge) -> None:
         self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)

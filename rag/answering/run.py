@@ -19,6 +19,7 @@ from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEv
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.places import with_section
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused
@@ -134,7 +135,10 @@ class Run:
             self.end(Outcome.FAILED, MessageState.CUT, exc.message)
 
     def check_citations(self) -> None:
-        """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold."""
+        """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold.
+
+        The section of a passage is then the one in which most of what is marked stands.
+        """
         language = self.question.collection.language
         checked = tuple(
             with_matched_terms(
@@ -146,7 +150,8 @@ class Run:
         )
         if self.kind == "cited":
             checked = verified(self.text, checked, question=self.question.text, page_text=self.books.page_text)
-        self.citations = checked
+        places = self.books.passage_places(checked) if checked else {}
+        self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
 
     def suggest(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""

@@ -6,7 +6,7 @@ The row's cost is the sum of its rows in the ledger, so the two can never disagr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -15,12 +15,22 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.database import Database
+from rag.ingestion.extracted import sections_from_json
 from rag.sql import queries
-from rag.types import Identity, Outcome, RAGDetails
+from rag.types import Identity, Outcome, RAGDetails, Section
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
 QUIET_SECONDS = 15.0
 ABANDONED = "The application was ended while this answer was being written. What had been written is kept."
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassagePlace:
+    """Where a passage stands in the joined text of its document, in characters, and that document's headings."""
+
+    start: int
+    end: int
+    sections: tuple[Section, ...]
 
 
 class ChatLogs:
@@ -114,6 +124,15 @@ class ChatLogs:
                 {"document_id": document_id, "first_page": first_page, "last_page": last_page},
             ).fetchall()
         return "\n".join(row[0] for row in rows)
+
+    def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
+        """The places of those passages in which a section begins; of the others all is said by their own section."""
+        with self.database.transaction(tenant_id) as connection:
+            rows = connection.execute(queries["passage_places"], {"chunk_ids": list(chunk_ids)}).fetchall()
+        return {
+            chunk_id: PassagePlace(start=start, end=end, sections=sections_from_json(sections))
+            for chunk_id, start, end, sections in rows
+        }
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
         """What was searched for in place of the person's own question; "" where that was the question itself."""

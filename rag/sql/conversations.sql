@@ -197,6 +197,14 @@ SELECT text FROM document_pages
 WHERE document_id = %(document_id)s AND number BETWEEN %(first_page)s AND %(last_page)s
 ORDER BY number
 
+-- passage_places --
+-- Where passages stand in their documents, with all headings of these; only of passages in which a section begins.
+SELECT c.id AS chunk_id, c.start_character AS start, c.end_character AS end, d.metadata -> 'sections' AS sections
+FROM document_chunks c JOIN documents d ON d.id = c.document_id
+WHERE c.tenant_id = rag_tenant() AND c.id = ANY (%(chunk_ids)s::uuid[]) AND jsonb_path_exists(
+    d.metadata -> 'sections', '$[*] ? (@.start > $start && @.start < $end)',
+    jsonb_build_object('start', c.start_character, 'end', c.end_character))
+
 -- own_query_details --
 -- How a person's own question was read before the search
 SELECT rag_details -> 'query' FROM chat_logs

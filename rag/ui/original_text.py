@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from rag.answering.places import terms_held
 from rag.ingestion.chunking.pieces import page_starts
 from rag.types import DocumentChunk, DocumentPage
 
@@ -23,8 +24,7 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
             own = slice(max(passage.start_character - start, 0), max(passage.end_character - start, 0))
-            text = page.text[own].casefold()
-            held = sum(term.casefold() in text for term in set(terms))
+            held = terms_held(terms, page.text[own])
             if held > most:
                 best, most = page.number, held
     return best

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 from scripted import add_account, add_document
 from standin import ProviderStandin
 
@@ -29,13 +31,13 @@ PAGES = (
 )
 
 
-def publish(database: Database, providers: Providers, collection: Collection) -> UUID:
-    document_id = add_document(database, collection, *PAGES)
+def publish(database: Database, providers: Providers, collection: Collection, pages: Sequence[str] = PAGES) -> UUID:
+    document_id = add_document(database, collection, *pages)
     embedder = providers.embedder_for(collection.embedding_model)
-    texts = [contextual_text("Leave policy", "", page) for page in PAGES]
+    texts = [contextual_text("Leave policy", "", page) for page in pages]
     vectors = generate_embeddings_batch(texts, embedder=embedder).vectors
     with database.transaction("demo") as connection:
-        for index, (page, vector) in enumerate(zip(PAGES, vectors, strict=True)):
+        for index, (page, vector) in enumerate(zip(pages, vectors, strict=True)):
             connection.execute(
                 "INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, "
                 "embedding_model, first_page, last_page) "
@@ -86,6 +88,43 @@ def test_every_call_the_providers_counted_is_in_the_ledger_and_the_log(
     assert log["cost"] == sum(r["cost"] for r in ledger) > 0
     assert abs(log["rag_details"]["costs"]["total"] - float(log["cost"])) < 1e-9
     assert "25 vacation days" in log["answer"]
+
+
+def test_a_source_is_under_the_heading_below_which_it_says_what_it_is_cited_for(
+    database: Database, collection: Collection, settings: Settings
+) -> None:
+    passage = (
+        "1 Time off\n1.1 Vacation\nFull-time employees receive 25 vacation days per calendar year.\n"
+        "1.2 Moving house\nWho moves house stays at home for the day. It is paid, and is asked for two weeks before."
+    )
+    sections = [
+        {"title": title, "level": level, "page": 1, "start": passage.index(title)}
+        for title, level in (("1 Time off", 1), ("1.1 Vacation", 2), ("1.2 Moving house", 2))
+    ]
+    providers = Providers(settings)
+    document_id = publish(database, providers, collection, pages=(passage,))
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE documents SET metadata = %s WHERE id = %s",
+            (Jsonb({"sections": sections}), document_id),
+        )
+        connection.execute(
+            "UPDATE document_chunks SET section = '1 Time off › 1.2 Moving house', end_character = %s", (len(passage),)
+        )
+    chat_logs, conversations = ChatLogs(database), Conversations(database)
+    answerer = Answerer(Retriever(database, providers), providers, Ledger(database), chat_logs, settings)
+    answers = LiveAnswers(answerer, conversations, database)
+    identity = add_account(database, "demo", "somebody@example.org")
+    for question, heading in (
+        ("How many vacation days do full-time employees receive?", "1 Time off › 1.1 Vacation"),
+        ("Is moving house paid?", "1 Time off › 1.2 Moving house"),
+    ):
+        live = answers.ask(identity, None, collection, question)
+        for _ in live.tail(every_seconds=0.01):
+            pass
+        (source,) = conversations.messages(identity, live.conversation_id)[-1].citations
+        assert source["section"] == heading
+    providers.close()
 
 
 def test_without_keys_the_documents_are_quoted_and_nothing_is_paid(

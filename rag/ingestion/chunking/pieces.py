@@ -42,7 +42,7 @@ def chunks_from_spans(
     numbers = [page.number for page in pages]
     only_page = numbers[0] if len(pages) == 1 else None
     ordered = sorted(sections, key=lambda section: section.start)
-    paths = _paths(ordered)
+    paths = section_paths(ordered)
     section_starts = [section.start for section in ordered]
     chunks: list[Chunk] = []
     covered = 0
@@ -102,8 +102,8 @@ def breaks_of(sections: Sequence[Section]) -> list[int]:
     return breaks
 
 
-def _paths(sections: Sequence[Section]) -> list[str]:
-    """For each section its path: the headings above it and its own."""
+def section_paths(sections: Sequence[Section]) -> list[str]:
+    """For each section, in the order of the text, its path: the headings above it and its own."""
     paths = []
     above: list[Section] = []
     for section in sections:
