@@ -28,8 +28,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-#: A machine that runs other things too is slow now and then; what is there earlier is not waited for.
-expect.set_options(timeout=20_000)
 EMAIL, PASSWORD = "admin@example.com", "a long pass phrase"
 
 

@@ -330,7 +330,7 @@ def test_a_stop_ends_a_stream_that_hangs(model: OpenAIChatModel, provider_standi
     timer = Timer(0.1, lambda: (stopped_at.append(time.monotonic()), cancel.set()))
     timer.start()
     text, completed, error = read(model, cancel)
-    assert time.monotonic() - stopped_at[0] < 1
+    assert time.monotonic() - stopped_at[0] < 0.3
     assert (text, completed, error) == ("one", None, None)
     timer.join()
 
@@ -343,7 +343,7 @@ def test_a_stop_ends_the_wait_for_a_provider_that_does_not_answer(
     timer = Timer(0.1, lambda: (stopped_at.append(time.monotonic()), cancel.set()))
     timer.start()
     assert read(model, cancel) == ("", None, None)
-    assert time.monotonic() - stopped_at[0] < 1
+    assert time.monotonic() - stopped_at[0] < 0.3
     timer.join()
 
 
