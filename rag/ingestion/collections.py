@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from rag.access.account_fields import normal_group
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound
+from rag.profile_checks import require_linear_patterns
 from rag.profiles import Profile, differences, profile_by_name, with_overrides
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
@@ -129,6 +130,7 @@ def override_fields(
         profile = profile_by_name(found.profile)
         wanted = {**found.overrides, **changes}
         changed = with_overrides(profile, {name: value for name, value in wanted.items() if name not in resets})
+        require_linear_patterns(changed.query_patterns)
         overrides = {name: new for name, (_, new) in differences(profile, changed).items()}
         connection.execute(queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)})
 
