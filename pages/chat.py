@@ -56,6 +56,7 @@ def ask(text: str) -> None:
             unfinished.stop()
             for _ in unfinished.tail():
                 pass
+        running.limits.count_question(identity)
         live = running.answers.ask(
             identity,
             conversation.id if conversation else None,

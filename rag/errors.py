@@ -200,7 +200,7 @@ class KeyRejected(AccessError):
 
 
 class TooManyRequests(AccessError):
-    """Too many requests with this API key. Wait as long as Retry-After says and try again."""
+    """Too many requests at once. Wait as long as Retry-After says and try again."""
 
     status = 429
 

@@ -73,6 +73,7 @@ class Block(ApiModel):
 def opinion_reference_block(call: Call[Wanted]) -> Block:
     """Makes the query of the kind of opinion and the case, finds the passages nearest to it, and writes the block."""
     body, parts = call.body, services()
+    parts.limits.count_question(call.identity)
     collection = _collection(call, body.collection_id)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     if unknown := [name for name in body.filters if name not in profile.metadata_filters]:

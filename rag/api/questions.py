@@ -99,6 +99,7 @@ def search(call: Call[SearchBody]) -> Response:
     """Find the passages that speak to a question, in the order the collection's profile gives them."""
     started = time.perf_counter()
     parts, identity, body = running(), call.identity, call.body
+    parts.limits.count_question(identity)
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, call.identity, body.collection)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
@@ -174,6 +175,7 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None, *, profile:
 def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
     """The answer under way, and the name of the profile that it follows."""
     body = call.body
+    parts.limits.count_question(call.identity)
     collection_id: str | None = body.collection
     if body.conversation_id is not None and collection_id is None:
         collection_id = str(parts.conversations.get(call.identity, body.conversation_id).collection_id)

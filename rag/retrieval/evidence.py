@@ -127,9 +127,7 @@ def compound_share(word: str, present: Collection[str]) -> float:
     longest = min(len(word) - 1, LONGEST_PART)
     # By the word's own parts, of which there are few, and not by each term of each passage.
     start = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[:n] in present), 0)
-    end = next(
-        (n for n in range(longest, SHORTEST_PART - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0
-    )
+    end = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0)
     return min(1.0, (start + end) / len(word))
 
 
