@@ -15,8 +15,8 @@ import streamlit as st
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
-from rag.access.limits import Limits
 from rag.access.external import ExternalAccounts
+from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants

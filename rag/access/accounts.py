@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from argon2 import PasswordHasher
@@ -72,7 +73,7 @@ class Accounts:
         address = email.strip().lower()
         account_id, tenant_id = self._find_by_email(address)
         browser = browser or Browser()
-        stored, in_known_browser = self._count_attempt(tenant_id, account_id, browser)
+        stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._strangers.count(address[:254], browser)
         if not self._passwords.matches(password, stored) or stored is None:
@@ -85,7 +86,7 @@ class Accounts:
                 account_id=account_id,
                 checked_hash=stored,
                 fresh_hash=fresh,
-                in_known_browser=in_known_browser,
+                browser=known,
             )
         if account is None:
             raise WrongPassword
@@ -311,24 +312,24 @@ class Accounts:
                     return found[0], found[1]
         return NOBODY, self._tenant_id
 
-    def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, bool]:
-        """Count an attempt as wrong; the stored hash, None when there is no such account, and if the browser is known.
+    def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
+        """Count an attempt as wrong; the stored hash, None when there is no such account, and the browser if it is known.
 
         Raises `TooManyAttempts`.
         """
         now, wait_seconds = self._clock(), 0.0
         with self._database.transaction(tenant_id) as connection:
             if TOKEN.fullmatch(browser.known_token):
-                where = {"browser": token_hash(browser.known_token), "account_id": account_id}
+                where: dict[str, Any] = {"browser": token_hash(browser.known_token), "account_id": account_id}
                 known = connection.execute(queries["attempts_in_browser"], where).fetchone()
                 if known is not None:
                     counted = next_attempt(known[0], now - known[1])
                     values = {"failed_attempts": counted, "last_failed_at": now}
                     connection.execute(queries["count_attempt_in_browser"], {**where, **values})
-                    return str(known[2]), True
+                    return str(known[2]), where["browser"]
             found = connection.execute(queries["attempts_of_account"], {"account_id": account_id}).fetchone()
             if found is None:
-                return None, False
+                return None, ""
             failed, last_at, waiting, stored = found
             before = Attempts(failed=failed, last_at=last_at, waiting=tuple(Waiting(*item) for item in waiting))
             after, wait_seconds = before.asked(browser, now)
@@ -343,7 +344,7 @@ class Accounts:
             )
         if wait_seconds:
             raise too_early(wait_seconds)
-        return str(stored), False
+        return str(stored), ""
 
 
 def _why_not_oneself(connection: Connection) -> str:

@@ -223,9 +223,9 @@ class AuthGuard:
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
     """Count the size that a request names, where it is more than a form or a question has. Raises `TooManyRequests`."""
     size = Headers(scope=scope).get("content-length", "")
-    if scope["method"] not in SAFE_METHODS and size.isascii() and size.isdigit() and len(size) < 16:
-        if int(size) >= LEAST_UPLOAD_BYTES:
-            services.limits.count_upload(identity, int(size))
+    is_number = size.isascii() and size.isdigit() and len(size) < 16
+    if scope["method"] not in SAFE_METHODS and is_number and int(size) >= LEAST_UPLOAD_BYTES:
+        services.limits.count_upload(identity, int(size))
 
 
 def _is_page(scope: Scope, path: str) -> bool:

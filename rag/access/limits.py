@@ -1,7 +1,7 @@
 """How much one person, or one network address, may ask for at a time: nobody's haste makes the others wait.
 
-Counted in the memory of this process: with several processes behind a proxy each counts what it serves, which bounds the
-load of each. What must hold for all together is counted in the database: wrong passwords and the requests of API keys.
+Counted in the memory of this process: with several processes behind a proxy each counts what it serves, which bounds
+the load of each. What must hold for all together is counted in the database: wrong passwords and requests of API keys.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Window:
         for at, part in done:
             excess -= part
             if excess <= 0:
-                break
-        return max(at + self._within - now, 0.001)
+                return max(at + self._within - now, 0.001)
+        return max(done[-1][0] + self._within - now, 0.001)
 
     def _note(self, who: str, amount: int) -> None:
         if not self.most:

@@ -1,4 +1,4 @@
-"""The queue before the hashing of passwords: few are hashed at once, and a flood of wrong ones keeps nobody waiting long.
+"""The queue before the hashing of passwords: few are hashed at once, and a flood of wrong ones holds nobody up.
 
 Argon2 takes a core and 64 MiB for about 50 ms; more at once would only starve the answers being written.
 """

@@ -70,11 +70,11 @@ class SupabaseAccounts(Accounts):
         address = email.strip().lower()
         account_id, tenant_id = self._find_by_email(address)
         browser = browser or Browser()
-        stored, in_known_browser = self._count_attempt(tenant_id, account_id, browser)
+        stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._strangers.count(address[:254], browser)
         account = self._enter(address, password)
-        self._record_sign_in(account.tenant_id, account.id, in_known_browser=in_known_browser)
+        self._record_sign_in(account.tenant_id, account.id, browser=known)
         return account
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
@@ -99,7 +99,7 @@ class SupabaseAccounts(Accounts):
             origin = self._origin(signed_in)
         with self._database.transaction(identity.tenant_id) as connection:
             renew_origin(connection, identity.session_id, origin)
-        self._record_sign_in(identity.tenant_id, identity.account_id, in_known_browser=False)
+        self._record_sign_in(identity.tenant_id, identity.account_id, browser="")
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     # Lost passwords
@@ -187,14 +187,14 @@ class SupabaseAccounts(Accounts):
 
     # Inside
 
-    def _record_sign_in(self, tenant_id: str, account_id: UUID, *, in_known_browser: bool) -> None:
+    def _record_sign_in(self, tenant_id: str, account_id: UUID, *, browser: str) -> None:
         self._database.fetch_value(
             tenant_id,
             "record_sign_in",
             account_id=account_id,
             checked_hash="",
             fresh_hash="",
-            in_known_browser=in_known_browser,
+            browser=browser,
         )
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:

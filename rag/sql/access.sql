@@ -62,12 +62,16 @@ WHERE account_id = %(account_id)s
 DELETE FROM known_browsers WHERE account_id = %(account_id)s
 
 -- record_sign_in --
--- Clears the count, unless the browser has its own; notes the sign-in of an active account; replaces a hash made with
--- older parameters.
+-- Clears the count of the known browser, or that of all unknown ones; notes the sign-in of an active account; replaces a
+-- hash made with older parameters.
+WITH cleared AS (
+    UPDATE known_browsers SET failed_attempts = 0, last_failed_at = NULL
+    WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
+)
 UPDATE accounts
-SET failed_attempts = CASE WHEN %(in_known_browser)s THEN failed_attempts ELSE 0 END,
-    last_failed_at = CASE WHEN %(in_known_browser)s THEN last_failed_at END,
-    waiting_browsers = CASE WHEN %(in_known_browser)s THEN waiting_browsers ELSE '[]' END,
+SET failed_attempts = CASE WHEN %(browser)s <> '' THEN failed_attempts ELSE 0 END,
+    last_failed_at = CASE WHEN %(browser)s <> '' THEN last_failed_at END,
+    waiting_browsers = CASE WHEN %(browser)s <> '' THEN waiting_browsers ELSE '[]' END,
     last_signed_in_at = CASE WHEN is_active THEN now() ELSE last_signed_in_at END,
     password_asked_at = NULL,
     password_hash = CASE WHEN password_hash = %(checked_hash)s THEN %(fresh_hash)s ELSE password_hash END

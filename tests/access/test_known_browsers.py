@@ -97,7 +97,7 @@ def test_the_owner_gets_in_on_an_unknown_browser_within_a_bounded_wait(
     attacker = replace(ATTACKER, address=OWNER.address) if mark == "owner" else ATTACKER
     for _ in night(clock, every_seconds=30, hours=1):
         guess(access, attacker)
-    began = clock.now
+    began, waits = clock.now, list[int]()
     for step, _ in enumerate(night(clock, every_seconds=30)):
         guess(access, attacker)
         if step % 4 == 3:
@@ -105,30 +105,31 @@ def test_the_owner_gets_in_on_an_unknown_browser_within_a_bounded_wait(
                 access.accounts.sign_in(EMAIL, PASSWORD, OWNER)
                 break
             except TooManyAttempts as exc:
-                assert 0 < exc.details["wait_seconds"] <= 600
+                waits.append(exc.details["wait_seconds"])
     else:
         raise AssertionError("the owner was kept out all night")
     assert clock.now - began <= 15 * 60
+    assert all(0 < wait <= 600 for wait in waits)
 
 
 def test_the_guesses_of_unknown_browsers_stay_few_whatever_they_call_themselves(
     access: Access, owner: Account, clock: Clock
 ) -> None:
     looked_at = 0
-    for step, _ in enumerate(night(clock, every_seconds=20, hours=4)):
+    for step, _ in enumerate(night(clock, every_seconds=20, hours=2)):
         looked_at += guess(access, Browser(mark=f"browser {step}", address=f"192.0.2.{step % 200}"))
-    assert 10 <= looked_at <= 5 + 5 + 4 * 12
+    assert 5 <= looked_at <= 5 + 5 + 2 * 12
 
 
 def test_who_throws_cookies_away_fills_the_queue_of_their_own_address_only(
     access: Access, owner: Account, clock: Clock
 ) -> None:
-    for step, _ in enumerate(night(clock, every_seconds=10, hours=1)):
+    for step, _ in enumerate(night(clock, every_seconds=30, hours=1)):
         guess(access, replace(ATTACKER, mark=f"browser {step}"))
     began = clock.now
-    for step, _ in enumerate(night(clock, every_seconds=10)):
+    for step, _ in enumerate(night(clock, every_seconds=30)):
         guess(access, replace(ATTACKER, mark=f"another browser {step}"))
-        if step % 12 == 0:
+        if step % 4 == 0:
             try:
                 access.accounts.sign_in(EMAIL, PASSWORD, OWNER)
                 break

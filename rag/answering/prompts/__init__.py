@@ -97,7 +97,7 @@ def answer_messages(
 
     The passages are fenced; whatever looks like the fence inside them is defused.
     """
-    passages = re.sub(r"<\s*(/?)\s*(passages|question)\s*>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
+    passages = re.sub(r"<\s*+(/?)\s*+(passages|question)\s*+>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
     return [
         ChatMessage(role="system", content=system),
         *history,
