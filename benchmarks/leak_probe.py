@@ -272,11 +272,13 @@ def main() -> int:
     arguments = parser.parse_args()
     logs = Kept()
     with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {environment_name(name): "0" for name in LIMITS}
         os.environ |= {"RAG_DATA_DIR": folder, "RAG_TENANT": TENANTS[0], "RAG_SAMPLES": "false", "RAG_WORKER": "false"}
         logging.getLogger().addHandler(logs)
         logging.getLogger().setLevel(logging.INFO)
         from app import app
         from rag.embedded import start_server
+        from rag.settings import LIMITS, environment_name
         from rag.server import ROUTES
         from rag.services import services
 

@@ -313,7 +313,7 @@ class Accounts:
         return NOBODY, self._tenant_id
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
-        """Count an attempt as wrong; the stored hash, None when there is no such account, and the browser if it is known.
+        """Count an attempt as wrong; the stored hash (None: no such account), and the browser if it is known.
 
         Raises `TooManyAttempts`.
         """

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -12,7 +13,7 @@ from scripted import add_account
 
 from rag.answering.events import StepEvent
 from rag.answering.live import LiveAnswer, clean_question
-from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong
+from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong, TooManyRequests
 from rag.types import Identity, MessageState, Outcome
 
 
@@ -256,6 +257,7 @@ def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
 
 def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: Any) -> None:
     gate = Event()
+    desk.answers._answerer.settings = replace(desk.answers._answerer.settings, key_answers_at_once=0)
     desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(100)]
     desk.providers.small = None
     asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(100)]
@@ -264,6 +266,21 @@ def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: An
     gate.set()
     eventually(lambda: all(live.is_done for live in asked), 20)
     assert {row["outcome"] for row in desk.rows("chat_logs")} == {"answered"}
+
+
+@pytest.mark.parametrize(("session_id", "most"), [("a" * 64, 4), ("", 30)], ids=["person", "key"])
+def test_so_many_answers_are_written_for_one_person_at_once(desk: Any, session_id: str, most: int) -> None:
+    who, gate = replace(desk.identity, session_id=session_id), Event()
+    desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(most + 1)]
+    desk.providers.small = None
+    with ThreadPoolExecutor(most + 6) as pool:
+        asking = [pool.submit(desk.answers.ask, who, None, desk.collection, f"Vacation {n}?") for n in range(most + 6)]
+    refused = [one.exception() for one in asking if one.exception()]
+    assert [type(exc) for exc in refused] == [TooManyRequests] * 6
+    assert str(refused[0]).startswith(f"{most} answers are being written for you")
+    gate.set()
+    eventually(lambda: all(one.result().is_done for one in asking if not one.exception()), 20)
+    assert desk.answers.ask(who, None, desk.collection, "Vacation?").owner == (who.tenant_id, who.account_id)
 
 
 def ask_and_die(desk: Any) -> Any:
