@@ -278,7 +278,6 @@ def main() -> int:
         logging.getLogger().setLevel(logging.INFO)
         from app import app
         from rag.embedded import start_server
-        from rag.settings import LIMITS, environment_name
         from rag.server import ROUTES
         from rag.services import services
 

@@ -19,6 +19,7 @@ from rag.api.service import Readiness
 from rag.errors import DatabaseUnavailable
 from rag.services import Services
 from rag.settings import Settings
+from rag.types import Role
 
 JSON = {"Content-Type": "application/json"}
 
