@@ -33,6 +33,7 @@ from benchmarks.leak_calls import CALLS, LISTS, asked, body_of, filled, query_of
 from benchmarks.leak_world import Person, Shelf, World, build_world
 from rag.errors import RagError
 from rag.services import Services
+from rag.settings import LIMITS, environment_name
 from rag.sql import queries
 
 TENANTS = ("acme", "bolt")
