@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -21,8 +22,17 @@ CROWDED = f"Many people are signing in at this moment. Wait {RETRY_SECONDS} seco
 Result = TypeVar("Result")
 
 
+@dataclass(eq=False)
+class _Place:
+    """Somebody who waits, from one browser."""
+
+    turn: asyncio.Future[None]
+    source: str
+    is_known: bool
+
+
 class PasswordQueue:
-    """Runs work in few threads: for browsers that are known first, then for those that came last.
+    """Runs work in few threads: for browsers that are known first, then those that ask least, the last first.
 
     In a flood whoever came last is still there, and the first ones have given up or are part of it: served in the order
     of their coming, everybody would wait for everything before them.
@@ -31,38 +41,42 @@ class PasswordQueue:
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
         self._free = at_once
         self._most_waiting = most_waiting
-        self._known: list[asyncio.Future[None]] = []
-        self._others: list[asyncio.Future[None]] = []
+        self._waiting: list[_Place] = []
         # Made within the server's loop.
         self._threads: CapacityLimiter | None = None
 
-    async def run(self, work: Callable[..., Result], *arguments: Any, is_known: bool = False) -> Result:
-        """Run `work` in a thread when its turn comes. Raises `TooManyAttempts` when that would take too long."""
+    async def run(
+        self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
+    ) -> Result:
+        """Run `work` in a thread when its turn comes; `source` tells browsers apart.
+
+        Raises `TooManyAttempts` when the turn would come too late.
+        """
         if self._threads is None:
             self._threads = CapacityLimiter(self._free)
-        await self._enter(is_known=is_known)
+        await self._enter(source, is_known=is_known)
         try:
             return await to_thread.run_sync(work, *arguments, limiter=self._threads)
         finally:
             self._leave()
 
-    async def _enter(self, *, is_known: bool) -> None:
+    async def _enter(self, source: str, *, is_known: bool) -> None:
         if self._free:
             self._free -= 1
             return
-        place = asyncio.get_running_loop().create_future()
-        waiting = self._known if is_known else self._others
-        waiting.append(place)
-        if len(self._known) + len(self._others) > self._most_waiting:
-            longest = (self._others or self._known).pop(0)
-            longest.set_exception(crowded())
+        place = _Place(asyncio.get_running_loop().create_future(), source, is_known)
+        self._waiting.append(place)
+        if len(self._waiting) > self._most_waiting:
+            last = max(self._waiting, key=self._order)
+            self._waiting.remove(last)
+            last.turn.set_exception(crowded())
         try:
             async with asyncio.timeout(LONGEST_WAIT_SECONDS):
-                await place
+                await place.turn
         except BaseException as exc:
-            if place in waiting:
-                waiting.remove(place)
-            elif place.done() and not place.cancelled() and place.exception() is None:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            elif place.turn.done() and not place.turn.cancelled() and place.turn.exception() is None:
                 self._leave()  # its turn came in the moment in which its browser left
             if isinstance(exc, TimeoutError):
                 raise crowded() from exc
@@ -70,13 +84,19 @@ class PasswordQueue:
 
     def _leave(self) -> None:
         self._free += 1
-        for waiting, position in ((self._known, 0), (self._others, -1)):
-            while waiting:
-                place = waiting.pop(position)
-                if not place.done():
-                    self._free -= 1
-                    place.set_result(None)
-                    return
+        waiting = [place for place in self._waiting if not place.turn.done()]
+        if waiting:
+            chosen = min(waiting, key=self._order)
+            self._waiting.remove(chosen)
+            self._free -= 1
+            chosen.turn.set_result(None)
+
+    def _order(self, place: _Place) -> tuple[bool, int, int]:
+        """Sorts who waits, the next one first."""
+        number = self._waiting.index(place)
+        if place.is_known:
+            return False, 0, number
+        return True, sum(other.source == place.source for other in self._waiting), -number
 
 
 def crowded() -> TooManyAttempts:

@@ -39,9 +39,11 @@ class FormPages:
         self.services = services
         self._queue = PasswordQueue()
 
-    async def with_password(self, work: Callable[..., Result], *arguments: Any, is_known: bool = False) -> Result:
+    async def with_password(
+        self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
+    ) -> Result:
         """Run what hashes a password, few at once. Raises `TooManyAttempts` when too many wait already."""
-        return await self._queue.run(work, *arguments, is_known=is_known)
+        return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:
         """Where a request comes from, as far as it can be told."""

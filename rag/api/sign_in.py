@@ -116,7 +116,9 @@ class SignInPages:
     async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
         """The account that signs in. Raises `AccessError`; a wrong password counts for the address it came from."""
         try:
-            return await self.forms.with_password(self._provider().sign_in, form, browser, is_known=is_known)
+            return await self.forms.with_password(
+                self._provider().sign_in, form, browser, is_known=is_known, source=browser.mark
+            )
         except WrongPassword:
             self._services().limits.note_wrong(browser.address)
             raise

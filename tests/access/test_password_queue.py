@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ class Hasher:
         return name
 
 
-async def arrived(queue: PasswordQueue, hasher: Hasher, names: list[str], **how: bool) -> list[asyncio.Task[str]]:
+async def arrived(queue: PasswordQueue, hasher: Hasher, names: list[str], **how: Any) -> list[asyncio.Task[str]]:
     """Tasks that have come to the queue in this order."""
     tasks = []
     for name in names:
@@ -88,6 +89,20 @@ def test_a_known_browser_is_served_in_a_flood_that_goes_on() -> None:
         hasher.go.set()
         await asyncio.gather(known, *flood, return_exceptions=True)
         assert hasher.done[:2] == ["wrong", "known"]
+
+    run(scene)
+
+
+def test_a_browser_that_asks_once_comes_before_one_that_asks_again_and_again() -> None:
+    async def scene(queue: PasswordQueue, hasher: Hasher) -> None:
+        flood = await arrived(queue, hasher, ["wrong"], source="attacker")
+        await at_work(hasher)
+        genuine = (await arrived(queue, hasher, ["genuine"], source="own"))[0]
+        flood += await arrived(queue, hasher, [f"wrong {number}" for number in range(100)], source="attacker")
+        hasher.go.set()
+        assert await genuine == "genuine"
+        assert hasher.done[:2] == ["wrong", "genuine"]
+        await asyncio.gather(*flood, return_exceptions=True)
 
     run(scene)
 
