@@ -27,6 +27,7 @@ from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.database import Database
 from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, QuestionEmpty, QuestionTooLong, RagError
 from rag.profiles import profile_by_name, with_overrides
+from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.retrieval.options import Options
 from rag.sql import queries
@@ -48,7 +49,7 @@ CROWD = 30
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
 BUSY = "An answer is still being written in this conversation. Wait for it to end, or stop it."
-SHUT_DOWN = "The application was shut down while this answer was being written. What had been written is kept."
+SHUT_DOWN = "The application was shut down while this answer was being written."
 
 
 class LiveAnswers:
@@ -201,7 +202,7 @@ class LiveAnswers:
         with self._lock:
             running = [live for live in self._answers.values() if not live.is_done]
         for live in running:
-            live.notice = SHUT_DOWN
+            live.notice = f"{SHUT_DOWN} {KEPT}" if live.text else SHUT_DOWN
             live.cancel.set()
         deadline = time.monotonic() + SHUTDOWN_SECONDS
         for live in running:
