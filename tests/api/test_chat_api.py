@@ -165,10 +165,11 @@ def test_an_answer_cut_at_its_length_says_so_to_every_caller(api: Api, provider_
     assert {name: last[name] for name in ENDING} == {name: answer[name] for name in ENDING}
 
 
-def test_what_was_done_without_is_said_beside_a_whole_answer(api: Api, provider_standin: ProviderStandin) -> None:
+def test_what_was_done_without_is_said_to_every_caller(api: Api, provider_standin: ProviderStandin) -> None:
     api.ready_document()
     caller = api.client(api.key("chat", "search"))
-    whole = {"outcome": "answered", "state": "complete", "notices": [NO_TRANSLATION]}
+    # In the question's own words next to nothing is found.
+    whole = {"outcome": "no_context", "state": "complete", "notices": [NO_TRANSLATION]}
     provider_standin.fail_next(400, endpoint="chat")
     answer = caller.post("/api/rag/chat", json={"query": DUTCH}).json()
     assert {name: answer[name] for name in ENDING} == whole
