@@ -10,9 +10,11 @@ import pytest
 from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.bookkeeping import Bookkeeping
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.run import TOO_LONG, UNCITED
 from rag.errors import (
+    DatabaseUnavailable,
     ProviderAnswerCut,
     ProviderKeyRejected,
     ProviderRefused,
@@ -22,6 +24,7 @@ from rag.errors import (
 )
 from rag.profiles import HR, Profile
 from rag.records.chat_logs import to_json
+from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
 
 NO_FOLLOW_UPS = replace(HR, follow_ups=0)
@@ -90,6 +93,26 @@ def test_two_equal_charges_are_two_charges(desk: Any) -> None:
     (row,) = desk.rows("chat_logs")
     assert row["rag_details"]["costs"]["embedding"] == 0.0002
     assert sum(r["operation"] == "embedding" for r in desk.rows("cost_ledger")) == 2
+
+
+def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any) -> None:
+    class Interrupted(Ledger):
+        is_up = False
+
+        def record(self, *given: Any, **also: Any) -> None:
+            if not self.is_up:
+                raise DatabaseUnavailable
+            super().record(*given, **also)
+
+    ledger, logs = Interrupted(desk.database), desk.answerer.chat_logs
+    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    books = Bookkeeping("demo", log_id, ledger=ledger, chat_logs=logs)
+    books.record(charged("embedding", "0.0001"))
+    assert desk.rows("cost_ledger") == []
+    ledger.is_up = True
+    ended = {"outcome": Outcome.ANSWERED, "answer": "", "error": "", "language": "en", "model": "", "document_ids": []}
+    assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
+    assert len(desk.rows("cost_ledger")) == 1
 
 
 def test_an_unknown_price_is_unpriced_and_never_nothing(desk: Any) -> None:
@@ -313,7 +336,9 @@ def test_tokens_and_costs_of_the_answer_are_those_of_one_call(desk: Any) -> None
         ("How do I report an injury at the workplace?", "", NOT_REWRITTEN),
     ],
 )
-@pytest.mark.parametrize("reply", [ProviderAnswerCut(), ProviderUnavailable(), "", "too long " * 1000])
+@pytest.mark.parametrize(
+    "reply", [ProviderAnswerCut(), ProviderUnavailable(), "", "x " * 5000], ids=["cut", "down", "empty", "lengthy"]
+)
 def test_a_question_that_was_not_rewritten_says_so(
     desk: Any, reply: str | Exception, question: str, searched: str, notice: str
 ) -> None:
