@@ -239,6 +239,8 @@ class ProcessingResult:
     chunk_count: int
     processing_time: int
     costs: ProcessingCosts
+    #: What to know about it, such as why it could not be tagged; "" for nothing.
+    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -573,6 +575,8 @@ class QueryDetails:
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
+    """One wording that was searched for. Wordings of one call or statement have its time on the first of them."""
+
     query: str = ""
     embedding_ms: float = 0.0
     search_ms: float = 0.0
@@ -627,12 +631,20 @@ class OpenAIDetails:
 
 @dataclass(kw_only=True)
 class CostDetails:
-    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced."""
+    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced.
+
+    `openai` is the call that wrote the answer, whose tokens are in `OpenAIDetails`. Other calls of a chat model have
+    lines of their own, beyond the HR document's interface; None where none was made.
+    """
 
     embedding: float = 0.0
     reranking: float = 0.0
     translation: float = 0.0
     openai: float = 0.0
+    #: Putting the question so that it stands alone, or in other words.
+    rewriting: float | None = None
+    #: Suggesting what to ask next.
+    follow_ups: float | None = None
     total: float = 0.0
 
 

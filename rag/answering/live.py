@@ -37,6 +37,7 @@ from rag.errors import (
     TooManyRequests,
 )
 from rag.profiles import profile_by_name, with_overrides
+from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.retrieval.options import Options
 from rag.sql import queries
@@ -64,7 +65,7 @@ HISTORY_MESSAGES = 8
 MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
 RETRY_SECONDS = 5
 BUSY = "An answer is still being written in this conversation. Wait for it to end, or stop it."
-SHUT_DOWN = "The application was shut down while this answer was being written. What had been written is kept."
+SHUT_DOWN = "The application was shut down while this answer was being written."
 
 
 class LiveAnswers:
@@ -251,7 +252,7 @@ class LiveAnswers:
         with self._lock:
             running = [live for live in self._answers.values() if not live.is_done]
         for live in running:
-            live.notice = SHUT_DOWN
+            live.notice = f"{SHUT_DOWN} {KEPT}" if live.text else SHUT_DOWN
             live.cancel.set()
         deadline = time.monotonic() + SHUTDOWN_SECONDS
         for live in running:

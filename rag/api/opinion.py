@@ -9,6 +9,7 @@ from pydantic import Field
 
 from rag.answering.opinions import reference_block, reference_query
 from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
+from rag.api.questions import SEARCH_NOTICES
 from rag.api.reference_documents import PROFILE
 from rag.errors import InvalidInput, NotFound
 from rag.profiles import profile_by_name, with_overrides
@@ -58,6 +59,7 @@ class Block(ApiModel):
     query: str
     chunks: list[Reference]
     reference_rag_block: str
+    notices: list[str] = Field(description=SEARCH_NOTICES)
 
 
 @endpoint(
@@ -105,6 +107,7 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
             for item in found
         ],
         reference_rag_block=reference_block(profile, found),
+        notices=list(retrieval.response.notices),
     )
 
 

@@ -83,6 +83,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
             else:
                 cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
                 line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
+                line += f". {result.message}" if result.message else ""
             clear_progress()
             print(f"[{number}/{total}] {found.place}: {line}", flush=True)
             show_progress(number, total, found.place)

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command, add_place
 from rag.settings import Settings
 
+if TYPE_CHECKING:
+    from rag.types import MessageState, Outcome
+
 #: From this share of wrong passages on a similarity alone is no evidence.
 MOST_MISTAKEN = 0.2
+#: What `ask` ends with beside 0 and 1.
+NOT_WHOLE = 3
+MORE = {
+    "search": "What was done without, such as a reranker that did not answer, is said on standard error.",
+    "ask": "Why an answer is not whole and what was done without is said on standard error. Exit status: 0 for a whole "
+    "answer, also where it says that the documents do not answer the question; 1 where it failed or was refused; "
+    f"{NOT_WHOLE} where it was cut, such as at the model's length limit, or stopped.",
+}
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
-        command = add_command(commands, name, text)
+        command = add_command(commands, name, text, more=MORE[name])
         command.add_argument("question")
         add_place(command)
         command.set_defaults(run=search if name == "search" else ask)
@@ -54,8 +68,11 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         print("\n".join(explained(retrieval, profile=profile, collection=collection)), end="\n\n")
     for citation in found.citations or found.nearest:
         print("\n".join(shortened(citation)))
-    if not found.citations:
+    if not found.citations and found.nearest:
         print("The documents do not answer this; above are the nearest passages.")
+    elif not found.citations:
+        print("The documents do not answer this, and no passage comes near it.")
+    say(found.notices)
     return 0
 
 
@@ -74,6 +91,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
         collection = _collection(tenant, arguments.collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        status = 1
         for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
             if isinstance(event, TextEvent):
                 print(event.text, end="", flush=True)
@@ -81,9 +99,25 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
                 print()
                 for citation in event.citations:
                     print(f"[{citation.number}] {citation.title}, page {citation.first_page}")
+                say(event.notices)
+                status = exit_status(event.outcome, event.state)
     finally:
         parts.close()
-    return 0
+    return status
+
+
+def say(notices: Sequence[str]) -> None:
+    """Notices where they do not mix with what was asked for."""
+    sys.stdout.flush()
+    for notice in notices:
+        print(notice, file=sys.stderr)
+
+
+def exit_status(outcome: Outcome, state: MessageState) -> int:
+    """What a script learns of an answer: 0 only where it is whole."""
+    if outcome in ("failed", "refused"):
+        return 1
+    return 0 if state == "complete" else NOT_WHOLE
 
 
 def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:

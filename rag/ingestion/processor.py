@@ -159,6 +159,7 @@ class Processor:
             chunk_count=document.chunk_count,
             processing_time=document.processing_ms,
             costs=self._ledger.document_costs(tenant_id, document_id),
+            message=document.message,
         )
 
     def remove_files(self, tenant_id: str) -> int:

@@ -216,7 +216,6 @@ class Retriever:
                 details.latency_ms = run.details.timing.reranking_ms = ms_since(started)
         run.pay("reranking", reranked.usage)
         by_id = {item.result.chunk_id: item for item in judged}
-        details.output_documents = len(reranked.results)
         details.results = reranked_from(reranked.results)
         return [replace(by_id[r.chunk_id], result=r) for r in reranked.results]
 
@@ -268,6 +267,9 @@ class Retriever:
         return (wanted, own) if own < wanted else (wanted,)
 
     def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
+        if run.details.reranking.results:
+            # What was kept of the passages reranked; all of them are in `results`.
+            run.details.reranking.output_documents = len(cited)
         run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
         run.details.search.final_top_k = run.top_k
         run.details.costs = costs_from(run.charges)

@@ -108,6 +108,15 @@ def test_a_translation_is_paid_once() -> None:
     assert model.calls == 1
 
 
+def test_a_translation_is_remembered_for_its_own_language_only() -> None:
+    model = FixedModel("Was ist das?", "two targets")
+    translate_query_if_needed("Wat is dit nu?", "nl", target_language="de", model=model)
+    model.text = "What is this?"
+    assert translate_query_if_needed("Wat is dit nu?", "nl", target_language="en", model=model).query == "What is this?"
+    assert translate_query_if_needed("Wat is dit nu?", "nl", target_language="de", model=model).query == "Was ist das?"
+    assert model.calls == 2
+
+
 @pytest.mark.parametrize("text", ["", "  ", "word " * 1000])
 def test_an_unusable_translation_is_an_error_and_not_remembered(text: str) -> None:
     model = FixedModel(text, "unusable")
