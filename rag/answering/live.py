@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from threading import Event, Lock, Thread
 from typing import Any
@@ -73,10 +73,12 @@ class LiveAnswers:
         *,
         document_ids: tuple[UUID, ...] = (),
         options: Options | None = None,
+        languages: Sequence[str] = (),
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
-        `options` are what this question wants otherwise than the collection does.
+        `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
+        browser or program.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `DatabaseUnavailable`.
@@ -112,6 +114,7 @@ class LiveAnswers:
             history=history,
             document_ids=document_ids,
             filters=options.filters or SearchFilters(),
+            reader_languages=languages,
         )
 
         def work() -> None:
@@ -229,6 +232,7 @@ class LiveAnswers:
             connection.execute(queries["add_message"], row | asked)
             added = connection.execute(queries["add_message"], row | answer).fetchone()
             connection.execute(queries["touch_conversation"], where)
+            connection.execute(queries["note_last_collection"], {"collection_id": collection.id})
         assert added is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
         return added[0], chat_log_id
 
