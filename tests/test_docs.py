@@ -38,8 +38,8 @@ NOT_RUN = {"README.md": 4, "docs/migrating_from_pinecone.md": 2, "docs/supabase.
 WITH_STANDINS = {"docs/supabase.md": 3, "docs/oidc.md": 1}
 
 
-#: What each block of shell and Python that is run says, in their order: patterns that its output has to hold. A new block
-#: needs its own here.
+#: What each block of shell and Python that is run says, in their order: patterns that its output has to hold. A new
+#: block needs its own here.
 SAYS: dict[str, list[list[str]]] = {
     "README.md": [
         # The sample handbook's own sentence on annual leave, found first.

@@ -60,7 +60,7 @@ _EXCHANGED_WEIGHT = 0.5
 #: is not asked.
 _LEAD, _CLEAR_LEAD = 0.45, 1.25
 #: From which probability, and from how many letters on, the detector is believed where another language is likely.
-_PROBABILITY, _LETTERS = 0.75, 12
+_PROBABILITY, _LETTERS = 0.9, 12
 #: Chinese characters without kana may be Japanese; more of them are hardly ever.
 _HAN_LETTERS = 6
 #: Characters that are simplified in Chinese and not in Japanese.

@@ -57,10 +57,11 @@ def test_a_foreign_name_does_not_change_the_language() -> None:
 
 #: A word or two, and questions as people mistype them: none of them tells its language to a detector.
 LITTLE = {
-    "en": ["thanks a lot", "thanks", "ok", "hello", "bonus", "overtime", "dress code", "contact", "pto", "Hi", "vacation",
-           "waht is teh probaton periode", "hwo mnay vacaton dyas", "wat is teh notice peirod", "sck leave certificate"],
+    "en": ["thanks a lot", "thanks", "ok", "hello", "bonus", "overtime", "dress code", "contact", "pto", "Hi",
+           "vacation", "waht is teh probaton periode", "hwo mnay vacaton dyas", "wat is teh notice peirod"],
     "nl": ["salaris", "bonus", "contact", "bedankt", "hallo", "verlof", "wta is de prbeertijd", "hoevel vakatie"],
-    "de": ["danke", "Gehalt", "Urlaub", "hallo", "Bonus", "Kontakt", "wsa ist de prbezeit", "wei viel ulaub hab cih"],
+    "de": ["danke", "Gehalt", "Urlaub", "hallo", "Bonus", "Kontakt", "wsa ist de prbezeit",
+           "wei viel ulaub hab cih"],
     "fr": ["merci", "salaire", "bonjour", "contact", "prime", "congés", "qeul est la perode d'essai"],
     "es": ["gracias", "hola", "bono", "contacto", "sueldo", "vacaciones", "cuatnos dias de vacacioens tengo"],
     "it": ["grazie", "ciao", "ferie", "contatto", "bonus", "stipendio", "qaunti girni di ferie ho"],
