@@ -44,8 +44,8 @@ SAYS: dict[str, list[list[str]]] = {
     "README.md": [
         # The sample handbook's own sentence on annual leave, found first.
         [
-            r'"results":\[\{"postId":"[^"]+","title":"Ottermere Handbook"',
-            r"twenty-seven days of annual leave",
+            r'"results":\[\{"postId":"[^"]+","title":"Employee handbook"',
+            r"27 days of annual leave",
             r'"total":[1-9]',
         ],
         # The Dutch sample policy: number, title, page and passage of each citation.
@@ -54,7 +54,7 @@ SAYS: dict[str, list[list[str]]] = {
     "docs/migrating_from_pinecone.md": [
         [],
         [r"1 documents with 2 passages to import", r"\$0\.0000"],
-        [r"(?m)^travel\.pdf: completed, 2 passages$"],
+        [r"(?m)^Travel: completed, 2 passages$"],
         [
             r"(?m)^collection    HR documents,",
             r"Train tickets are booked in second class\.",
