@@ -14,7 +14,7 @@ import pytest
 
 import rag
 from rag.errors import InvalidInput, NotFound
-from rag.samples.load import prepare_tenant
+from rag.samples.load import BOARD, load_board, prepare_tenant
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Who
 
@@ -139,6 +139,20 @@ def test_samples_do_not_join_documents_that_are_there(app_services: Services, co
     rag.process_document(file=RULE, file_name="harbour.txt", tenant_id="demo", generate_metadata=False)
     prepare_tenant(app_services)
     assert [d.file_name for d in app_services.documents.list("demo")] == ["harbour.txt"]
+
+
+def test_a_board_is_synced_by_default_and_the_sample_after_all_others(
+    app_services: Services, collection: Collection
+) -> None:
+    assert app_services.syncs.default_collection("demo") is None
+    load_board(app_services)
+    sample = app_services.syncs.default_collection("demo")
+    assert sample is not None
+    assert sample.name == BOARD
+    made(app_services, "Notices", "notices", is_filled=False)
+    board = app_services.syncs.default_collection("demo")
+    assert board is not None
+    assert board.name == "Notices"
 
 
 # On an empty data folder
