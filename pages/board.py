@@ -134,6 +134,8 @@ st.title("Notice board", anchor=False)
 if not boards:
     st.caption("There is no notice board. An administrator can make one on the page Collections.")
     st.stop()
+default = running.syncs.default_collection(identity)
+boards.sort(key=lambda c: default is None or c.id != default.id)
 board = boards[0]
 if len(boards) > 1:
     names = {c.id: c.name for c in boards}

@@ -64,6 +64,7 @@ def ask(text: str) -> None:
             text,
             document_ids=asked.document_ids,
             options=asked.options,
+            languages=reader_languages(),
         )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -116,6 +117,11 @@ def opened_conversation() -> Conversation | None:
         return None
 
 
+def reader_languages() -> list[str]:
+    """What the browser is set to."""
+    return [st.context.locale] if st.context.locale else []
+
+
 def scope() -> ChatScope:
     """What can be asked, and what is chosen of it, now."""
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
@@ -139,7 +145,7 @@ def draw_welcome(asked: ChatScope) -> None:
         asked.draw_choice()
         if not any(d.status is DocumentStatus.COMPLETED and d.collection_id == asked.collection.id for d in documents):
             st.caption("Nothing in this collection can be searched yet.")
-    languages = [st.context.locale] if st.context.locale else []
+    languages = reader_languages()
     if questions := running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4):
         st.space("small")
         draw_question_buttons(questions, key="chat_suggestion", on_ask=ask)

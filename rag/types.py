@@ -518,6 +518,9 @@ class Question:
     document_ids: tuple[UUID, ...] = ()
     #: Conditions of the asker on what may be found.
     filters: SearchFilters = field(default_factory=SearchFilters)
+    #: Languages of the asker's browser, program or terminal, the preferred first; they count for a question that
+    #: does not tell its own.
+    reader_languages: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import re
 import time
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Lock, Thread
@@ -92,17 +92,19 @@ class LiveAnswers:
         *,
         document_ids: tuple[UUID, ...] = (),
         options: Options | None = None,
+        languages: Sequence[str] = (),
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
-        `options` are what this question wants otherwise than the collection does.
+        `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
+        browser or program.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
         person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
         many for them as it may, `DatabaseUnavailable`.
         """
         with self._place(identity):
-            return self._begin(identity, conversation_id, collection, text, document_ids, options)
+            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages)
 
     def _begin(
         self,
@@ -112,6 +114,7 @@ class LiveAnswers:
         text: str,
         document_ids: tuple[UUID, ...],
         options: Options | None,
+        languages: Sequence[str],
     ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if collection.tenant_id != identity.tenant_id:
@@ -144,6 +147,7 @@ class LiveAnswers:
             history=history,
             document_ids=document_ids,
             filters=options.filters or SearchFilters(),
+            reader_languages=languages,
         )
 
         def work() -> None:
@@ -280,6 +284,7 @@ class LiveAnswers:
             connection.execute(queries["add_message"], row | asked)
             added = connection.execute(queries["add_message"], row | answer).fetchone()
             connection.execute(queries["touch_conversation"], where)
+            connection.execute(queries["note_last_collection"], {"collection_id": collection.id})
         assert added is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
         return added[0], chat_log_id
 

@@ -30,7 +30,7 @@ from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.query_analysis import detect_language, question_language
 from rag.settings import Settings
 from rag.types import (
     ChatMessage,
@@ -76,7 +76,7 @@ class Run:
         self.profile = profile
         self.cancel = cancel
         self.started = time.perf_counter()
-        self.language = detect_language(question.text) or question.collection.language or "en"
+        self.language = question_language(question)
         #: What is answered in: the profile's language if it has one.
         self.answer_language = profile.answer_language or self.language
         self.text = ""
@@ -148,7 +148,7 @@ class Run:
             with_matched_terms(
                 citation,
                 (self.question.text, cited_figures(self.text, citation.number)),
-                detect_language(citation.passage[:400]) or language,
+                detect_language(citation.passage[:400], [language]),
             )
             for citation in self.citations
         )
@@ -358,8 +358,10 @@ class Run:
         context = self.context
         quotes = None
         if context is not None:
-            searched = self.details.query.translated_query or "\n".join(self._searched_text())
-            quotes = best_quotes(searched, context.citations, language=detect_language(searched) or self.language)
+            translated = self.details.query.translated_query
+            searched = translated or "\n".join(self._searched_text())
+            likely = [self.question.collection.language] if translated else [self.language]
+            quotes = best_quotes(searched, context.citations, language=detect_language(searched, likely))
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             self._show_nearest()

@@ -88,6 +88,7 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
         top_k=body.top_k,
         options=Options(filters=SearchFilters(metadata=dict(body.filters))),
     )
+    parts.documents.note_last(call.identity, collection)
     for charge in retrieval.response.charges:
         parts.ledger.record(call.tenant_id, charge)
     # As in the source, the nearest whatever their distance: the drafter judges them.
@@ -115,10 +116,10 @@ def _collection(call: Call[Wanted], collection_id: UUID | None) -> Collection:
     library = services().documents
     if collection_id is not None:
         return library.collection(call.identity, collection_id)
-    known = [c for c in library.collections(call.identity) if c.profile == PROFILE]
-    if not known:
+    found = library.choose(call.identity, profile=PROFILE)
+    if found is None:
         raise NotFound("There is no collection of legal references yet. Add a reference document first.")
-    return known[0]
+    return found
 
 
 ROUTES = [opinion_reference_block]

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from rag.answering.live import LiveAnswer, clean_question
-from rag.api.asking import ChatBody, SearchBody
+from rag.api.asking import ChatBody, SearchBody, accepted_languages
 from rag.api.endpoint import ApiModel, Call, endpoint
 from rag.api.event_stream import AnswerStream, Changes, ending
 from rag.api.parts import running
@@ -26,8 +26,6 @@ from rag.types import Collection, ContextResponse, MessageState, Outcome, Questi
 
 #: How often a caller who waits for a whole answer is looked after.
 WAIT_SECONDS = 0.5
-#: The profile whose document describes these routes; a tenant's first collection of it is asked by default.
-PROFILE = "notices"
 SEARCH_NOTICES = (
     "Sentences on what was done without, such as a reranker that did not answer; empty where there is nothing to say."
 )
@@ -119,10 +117,13 @@ def search(call: Call[SearchBody]) -> Response:
     collection = chosen_collection(parts, call.identity, body.collection)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     found = parts.retriever.retrieve_context(
-        Question(text=text, identity=identity, collection=collection),
+        Question(
+            text=text, identity=identity, collection=collection, reader_languages=accepted_languages(call.request)
+        ),
         profile=profile,
         options=body.options.to_options(),
     )
+    parts.documents.note_last(identity, collection)
     parts.ledger.record_all(identity.tenant_id, found.charges)
     results = search_results(parts.database, identity, found.results)
     return _json(
@@ -183,12 +184,9 @@ async def chat(call: Call[ChatBody]) -> Response:
     return _json(answer, headers)
 
 
-def chosen_collection(parts: Services, who: Who, wanted: str | None, *, profile: str = PROFILE) -> Collection:
-    """The collection of that id or name; without one, the first of the profile, else the tenant's oldest.
-
-    Raises `NotFound`.
-    """
-    found = parts.database.fetch_one(who, "choose_collection", Collection, wanted=wanted or None, profile=profile)
+def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
+    """The collection of that id or name, else the default one. Raises `NotFound`."""
+    found = parts.documents.choose(who, wanted)
     if found is None and wanted:
         raise NotFound("There is no such collection. GET /api/collections lists those there are.")
     if found is None:
@@ -210,6 +208,7 @@ def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
         collection,
         body.query,
         options=body.options.options_for(collection),
+        languages=accepted_languages(call.request),
     )
     return live, collection.profile
 

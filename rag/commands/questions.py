@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command, add_place
+from rag.errors import InvalidInput
 from rag.settings import Settings
 
 if TYPE_CHECKING:
-    from rag.types import MessageState, Outcome
+    from rag.services import Services
+    from rag.types import Collection, MessageState, Outcome, Question
 
 #: From this share of wrong passages on a similarity alone is no evidence.
 MOST_MISTAKEN = 0.2
@@ -42,10 +46,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def search(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.profiles import profile_by_name, with_overrides
-    from rag.public import _collection, _program
+    from rag.public import _collection
     from rag.retrieval.explain import explained, shortened
     from rag.services import services
-    from rag.types import Question
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
@@ -57,7 +60,8 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
             if arguments.profile
             else with_overrides(profile_by_name(collection.profile), collection.overrides)
         )
-        question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        _require_documents(parts, collection)
+        question = _question(arguments, collection)
         retrieval = parts.retriever.retrieve(question, profile=profile)
         for paid in retrieval.response.charges:
             parts.ledger.record(tenant, paid)
@@ -81,16 +85,16 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
 
     from rag.answering.answer import DoneEvent, TextEvent
     from rag.profiles import profile_by_name, with_overrides
-    from rag.public import _collection, _program
+    from rag.public import _collection
     from rag.services import services
-    from rag.types import Question
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
         collection = _collection(tenant, arguments.collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-        question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        _require_documents(parts, collection)
+        question = _question(arguments, collection)
         status = 1
         for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
             if isinstance(event, TextEvent):
@@ -118,6 +122,32 @@ def exit_status(outcome: Outcome, state: MessageState) -> int:
     if outcome in ("failed", "refused"):
         return 1
     return 0 if state == "complete" else NOT_WHOLE
+
+
+def terminal_languages() -> list[str]:
+    """What the terminal is set to, as its programs read it; none where it says only how letters are encoded."""
+    variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    language = next(filter(None, variables), "").partition(".")[0]
+    return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []
+
+
+def _question(arguments: argparse.Namespace, collection: Collection) -> Question:
+    from rag.public import _program
+    from rag.types import Question
+
+    return Question(
+        text=arguments.question,
+        identity=_program(collection.tenant_id),
+        collection=collection,
+        reader_languages=terminal_languages(),
+    )
+
+
+def _require_documents(parts: Services, collection: Collection) -> None:
+    if not parts.documents.contents(collection.tenant_id)[collection.id].ready:
+        raise InvalidInput(
+            f"{collection.name} has no documents that can be searched yet. Add some: python -m rag ingest PATH"
+        )
 
 
 def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:

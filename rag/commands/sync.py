@@ -47,7 +47,11 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     tenant = arguments.tenant or settings.tenant
     try:
         parts.processor.bench.stop_if_suspended(tenant)
-        collection, identity = _collection(tenant, arguments.collection), _program(tenant)
+        identity = _program(tenant)
+        # Posts belong on a notice board; files go where questions go.
+        is_any = arguments.collection or arguments.folder is not None or arguments.github
+        board = None if is_any else parts.syncs.default_collection(tenant)
+        collection = board or _collection(tenant, arguments.collection)
         try:
             report = _compared(parts, identity, collection, arguments)
         except WorkedOnElsewhere:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection as Several
 from collections.abc import Mapping, Sequence
-from typing import cast
 from uuid import UUID
 
 from psycopg import Connection
@@ -88,9 +87,9 @@ class DocumentLibrary(DocumentShelf):
                 file_name,
                 content,
                 password=password,
-                chunking_method=chunking_method or cast(ChunkingMethod, profile.chunking_method),
+                chunking_method=chunking_method,
                 generate_metadata=generate_metadata,
-                pdf_type=pdf_type or profile.pdf_type,
+                pdf_type=pdf_type,
                 added_by=identity,
                 queue=self._queue,
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
+from rag.ingestion.collection_shelf import FIRST_COLLECTION
 from rag.ingestion.sync import sync_collection
-from rag.profiles import HR, NOTICES
+from rag.profiles import NOTICES
 from rag.public import _program
 from rag.samples import SAMPLES
 from rag.samples.board import SampleBoard
@@ -15,7 +15,7 @@ from rag.services import Services
 
 log = logging.getLogger("rag.start")
 
-COLLECTION = "HR documents"
+COLLECTION = FIRST_COLLECTION
 BOARD = "Sample notice board"
 
 
@@ -25,21 +25,14 @@ def prepare_tenant(parts: Services) -> None:
     Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
     """
     tenant = parts.settings.tenant
-    with parts.database.transaction(tenant) as connection:
-        connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
-    # Renamed or joined by others, the first collection stays the only one that is made unasked.
-    collections = parts.documents.collections(tenant)
-    collection = (
-        collections[0]
-        if collections
-        else parts.documents.ensure_collection(
-            tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
-        )
-    )
-    stored = {document.file_name for document in parts.documents.list(tenant)}
-    missing = [sample for sample in SAMPLES if sample.file_name not in stored]
+    collection = parts.documents.ensure_first_collection(tenant)
+    stored = {document.file_name for document in parts.documents.list(tenant) if not document.is_synced}
+    samples = {sample.file_name: sample for sample in SAMPLES}
+    missing = [sample for name, sample in samples.items() if name not in stored]
     if not parts.settings.samples or not missing or parts.database.fetch_value(tenant, "has_accounts"):
         return
+    if stored - samples.keys():
+        return  # documents were added from the command line, and samples among them would answer too
     log.info("Loading %d sample documents", len(missing))
     for sample in missing:
         try:

@@ -40,11 +40,12 @@ class ChatScope:
 
     @cached_property
     def collection(self) -> Collection:
-        """The open conversation's collection, else the one chosen for a new one, else the first. Raises `NotFound`."""
+        """The open conversation's collection, else the one chosen for a new one, else the default.
+
+        Raises `NotFound`.
+        """
         wanted = self.conversation.collection_id if self.conversation else st.session_state.get("chat_collection")
-        chosen = next(
-            (c for c in self.collections if c.id == wanted), self.collections[0] if self.collections else None
-        )
+        chosen = next((c for c in self.collections if c.id == wanted), None) or self.library.choose(self.identity)
         if chosen is None:
             raise NotFound("There are no documents yet. An administrator has to add some first.")
         return chosen
@@ -104,10 +105,10 @@ class ChatScope:
         return f"chat_narrow_{self.collection.id}_{field}"
 
     def draw_choice(self) -> None:
-        """Which collection the first question goes to: the oldest, unless another is chosen."""
+        """Which collection the first question goes to: the default, unless another is chosen."""
         names = {c.id: c.name for c in self.collections}
         if st.session_state.get("chat_collection") not in names:
-            st.session_state.chat_collection = self.collections[0].id
+            st.session_state.chat_collection = self.collection.id
 
         def name(collection_id: UUID) -> str:
             return plain(names.get(collection_id, "Deleted collection"))

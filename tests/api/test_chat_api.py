@@ -6,6 +6,7 @@ import json
 import time
 from typing import Any
 
+import httpx
 import pytest
 from callers import Api
 from standin import ProviderStandin
@@ -198,3 +199,43 @@ def test_the_api_file_says_how_an_answer_may_end(api: Api) -> None:
     for answer in ("SearchAnswer", "Block"):
         assert "notices" in schemas[answer]["required"]
     assert set(schemas["Outcome"]["enum"]) == {"answered", "no_context", "refused", "stopped", "failed"}
+
+
+def test_without_a_collection_the_one_with_documents_is_asked_and_then_the_keys_last(api: Api) -> None:
+    parts = api.parts
+    for name, profile, text in (
+        ("Board", "notices", b"Boats pay twelve crowns of mooring fee each night."),
+        ("Rules", "hr", b"Boats pay thirty crowns of mooring fee each night."),
+    ):
+        made = parts.documents.ensure_collection("demo", name, profile, "builtin/lexical@1536", "en")
+        parts.processor.process_document(
+            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+        )
+    caller, other = api.client(api.key("search")), api.client(api.key("search"))
+
+    def found(client: httpx.Client, **more: str) -> str:
+        answer = client.post("/api/rag/search", json={"query": "mooring fee", **more}).json()
+        return str(answer["results"][0]["title"])
+
+    assert found(caller) == "Rules", "neither the empty oldest nor the notice board"
+    assert found(caller, collection="Board") == "Board"
+    assert (found(caller), found(other)) == ("Board", "Rules")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "question", "sentence"),
+    [
+        ("nl-NL,nl;q=0.9,en;q=0.5", "bonus", "De documenten beantwoorden"),
+        ("en;q=0.5, de", "bonus", "Die Dokumente beantworten"),
+        ("nl", "What is the dress code of the moon base?", "The documents do not answer"),
+        ("", "thanks a lot", "The documents do not answer"),
+        ("nonsense;q=x", "thanks a lot", "The documents do not answer"),
+    ],
+)
+def test_a_question_that_does_not_tell_its_language_is_answered_in_the_callers(
+    api: Api, accepted: str, question: str, sentence: str
+) -> None:
+    answer = api.client(api.key("chat"), **{"Accept-Language": accepted}).post(
+        "/api/rag/chat", json={"query": question}
+    )
+    assert answer.json()["answer"].startswith(sentence)

@@ -279,3 +279,23 @@ def _citation(running: Services) -> Citation:
         passage=chunk.content,
         score=0.5,
     )
+
+
+def test_a_new_chat_opens_the_collection_with_documents_and_later_the_one_asked_last(
+    running: Services, collection: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    texts = {"Rules": b"Boats pay twelve crowns of mooring fee each night.", "Canteen": b"Lunch is served at noon."}
+    for name, text in texts.items():
+        made = running.documents.ensure_collection("demo", name, "hr", "builtin/lexical@1536", "en")
+        running.processor.process_document(
+            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+        )
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run()
+    assert tab.chat_input[0].placeholder == "Ask in Rules", "the oldest collection is empty"
+    chosen = next(c for c in running.documents.collections("demo") if c.name == "Canteen")
+    tab.session_state["chat_collection"] = chosen.id
+    ask(tab.run(), "When is lunch?")
+    assert "Lunch is served at noon" in markdown(tab)
+    assert new_tab(identity.session_id).run().chat_input[0].placeholder == "Ask in Canteen"
+    assert not tab.exception
