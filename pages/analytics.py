@@ -23,12 +23,11 @@ from rag.ui.analytics_overview import draw_overview
 from rag.ui.formats import SELECT_A_ROW, count, time_zone
 from rag.ui.key_figures import draw_key_figures
 from rag.ui.labels import document_labels
-from rag.ui.question_details import IN_PROGRESS, OUTCOMES, cost_words, draw_question
+from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
 
 PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "Custom": 0}
 ROWS_PER_PAGE = 25
 ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
-OUTCOME_WORDS = {outcome: words for outcome, (words, _) in OUTCOMES.items()}
 #: Most documents in the list to choose from; more are searched for.
 MOST_OFFERED = 50
 
@@ -84,7 +83,8 @@ def choose_document() -> UUID | None:
             label_visibility="collapsed",
             width=200,
         )
-        offered = library.names(identity, replace(ANSWERING, text=text or ""), limit=MOST_OFFERED)
+        found = library.names(identity, replace(ANSWERING, text=text), limit=MOST_OFFERED) if text else offered
+        offered = found[:MOST_OFFERED]
     if kept is not None and kept not in {name.id for name in offered}:
         offered = [*library.names(identity, replace(ANSWERING, document_ids=(kept,)), limit=1), *offered]
     titles = document_labels(offered)

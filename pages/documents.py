@@ -381,8 +381,9 @@ draw_upload(collections, limits, on_take=take, on_refuse=state.documents_refused
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
 state.documents_drawn_whole = True
-is_active = bool(library.at_work(identity, limit=1)[0])
-st.fragment(draw_queue, run_every="1s" if is_active else None)()
+# Also while a document that answers is tagged: its message changes when that is done.
+state.documents_interval = "1s" if library.at_work(identity, limit=1)[0] else None
+st.fragment(draw_queue, run_every=state.documents_interval)()
 draw_troubled(figures)
 draw_library(figures, collections)
 draw_models(collections)

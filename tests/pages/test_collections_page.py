@@ -155,7 +155,7 @@ def test_documents_are_added_to_the_chosen_collection_and_shown_by_collection(
     assert list(page.dataframe[0].value["Collection"]) == ["HR documents"]
     page.selectbox(key="documents_only").set_value(other.id).run()
     assert "No document matches." in texts(page)
-    page.selectbox(key="documents_collection").set_value(other).run()
+    page.selectbox(key="documents_collection").set_value(other.id).run()
     page.file_uploader[0].upload("notice.pdf", running.documents.original("demo", running.documents.list("demo")[0].id))
     page.run()
     assert not page.exception
