@@ -21,7 +21,7 @@ from rag.ui.attempts import attempt
 from rag.ui.board import draw_posts
 from rag.ui.document_names import STATUSES
 from rag.ui.formats import SELECT_A_ROW, count
-from rag.ui.labels import keep_chosen, name_labels
+from rag.ui.labels import keep_chosen, name_labels, page_of_list
 from rag.ui.posts import draw_post, is_post
 from rag.ui.syncs import draw_run
 from rag.ui.text import plain
@@ -209,15 +209,10 @@ if figures:
         is_important="isImportant" in marks,
         has_attachments="attachmentCount" in marks,
     )
-    if state.get("board_looked_for") != filters:
-        state.board_looked_for = filters
-        state.board_page = 1
-    page = int(state.get("board_page", 1))
-    shown, found = library.posts(identity, filters, offset=(page - 1) * DOCUMENTS_PER_PAGE)
+    found = library.count_posts(identity, filters)
     pages = max(-(-found // DOCUMENTS_PER_PAGE), 1)
-    if page > pages:  # posts were removed meanwhile
-        state.board_page = page = pages
-        shown, found = library.posts(identity, filters, offset=(page - 1) * DOCUMENTS_PER_PAGE)
+    page, pager = page_of_list("board_page", filters, pages)
+    shown = library.posts(identity, filters, offset=(page - 1) * DOCUMENTS_PER_PAGE)
     if shown:
         draw_posts(shown, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
     else:
@@ -226,7 +221,7 @@ if figures:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             first = (page - 1) * DOCUMENTS_PER_PAGE + 1
             st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(found, 'post')}", width="content")
-            st.pagination(pages, key="board_page")
+            st.pagination(pages, key=pager)
     opened = opened_post(board)
     if opened is not None:
         draw_opened(opened)

@@ -48,6 +48,7 @@ from rag.ui.document_table import draw_opener, draw_table
 from rag.ui.document_trouble import draw_trouble
 from rag.ui.document_upload import draw_upload
 from rag.ui.formats import SELECT_A_ROW, count
+from rag.ui.labels import page_of_list
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
 
@@ -197,14 +198,14 @@ def forget(key: str) -> None:
 
 def draw_queue() -> None:
     """What is being read, waits for a yes, is processed or has just finished; redrawn while work goes on."""
-    figures = library.figures(identity)
-    at_work, total = library.at_work(identity, limit=2 * MOST_CARDS)
-    drawn_whole = state.pop("documents_drawn_whole", False)
+    # What the whole page has just read is not read twice.
+    drawn_whole = state.pop("documents_drawn_whole", None)
+    figures, (at_work, total) = drawn_whole or read_state()
     seen = (at_work, total, [(f.status, f.documents) for f in figures])
     before = state.get("documents_seen")
     state.documents_seen = seen
     note_finished(before[0] if before else {}, at_work)
-    if before != seen and not drawn_whole:
+    if before != seen and drawn_whole is None:
         st.rerun()  # figures and table above and below change too, and polling starts or ends
 
     if state.documents_notice:
@@ -221,6 +222,11 @@ def draw_queue() -> None:
             draw_progress(document)
         draw_rest(total - len(order), "follows", "follow", DocumentStatus.PROCESSING)
     draw_just_finished()
+
+
+def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
+    """What the library holds, and what is worked on."""
+    return library.figures(identity), library.at_work(identity, limit=2 * MOST_CARDS)
 
 
 def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
@@ -278,15 +284,16 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
     filters, sort = draw_filters(figures, names)
-    number, until = library.count_found(identity, filters)
+    if filters.text:
+        number, until = library.count_found(identity, filters)
+    else:
+        fitting = [f for f in figures if f.fits(filters)]
+        number, until = sum(f.documents for f in fitting), max((f.created_at for f in fitting), default=None)
     if not number:
         st.caption("No document matches.")
         return
     pages = -(-number // DOCUMENTS_PER_PAGE)
-    if state.get("documents_looked_for") != (filters, sort):
-        state.documents_looked_for = (filters, sort)
-        state.documents_page = 1
-    state.documents_page = page = min(int(state.get("documents_page", 1)), pages)
+    page, pager = page_of_list("documents_page", (filters, sort), pages)
     shown = library.find(identity, filters, sort=sort, offset=(page - 1) * DOCUMENTS_PER_PAGE)
     chosen = st.query_params.get("document")
     draw_table(shown, chosen, collections=names, on_open=open_document)
@@ -294,7 +301,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             first = (page - 1) * DOCUMENTS_PER_PAGE + 1
             st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(number, 'document')}", width="content")
-            st.pagination(pages, key="documents_page")
+            st.pagination(pages, key=pager)
     with st.container(horizontal=True, vertical_alignment="center"):
         draw_opener(shown, chosen, is_whole=pages == 1, on_open=open_document)
         draw_bulk(
@@ -372,7 +379,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 # The page
 
-figures = library.figures(identity)
+figures, at_work = read_state()
 st.title("Documents", anchor=False)
 draw_figures(figures)
 collections = library.collections(identity)
@@ -380,9 +387,9 @@ limits = ExtractionLimits.of(services().settings)
 draw_upload(collections, limits, on_take=take, on_refuse=state.documents_refused.append)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
-state.documents_drawn_whole = True
+state.documents_drawn_whole = (figures, at_work)
 # Also while a document that answers is tagged: its message changes when that is done.
-state.documents_interval = "1s" if library.at_work(identity, limit=1)[0] else None
+state.documents_interval = "1s" if at_work[1] else None
 st.fragment(draw_queue, run_every=state.documents_interval)()
 draw_troubled(figures)
 draw_library(figures, collections)

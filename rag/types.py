@@ -345,8 +345,19 @@ class DocumentFigures:
     unpriced: int
     estimated: Decimal
     unpriced_estimates: int
-    #: When the last of them changed.
+    #: When the newest of them came, and when one of them changed last.
+    created_at: datetime
     updated_at: datetime
+
+    def fits(self, filters: DocumentFilters) -> bool:
+        """Whether these are what the filters ask for, but for the text."""
+        return (
+            (not filters.statuses or self.status in filters.statuses)
+            and filters.language in ("", self.language)
+            and filters.method in ("", self.chunking_method)
+            and filters.mime_type in ("", self.mime_type)
+            and filters.collection_id in (None, self.collection_id)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

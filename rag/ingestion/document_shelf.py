@@ -166,14 +166,15 @@ class DocumentShelf(CollectionShelf):
         where = {"collection_id": collection_id, "only_ready": only_ready}
         return self._database.fetch_all(who, "board_figures", BoardFigures, **where)
 
-    def posts(
-        self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0
-    ) -> tuple[Documents, int]:
-        """A page of a board's posts, pinned and important ones first, then the latest; and how many there are."""
+    def posts(self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0) -> Documents:
+        """A page of a board's posts, pinned and important ones first, then the latest."""
         parameters = {**filters.parameters(), "limit": limit, "offset": offset}
         rows = self._database.fetch_all(who, "board_page", Document, **parameters)
-        number = self._database.fetch_value(who, "board_count", **filters.parameters())
-        return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows], int(number)
+        return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def count_posts(self, who: Who, filters: PostFilters) -> int:
+        """How many posts of a board meet the filters."""
+        return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
         """One document. Raises `NotFound`, also for another tenant's."""

@@ -34,7 +34,7 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
 FROM unnest(ARRAY(
     SELECT d.id
     FROM documents d JOIN collections c ON c.id = d.collection_id
-    WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
       AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
       AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
       AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
@@ -57,7 +57,7 @@ ORDER BY page.place
 -- How many documents meet the filters, and when the newest of them came
 SELECT count(*), max(d.created_at)
 FROM documents d
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
   AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
@@ -72,7 +72,7 @@ SELECT count(*) FILTER (WHERE d.status IN ('failed', 'needs_ocr')),
        count(*) FILTER (WHERE d.status = 'completed' AND d.generate_metadata AND (
            coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
 FROM documents d
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
   AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
@@ -85,7 +85,7 @@ WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
 -- Documents that meet the filters by their names, newest first; `until` leaves out what came after a list was shown
 SELECT d.id, d.title, d.file_name, d.created_at
 FROM documents d
-WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
   AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
@@ -103,59 +103,61 @@ LIMIT %(limit)s
 -- What the library holds, counted by what it can be filtered by; costs without a known price are counted apart
 SELECT collection_id, status, language, chunking_method, mime_type, count(*) AS documents, sum(page_count) AS pages,
        sum(chunk_count) AS chunks, coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
-       count(*) FILTER (WHERE costs -> 'total' = 'null') AS unpriced,
+       count(*) FILTER (WHERE costs ? 'total') - count(costs ->> 'total') AS unpriced,
        coalesce(sum((estimate ->> 'total')::numeric), 0) AS estimated,
-       count(*) FILTER (WHERE estimate -> 'total' = 'null') AS unpriced_estimates,
-       max(updated_at) AS updated_at
+       count(*) FILTER (WHERE estimate ? 'total') - count(estimate ->> 'total') AS unpriced_estimates,
+       max(created_at) AS created_at, max(updated_at) AS updated_at
 FROM documents
-WHERE tenant_id = rag_tenant() AND status <> 'superseded'
+WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded'
 GROUP BY collection_id, status, language, chunking_method, mime_type
 
 -- documents_at_work --
 -- Documents that are read or processed, or tagged while they answer: those the worker came to first
 SELECT id, status FROM documents
-WHERE tenant_id = rag_tenant() AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
 ORDER BY steps_total > 0 DESC, created_at, id
 LIMIT %(limit)s
 
 -- count_documents_at_work --
 -- How many there are in all
 SELECT count(*) FROM documents
-WHERE tenant_id = rag_tenant() AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
 
 -- confirmable_documents --
 -- Documents that wait for a yes, with the estimate that somebody has seen
 SELECT id FROM documents
-WHERE tenant_id = rag_tenant() AND status = 'estimated' AND updated_at <= %(until)s
+WHERE tenant_id = (SELECT rag_tenant()) AND status = 'estimated' AND updated_at <= %(until)s
 ORDER BY created_at, id
 
 -- searchable_collections --
 -- Collections with a document that answers
 SELECT c.id FROM collections c
-WHERE c.tenant_id = rag_tenant()
+WHERE c.tenant_id = (SELECT rag_tenant())
   AND EXISTS (SELECT FROM documents d
-              WHERE d.tenant_id = rag_tenant() AND d.collection_id = c.id AND d.status = 'completed')
+              WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = c.id AND d.status = 'completed')
 
 -- board_categories --
 -- Categories of a notice board's posts, by their slugs
-SELECT DISTINCT metadata ->> 'categorySlug' AS slug,
-       coalesce(nullif(metadata ->> 'categoryName', ''), nullif(metadata ->> 'category', ''),
-                metadata ->> 'categorySlug') AS name
-FROM documents
-WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status <> 'superseded'
-  AND metadata ->> 'categorySlug' <> ''
+SELECT DISTINCT post."categorySlug" AS slug,
+       coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug") AS name
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post ("categorySlug" text, "categoryName" text, category text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."categorySlug" <> ''
 
 -- board_figures --
 -- What a notice board holds by category: posts, marks, and those at work
-SELECT coalesce(nullif(d.metadata ->> 'categoryName', ''), nullif(d.metadata ->> 'category', ''),
-                d.metadata ->> 'categorySlug', '') AS category,
-       count(*) AS posts, count(*) FILTER (WHERE d.metadata -> 'isPinned' = 'true') AS pinned,
-       count(*) FILTER (WHERE d.metadata -> 'isImportant' = 'true') AS important,
-       count(*) FILTER (WHERE coalesce(d.metadata ->> 'attachmentCount', '0') <> '0') AS with_attachments,
+SELECT coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '') AS category,
+       count(*) AS posts, count(*) FILTER (WHERE post."isPinned" = 'true') AS pinned,
+       count(*) FILTER (WHERE post."isImportant" = 'true') AS important,
+       count(*) FILTER (WHERE coalesce(post."attachmentCount", '0') <> '0') AS with_attachments,
        count(*) FILTER (WHERE d.status IN ('reading', 'processing')) AS at_work
 FROM documents d
-WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
-  AND d.metadata ? 'postId' AND (d.status = 'completed' OR NOT %(only_ready)s)
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+    "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+    "attachmentCount" text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
 GROUP BY 1
 ORDER BY 1
 
@@ -172,29 +174,31 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
 FROM unnest(ARRAY(
     SELECT d.id
     FROM documents d
+    CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+        "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+        "attachmentCount" text, "backdatedAt" jsonb, backdated_at jsonb, "createdAt" jsonb, created_at jsonb)
     CROSS JOIN LATERAL (
         SELECT CASE jsonb_typeof(given.moment)
             WHEN 'number' THEN
                 to_char(to_timestamp((given.moment #>> '{}')::numeric / 1000) AT TIME ZONE 'Asia/Seoul', 'YYYY-MM-DD')
             ELSE left(given.moment #>> '{}', 10) END AS day
-        FROM (VALUES (1, d.metadata -> 'backdatedAt'), (2, d.metadata -> 'backdated_at'),
-                     (3, d.metadata -> 'createdAt'), (4, d.metadata -> 'created_at'),
+        FROM (VALUES (1, post."backdatedAt"), (2, post.backdated_at), (3, post."createdAt"), (4, post.created_at),
                      (5, to_jsonb(to_char(d.created_at, 'YYYY-MM-DD')))) AS given (place, moment)
         WHERE given.moment #>> '{}' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}'
            OR jsonb_typeof(given.moment) = 'number' AND (given.moment #>> '{}')::numeric > 0
         ORDER BY given.place
         LIMIT 1
     ) AS written
-    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
-      AND d.metadata ? 'postId' AND (d.status = 'completed' OR NOT %(only_ready)s)
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+      AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
       AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
       AND (%(categories)s::text[] IS NULL OR
-           coalesce(nullif(d.metadata ->> 'categoryName', ''), nullif(d.metadata ->> 'category', ''),
-                    d.metadata ->> 'categorySlug', '') = ANY (%(categories)s))
-      AND (NOT %(is_pinned)s OR d.metadata -> 'isPinned' = 'true')
-      AND (NOT %(is_important)s OR d.metadata -> 'isImportant' = 'true')
-      AND (NOT %(has_attachments)s OR coalesce(d.metadata ->> 'attachmentCount', '0') <> '0')
-    ORDER BY (d.metadata -> 'isPinned' = 'true') IS TRUE DESC, (d.metadata -> 'isImportant' = 'true') IS TRUE DESC,
+           coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '')
+               = ANY (%(categories)s))
+      AND (NOT %(is_pinned)s OR post."isPinned" = 'true')
+      AND (NOT %(is_important)s OR post."isImportant" = 'true')
+      AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
+    ORDER BY (post."isPinned" = 'true') IS TRUE DESC, (post."isImportant" = 'true') IS TRUE DESC,
              written.day DESC, d.created_at DESC, d.id
     LIMIT %(limit)s OFFSET %(offset)s
 )) WITH ORDINALITY AS page (id, place)
@@ -205,15 +209,18 @@ ORDER BY page.place
 -- How many posts of a board meet the filters
 SELECT count(*)
 FROM documents d
-WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
-  AND d.metadata ? 'postId' AND (d.status = 'completed' OR NOT %(only_ready)s)
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+    "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+    "attachmentCount" text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
   AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
   AND (%(categories)s::text[] IS NULL OR
-       coalesce(nullif(d.metadata ->> 'categoryName', ''), nullif(d.metadata ->> 'category', ''),
-                d.metadata ->> 'categorySlug', '') = ANY (%(categories)s))
-  AND (NOT %(is_pinned)s OR d.metadata -> 'isPinned' = 'true')
-  AND (NOT %(is_important)s OR d.metadata -> 'isImportant' = 'true')
-  AND (NOT %(has_attachments)s OR coalesce(d.metadata ->> 'attachmentCount', '0') <> '0')
+       coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '')
+           = ANY (%(categories)s))
+  AND (NOT %(is_pinned)s OR post."isPinned" = 'true')
+  AND (NOT %(is_important)s OR post."isImportant" = 'true')
+  AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
 
 -- count_documents --
 -- How many documents a list has in all its parts

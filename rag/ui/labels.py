@@ -95,5 +95,18 @@ def keep_chosen(key: str) -> None:
         st.session_state[key] = st.session_state[key]
 
 
+def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
+    """The page of a list that is turned to, never one past the end, and the key of its `st.pagination`.
+
+    When something else is looked for the key is another, and so the first page is shown.
+    """
+    state = st.session_state
+    turn, before = state.get(f"{key}_turn", (0, looked_for))
+    if before != looked_for:
+        turn += 1
+    state[f"{key}_turn"] = (turn, looked_for)
+    return min(int(state.get(f"{key}_{turn}", 1)), pages), f"{key}_{turn}"
+
+
 def _seen(label: str) -> str:
     return " ".join(label.split())

@@ -34,7 +34,7 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
         args=(None,),
     )
     if is_clicked and opened is not None:
-        # The first run of a session, which knows of no callback yet: what is asked next is not for the old conversation.
+        # The first run of a session, which knows no callback yet: what is asked next is not for the old conversation.
         on_open(None)
         st.rerun()
     found = conversations.list(identity)

@@ -484,7 +484,7 @@ def test_the_table_has_pages_and_is_searched_and_ordered_as_a_whole(page: AppTes
     assert len(page.dataframe[0].value) == DOCUMENTS_PER_PAGE
     assert "1 to 50 of 53 documents" in words(page)
 
-    page.session_state["documents_page"] = 2
+    page.session_state["documents_page_0"] = 2
     page.run()
     assert list(page.dataframe[0].value["Title"]) == ["Rule 002", "Rule 001", "Rule 000"]
 
