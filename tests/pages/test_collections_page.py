@@ -187,3 +187,11 @@ def test_a_collection_is_deleted_once_its_name_is_typed(running: Services, page:
     assert running.documents.list("demo") == []
     assert "collection" not in page.query_params
     assert "There is no collection yet" in page.info[0].value
+
+
+def test_the_form_for_a_new_collection_says_that_its_embedder_can_be_changed_and_where(page: AppTest) -> None:
+    page.run()
+    page.button("collections_new").click().run()
+    (embedder,) = [box for box in page.selectbox if box.label == "Embedder"]
+    assert "cannot be changed" not in embedder.help
+    assert "page Documents, under Embedding models" in embedder.help
