@@ -35,6 +35,8 @@ from rag.types import Account, Identity, Role
 NOBODY = UUID(int=0)
 #: How long a browser is known after the last sign-in there, and how many of an account are.
 KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
+# The class has a method called list.
+Groups = list[str]
 
 
 class Accounts:
@@ -217,6 +219,13 @@ class Accounts:
             connection.cursor(row_factory=kwargs_row(account_from)) as cursor,
         ):
             return cursor.execute(queries["list_accounts"]).fetchall()
+
+    def groups(self, identity: Identity) -> Groups:
+        """The groups that accounts of the tenant are in, by name. For administrators."""
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        with self._database.transaction(identity) as connection:
+            return [row[0] for row in connection.execute(queries["account_groups"])]
 
     def invite(
         self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""

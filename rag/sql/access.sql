@@ -97,6 +97,10 @@ RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, l
 SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 FROM accounts WHERE id = %(account_id)s
 
+-- account_groups --
+-- The groups that people of the tenant are in
+SELECT DISTINCT user_group FROM accounts WHERE tenant_id = rag_tenant() AND user_group <> '' ORDER BY user_group
+
 -- list_accounts --
 -- All accounts of the tenant by name.
 SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at, password_asked_at

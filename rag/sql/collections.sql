@@ -81,13 +81,13 @@ FROM collections c
 LEFT JOIN (
     SELECT collection_id, count(*) AS documents, count(*) FILTER (WHERE status = 'completed') AS ready,
            sum(page_count) AS pages, sum(chunk_count) AS chunks
-    FROM documents WHERE tenant_id = rag_tenant() AND status <> 'superseded' GROUP BY collection_id
+    FROM documents WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded' GROUP BY collection_id
 ) AS d ON d.collection_id = c.id
 LEFT JOIN (
     SELECT collection_id, count(*) AS conversations, count(DISTINCT account_id) AS people
-    FROM conversations WHERE tenant_id = rag_tenant() GROUP BY collection_id
+    FROM conversations WHERE tenant_id = (SELECT rag_tenant()) GROUP BY collection_id
 ) AS t ON t.collection_id = c.id
-WHERE c.tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR c.id = %(collection_id)s)
+WHERE c.tenant_id = (SELECT rag_tenant()) AND (%(collection_id)s::uuid IS NULL OR c.id = %(collection_id)s)
 ORDER BY c.created_at, c.id
 
 -- delete_collection --
