@@ -84,6 +84,7 @@ class ProviderStandin:
     sends_usage        False: streams carry no usage even when asked for
     accepted_key       when set, any other key is answered 401
     hang               True: no request is answered until `release()`
+    meetings           by endpoint, a barrier at which requests wait for each other (`meet`)
     knows_idempotency_keys  True: a request with a key that was answered before gets that answer again, unbilled
     """
 
@@ -114,6 +115,7 @@ class ProviderStandin:
         self.token_interval_seconds = 0.0
         self.cached_tokens = 0
         self.hang = False
+        self.meetings: dict[Endpoint, threading.Barrier] = {}
         self.knows_idempotency_keys = True
         self.answered: dict[str, bytes] = {}
         self.sends_usage = True  # False: streams carry no usage even when asked for
@@ -169,6 +171,14 @@ class ProviderStandin:
     def error_event_after(self, pieces: int, times: int = 1, *, code: str = "server_error") -> None:
         """Send an error as an event of the stream."""
         self._add(Fault("error_event", times, "chat", after=pieces, code=code))
+
+    def meet(self, endpoint: Endpoint, count: int, *, timeout_seconds: float = 30.0) -> threading.Barrier:
+        """Answer requests to an endpoint only when `count` of them are here at once.
+
+        The barrier is broken, and requests are answered 500, where so many did not come in time.
+        """
+        barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=timeout_seconds)
+        return barrier
 
     def release(self) -> None:
         """Let everything go on that hangs."""
@@ -293,6 +303,12 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(standin.delay_seconds)
         if standin.hang:
             standin.released.wait()
+        if endpoint in standin.meetings:
+            try:
+                standin.meetings[endpoint].wait()
+            except threading.BrokenBarrierError:
+                self._error(500, "standin", "Not as many requests came at once as were waited for.")
+                return
         key = (self.headers.get("authorization") or "").removeprefix("Bearer ")
         if standin.accepted_key is not None and key != standin.accepted_key:
             self._error(401, "invalid_api_key", "Incorrect API key provided.")

@@ -18,7 +18,6 @@ from rag.ui.text import answer_markdown, plain
 from rag.ui.theme import MARK
 
 STEP_LABELS = {
-    "waiting": "Waiting for its turn",
     "rewriting": "Reading the question",
     "translating": "Translating the question",
     "searching": "Searching the documents",
