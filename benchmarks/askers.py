@@ -104,9 +104,7 @@ class People:
             waits.problems.append(f"{head.splitlines()[0].decode()}: {body[:200].decode()}")
         waits.first_ms.append(self._provider.now_ms() - asked)
 
-    async def _post(
-        self, number: int, path: str, **options: bool
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _post(self, number: int, path: str, **options: bool) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         address = self._product.address
         host, port = address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -156,9 +154,10 @@ def show(name: str, waits: Waits, provider_ms: float) -> bool:
         return False
     cuts = statistics.quantiles(waits.first_ms, n=20)
     late = statistics.quantiles(waits.late_ms, n=20)[18] if len(waits.late_ms) > 1 else 0.0
+    cores, load = waits.cpu_seconds / waits.seconds, os.getloadavg()[0]
     print(
         f"{name:22}{len(waits.first_ms):>7}{cuts[9]:>9.0f}{cuts[18]:>9.0f}{max(waits.first_ms):>9.0f}{provider_ms:>11.0f}"
-        f"{cuts[18] - provider_ms:>9.0f}{late:>11.0f}{waits.cpu_seconds / waits.seconds:>8.2f}{os.getloadavg()[0]:>7.1f}",
+        f"{cuts[18] - provider_ms:>9.0f}{late:>11.0f}{cores:>8.2f}{load:>7.1f}",
         flush=True,
     )
     for problem in sorted(set(waits.problems))[:5]:
@@ -210,7 +209,10 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--interval-ms", type=float, default=20)
     parser.add_argument(
-        "--ways", nargs="+", choices=["page", "stream", "whole", "search"], default=["page", "stream", "whole", "search"]
+        "--ways",
+        nargs="+",
+        choices=["page", "stream", "whole", "search"],
+        default=["page", "stream", "whole", "search"],
     )
     add_latency_options(parser)
     arguments = parser.parse_args()

@@ -55,6 +55,8 @@ class Latency:
         return self.embedding + self.rerank + self.first_token
 
     def __str__(self) -> str:
+        if self == INSTANT:
+            return "providers that answer at once"
         return (
             f"providers of {self.embedding:g} ms an embedding, {self.rerank:g} ms a rerank, "
             f"{self.first_token:g} ms to the first token"
@@ -77,9 +79,7 @@ def latency_from(arguments: argparse.Namespace) -> Latency:
     """What the options of `add_latency_options` say."""
     if arguments.instant:
         return INSTANT
-    return Latency(
-        embedding=arguments.embedding_ms, rerank=arguments.rerank_ms, first_token=arguments.first_token_ms
-    )
+    return Latency(embedding=arguments.embedding_ms, rerank=arguments.rerank_ms, first_token=arguments.first_token_ms)
 
 
 class TimedProvider:

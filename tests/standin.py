@@ -172,7 +172,7 @@ class ProviderStandin:
         """Send an error as an event of the stream."""
         self._add(Fault("error_event", times, "chat", after=pieces, code=code))
 
-    def meet(self, endpoint: Endpoint, count: int, *, timeout_seconds: float = 30.0) -> threading.Barrier:
+    def meet(self, endpoint: Endpoint, count: int, *, timeout_seconds: float = 18.0) -> threading.Barrier:
         """Answer requests to an endpoint only when `count` of them are here at once.
 
         The barrier is broken, and requests are answered 500, where so many did not come in time.

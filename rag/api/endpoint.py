@@ -36,7 +36,7 @@ ANYBODY = "anybody"
 MAXIMUM_BODY_BYTES = 1024 * 1024
 #: Handlers at work at once; more wait, so that pages keep their threads and their database connections.
 HANDLERS_AT_ONCE = 16
-#: Of an endpoint that calls services elsewhere. Their handlers mostly wait, and hold no database connection while they do.
+#: The same for endpoints that call services elsewhere: they mostly wait, and hold no database connection meanwhile.
 CALLERS_AT_ONCE = 400
 
 

@@ -26,6 +26,8 @@ CSRF_COOKIE = "hr_csrf"
 MAXIMUM_FORM_BYTES = 16 * 1024
 #: Argon2 takes a core and 64 MiB for about 50 ms; more at once would only starve the answers being written.
 PASSWORDS_AT_ONCE = 2
+#: Where passwords are kept elsewhere, nothing is hashed here: who signs in waits for the network.
+PASSWORDS_ELSEWHERE_AT_ONCE = 100
 MAXIMUM_WAITING = 50
 STALE_FORM = "This page was open for too long. Please try again."
 Result = TypeVar("Result")
@@ -39,9 +41,13 @@ class FormPages:
         self._limiter: CapacityLimiter | None = None
 
     async def with_password(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Run what hashes a password, few at once. Raises `TooManyAttempts` when too many wait already."""
+        """Run what checks or sets a password; few at once where that hashes it here.
+
+        Raises `TooManyAttempts` when too many wait already.
+        """
         if self._limiter is None:
-            self._limiter = CapacityLimiter(PASSWORDS_AT_ONCE)
+            hashes_here = self.services().accounts.hashes_passwords
+            self._limiter = CapacityLimiter(PASSWORDS_AT_ONCE if hashes_here else PASSWORDS_ELSEWHERE_AT_ONCE)
         if self._limiter.statistics().tasks_waiting >= MAXIMUM_WAITING:
             raise TooManyAttempts("Too many people are signing in at this moment. Try again in a minute.")
         return await to_thread.run_sync(work, *arguments, limiter=self._limiter)

@@ -27,7 +27,7 @@ from rag.types import Collection, MessageState
 Value = TypeVar("Value")
 
 #: More than the threads of a handler, those of the server, and the connections to the database.
-ASKERS = 50
+ASKERS = 45
 #: More than httpx opens to one host unless it is told.
 CALLERS = 120
 QUESTION = "How many days of annual leave do employees have?"
