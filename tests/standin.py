@@ -79,6 +79,7 @@ class ProviderStandin:
                        when they came, in seconds of `time.monotonic`
     missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
+    delays             seconds waited before every answer of one endpoint, by its name
     token_interval_seconds  waited between the pieces of a stream
     cached_tokens      of every chat request's input, how many count as cached
     sends_usage        False: streams carry no usage even when asked for
@@ -112,6 +113,7 @@ class ProviderStandin:
         self.times: list[float] = []
         self.missing_paths: set[str] = set()
         self.delay_seconds = 0.0
+        self.delays: dict[Endpoint, float] = {}
         self.token_interval_seconds = 0.0
         self.cached_tokens = 0
         self.hang = False
@@ -299,8 +301,8 @@ class _Handler(BaseHTTPRequestHandler):
             standin.headers.append({name.lower(): value for name, value in self.headers.items()})
             standin.paths.append(path)
             standin.times.append(time.monotonic())
-        if standin.delay_seconds:
-            time.sleep(standin.delay_seconds)
+        if delay := standin.delay_seconds + standin.delays.get(endpoint, 0.0):
+            time.sleep(delay)
         if standin.hang:
             standin.released.wait()
         if endpoint in standin.meetings:
@@ -619,8 +621,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=9999)
     parser.add_argument("--token-interval-ms", type=float, default=0.0)
     parser.add_argument("--words", type=int, default=0, help="answer every chat with so many words")
+    for endpoint in ("embeddings", "rerank", "chat"):
+        parser.add_argument(f"--{endpoint}-ms", type=float, default=0.0, help="milliseconds before each answer")
     arguments = parser.parse_args()
     standin = ProviderStandin(port=arguments.port, token_interval_seconds=arguments.token_interval_ms / 1000)
+    for endpoint in ("embeddings", "rerank", "chat"):
+        standin.delays[endpoint] = getattr(arguments, f"{endpoint}_ms") / 1000
     if arguments.words:
         standin.reply(" ".join(f"word{number}" for number in range(arguments.words)))
     standin.start()
