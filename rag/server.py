@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator
@@ -49,7 +48,6 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     # Beside the embedded database there is no other process: whatever is still being answered is nobody's.
     alone = not running.settings.database_url
     running.answers.close_abandoned(running.settings.tenant, quiet_seconds=0 if alone else None)
-    running.answers.admission.watch(asyncio.get_running_loop())
     if running.settings.worker:
         running.queue.start_worker()
     _warm_up()

@@ -79,11 +79,13 @@ class ProviderStandin:
                        when they came, in seconds of `time.monotonic`
     missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
+    delays             seconds waited before every answer of one endpoint, by its name
     token_interval_seconds  waited between the pieces of a stream
     cached_tokens      of every chat request's input, how many count as cached
     sends_usage        False: streams carry no usage even when asked for
     accepted_key       when set, any other key is answered 401
     hang               True: no request is answered until `release()`
+    meetings           by endpoint, a barrier at which requests wait for each other (`meet`)
     knows_idempotency_keys  True: a request with a key that was answered before gets that answer again, unbilled
     """
 
@@ -111,9 +113,11 @@ class ProviderStandin:
         self.times: list[float] = []
         self.missing_paths: set[str] = set()
         self.delay_seconds = 0.0
+        self.delays: dict[Endpoint, float] = {}
         self.token_interval_seconds = 0.0
         self.cached_tokens = 0
         self.hang = False
+        self.meetings: dict[Endpoint, threading.Barrier] = {}
         self.knows_idempotency_keys = True
         self.answered: dict[str, bytes] = {}
         self.sends_usage = True  # False: streams carry no usage even when asked for
@@ -169,6 +173,14 @@ class ProviderStandin:
     def error_event_after(self, pieces: int, times: int = 1, *, code: str = "server_error") -> None:
         """Send an error as an event of the stream."""
         self._add(Fault("error_event", times, "chat", after=pieces, code=code))
+
+    def meet(self, endpoint: Endpoint, count: int, *, timeout_seconds: float = 18.0) -> threading.Barrier:
+        """Answer requests to an endpoint only when `count` of them are here at once.
+
+        The barrier is broken, and requests are answered 500, where so many did not come in time.
+        """
+        barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=timeout_seconds)
+        return barrier
 
     def release(self) -> None:
         """Let everything go on that hangs."""
@@ -289,10 +301,16 @@ class _Handler(BaseHTTPRequestHandler):
             standin.headers.append({name.lower(): value for name, value in self.headers.items()})
             standin.paths.append(path)
             standin.times.append(time.monotonic())
-        if standin.delay_seconds:
-            time.sleep(standin.delay_seconds)
+        if delay := standin.delay_seconds + standin.delays.get(endpoint, 0.0):
+            time.sleep(delay)
         if standin.hang:
             standin.released.wait()
+        if endpoint in standin.meetings:
+            try:
+                standin.meetings[endpoint].wait()
+            except threading.BrokenBarrierError:
+                self._error(500, "standin", "Not as many requests came at once as were waited for.")
+                return
         key = (self.headers.get("authorization") or "").removeprefix("Bearer ")
         if standin.accepted_key is not None and key != standin.accepted_key:
             self._error(401, "invalid_api_key", "Incorrect API key provided.")
@@ -603,8 +621,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=9999)
     parser.add_argument("--token-interval-ms", type=float, default=0.0)
     parser.add_argument("--words", type=int, default=0, help="answer every chat with so many words")
+    for endpoint in ("embeddings", "rerank", "chat"):
+        parser.add_argument(f"--{endpoint}-ms", type=float, default=0.0, help="milliseconds before each answer")
     arguments = parser.parse_args()
     standin = ProviderStandin(port=arguments.port, token_interval_seconds=arguments.token_interval_ms / 1000)
+    for endpoint in ("embeddings", "rerank", "chat"):
+        standin.delays[endpoint] = getattr(arguments, f"{endpoint}_ms") / 1000
     if arguments.words:
         standin.reply(" ".join(f"word{number}" for number in range(arguments.words)))
     standin.start()

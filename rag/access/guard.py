@@ -52,6 +52,9 @@ MANY_PAGES = "You have {most} pages of HR Assistant open. Close some of them, th
 RETRY_SECONDS = 5
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
+#: Sessions and keys looked up at once. A session that began elsewhere is asked for there from time to time; those who
+#: wait for that must not keep others from being recognised.
+RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
@@ -210,7 +213,7 @@ class AuthGuard:
 
     def _threads(self) -> CapacityLimiter:
         if self._limiter is None:
-            self._limiter = CapacityLimiter(8)
+            self._limiter = CapacityLimiter(RECOGNISED_AT_ONCE)
         return self._limiter
 
     def _watch(self, sessions: Sessions) -> None:

@@ -71,6 +71,7 @@ class Block(ApiModel):
     answer=Block,
     errors=(404, 422, 502, 503),
     tags=("Reference documents",),
+    calls_elsewhere=True,
 )
 def opinion_reference_block(call: Call[Wanted]) -> Block:
     """Makes the query of the kind of opinion and the case, finds the passages nearest to it, and writes the block."""

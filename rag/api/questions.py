@@ -101,6 +101,7 @@ EVENTS = {
     answer=SearchAnswer,
     errors=(404, 502),
     tags=("Questions",),
+    calls_elsewhere=True,
     examples={
         "filtered": {
             "query": "MGR 컨퍼런스",
