@@ -41,7 +41,12 @@ class CitationsEvent:
     citations: tuple[Citation, ...]
     kind: CitationKind = "cited"
     state: MessageState = MessageState.COMPLETE
-    notice: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def notice(self) -> str:
+        """All notices in one line; "" where there is none."""
+        return " ".join(self.notices)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -206,11 +206,16 @@ class Run:
             total_ms=total_ms,
         )
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences for the reader: why the answer did not end well, then what was done without."""
+        return tuple(filter(None, (self.reason, *self.asides)))
+
     def done(self) -> DoneEvent:
         return DoneEvent(
             outcome=self.outcome,
             state=self.state,
-            notices=tuple(filter(None, (self.reason, *self.asides))),
+            notices=self.notices,
             cost=self.cost,
             total_ms=self.text_ms if self.text_ms is not None else self._elapsed_ms(),
             citations=self.citations,

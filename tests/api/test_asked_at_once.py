@@ -38,6 +38,11 @@ def settings(settings: Settings, provider_standin: ProviderStandin) -> Settings:
     """With every kind of provider, all of them the stand-in."""
     return replace(
         settings,
+        # One person and one key stand for many here.
+        answers_at_once=0,
+        key_answers_at_once=0,
+        questions_per_minute=0,
+        requests_per_minute=0,
         cohere_api_key="key",
         cohere_base_url=provider_standin.cohere_url,
         cohere_timeout_seconds=60.0,
