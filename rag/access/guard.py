@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.access.api_keys import SECRET
+from rag.access.api_keys import SECRET, KeyUse
 from rag.access.headers import with_headers, with_security_headers
 from rag.access.identity import AccessServices
 from rag.access.media import PATH as MEDIA_PATH
@@ -46,6 +46,8 @@ API = "/api/"
 UPLOAD_PATH = "/_stcore/upload_file"
 FORM_TYPE = "application/x-www-form-urlencoded"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Where everybody may call, who is calling is not waited for longer.
+OPEN_SECONDS = 0.7
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
 
@@ -97,7 +99,7 @@ class AuthGuard:
         secret = presented_key(scope, is_open=is_open) if path.startswith(API) else ""
         if secret:
             # No site can make a browser send a key without asking first, so where this comes from does not matter.
-            await self._with_key(scope, receive, send, services, secret)
+            await self._with_key(scope, receive, send, services, secret, is_open=is_open)
             return
         if scope["method"] not in SAFE_METHODS and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
@@ -105,11 +107,14 @@ class AuthGuard:
         if path in self._public_paths:
             await self._app(scope, receive, send)
             return
+        identity: Identity | None = None
         try:
-            identity = await self._identify(scope, services.sessions)
+            with move_on_after(OPEN_SECONDS if is_open else None):
+                identity = await self._identify(scope, services.sessions, may_abandon=is_open)
         except DatabaseUnavailable as exc:
-            await _refusal(scope, exc)(scope, receive, send)
-            return
+            if not is_open:
+                await _refusal(scope, exc)(scope, receive, send)
+                return
         if identity is None:
             await (self._app if is_open else _sign_in_first(scope, path))(scope, receive, send)
             return
@@ -123,12 +128,20 @@ class AuthGuard:
         await self._app(_as(scope, identity), receive, send)
 
     async def _with_key(
-        self, scope: Scope, receive: Receive, send: Send, services: AccessServices, secret: str
+        self, scope: Scope, receive: Receive, send: Send, services: AccessServices, secret: str, *, is_open: bool
     ) -> None:
+        use: KeyUse | None = None
         try:
-            use = await to_thread.run_sync(services.api_keys.find, secret, limiter=self._threads())
+            with move_on_after(OPEN_SECONDS if is_open else None):
+                use = await to_thread.run_sync(
+                    services.api_keys.find, secret, limiter=self._threads(), abandon_on_cancel=is_open
+                )
         except RagError as exc:
-            await _refusal(scope, exc)(scope, receive, send)
+            if not (is_open and isinstance(exc, DatabaseUnavailable)):
+                await _refusal(scope, exc)(scope, receive, send)
+                return
+        if use is None:  # unknown who calls, because the database does not answer: anybody may
+            await self._app(scope, receive, send)
             return
         send = with_headers(send, use.headers)
         if use.remaining < 0:
@@ -170,14 +183,18 @@ class AuthGuard:
             self._recheck_seconds,
         )
 
-    async def _identify(self, scope: Scope, sessions: Sessions) -> Identity | None:
+    async def _identify(self, scope: Scope, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
         token = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
-        return await self._look_up(token_hash(token), sessions) if TOKEN.fullmatch(token) else None
+        if not TOKEN.fullmatch(token):
+            return None
+        return await self._look_up(token_hash(token), sessions, may_abandon=may_abandon)
 
-    async def _look_up(self, session_id: str, sessions: Sessions) -> Identity | None:
+    async def _look_up(self, session_id: str, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
         if identity := sessions.kept(session_id):
             return identity
-        return await to_thread.run_sync(sessions.find_by_id, session_id, limiter=self._threads())
+        return await to_thread.run_sync(
+            sessions.find_by_id, session_id, limiter=self._threads(), abandon_on_cancel=may_abandon
+        )
 
     def _threads(self) -> CapacityLimiter:
         if self._limiter is None:

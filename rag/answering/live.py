@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 1.0
 #: How long an answer that ended can still be found here, with its follow-up questions.
 KEEP_SECONDS = 60.0
-#: How long `stop_all` waits for the threads to write what they have.
-SHUTDOWN_SECONDS = 3.0
+#: How long `stop_all` waits for the threads to write what they have; less than the server waits for open streams.
+SHUTDOWN_SECONDS = 1.5
 #: Seconds between redraws, and when more than so many answers are written at once.
 PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.13
@@ -255,7 +255,7 @@ class LiveAnswers:
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
-                if not answers:
+                if not answers and not self._answerer.chat_logs.has_postponed:
                     self._keeper = None
                     return
             try:
@@ -263,6 +263,7 @@ class LiveAnswers:
                 for live in answers:
                     if live.is_done and not live.is_saved:
                         self._save(live)
+                self._answerer.chat_logs.close_postponed()
             except DatabaseUnavailable:
                 log.warning("the text so far could not be stored; trying again")
             except Exception:

@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from rag.answering.live import LiveAnswer
 from rag.api.problems import request_id_of
+from rag.errors import RagError
 from rag.types import ContextResponse, MessageState
 
 HEARTBEAT_SECONDS = 10.0
@@ -96,7 +97,11 @@ async def answer_events(
             is_done, text = live.is_done, live.text
             if not has_context and live.context is not None:
                 has_context = True
-                yield event("context", await to_thread.run_sync(told, live.context))
+                try:
+                    yield event("context", await to_thread.run_sync(told, live.context))
+                except RagError as exc:  # the database has gone since: the stream still ends with an event
+                    yield failure_event(exc.message, exc.code, request_id_of(scope))
+                    return
             if not is_generating and (text or _is_writing(live)):
                 is_generating = True
                 yield event("generating")
@@ -128,12 +133,13 @@ def event(kind: str, data: Any = None) -> str:
 
 def error_event(live: LiveAnswer, request_id: str) -> str:
     """Why an answer did not end well: a sentence, a code, the id that the log has."""
-    content = {
-        "type": "error",
-        "data": live.notice or "This answer was stopped.",
-        "code": live.outcome.value if live.outcome else live.state.value,
-        "requestId": request_id,
-    }
+    code = live.outcome.value if live.outcome else live.state.value
+    return failure_event(live.notice or "This answer was stopped.", code, request_id)
+
+
+def failure_event(sentence: str, code: str, request_id: str) -> str:
+    """The last event of a stream that did not end well."""
+    content = {"type": "error", "data": sentence, "code": code, "requestId": request_id}
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
