@@ -18,6 +18,8 @@ from psycopg import pq
 log = logging.getLogger("rag.database")
 
 ASK_SECONDS = 1.0
+#: While it does not answer, so that people wait no longer than they have to.
+ASK_AGAIN_SECONDS = 0.2
 #: A question that waits for so long is reported by `/api/health` …
 SLOW_SECONDS = 1.2
 #: … and for so long, without any other statement answered meanwhile, has callers refused. A busy machine is slower than
@@ -100,7 +102,7 @@ class Availability:
                 self._changed.notify_all()
             if is_up and had_trouble:
                 self._on_return()
-            self._wake.wait(ASK_SECONDS)
+            self._wake.wait(ASK_SECONDS if is_up else ASK_AGAIN_SECONDS)
             self._wake.clear()
         if connection is not None:
             connection.close()

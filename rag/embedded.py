@@ -62,8 +62,8 @@ timezone = 'UTC'
 #: How often it is looked whether the server lives, and how soon a start that failed is tried again.
 WATCH_SECONDS = 0.5
 RETRY_SECONDS = 2.0
-#: Backends of a server that was killed may hold its memory in the middle of a long statement; then they are ended.
-ORPHAN_SECONDS = 2.0
+#: From then on a failed start is tried again at longer intervals.
+LONG_SECONDS = 3.0
 #: A start that does not succeed for so long is no matter of seconds any more.
 STUCK_SECONDS = 30.0
 STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
@@ -139,6 +139,8 @@ class Supervisor:
         pause = WATCH_SECONDS
         while not self._stop.wait(pause):
             pause = WATCH_SECONDS
+            if not (cluster / "PG_VERSION").exists():
+                return  # the folder was removed
             if not self.trouble and _postmaster(cluster) is not None:
                 continue
             if not self.trouble:
@@ -149,7 +151,7 @@ class Supervisor:
                 self._bring_back(cluster)
             except (SettingsError, psycopg.Error, OSError) as exc:
                 self._note(cluster, str(exc).strip())
-                pause = RETRY_SECONDS if self._seconds_down > ORPHAN_SECONDS else WATCH_SECONDS
+                pause = RETRY_SECONDS if self._seconds_down > LONG_SECONDS else WATCH_SECONDS
             else:
                 log.warning("The built-in database is back after %.1f s", self._seconds_down)
                 self.trouble = ""
@@ -163,8 +165,6 @@ class Supervisor:
             if _postmaster(cluster) is None and not self._stop.is_set():
                 if is_full(cluster):
                     raise SettingsError(DISK_FULL)
-                if self._seconds_down > ORPHAN_SECONDS:
-                    _end_orphans(cluster)
                 _start(cluster, self._account)
         psycopg.connect(self._superuser, connect_timeout=5).close()
 
@@ -205,7 +205,11 @@ def remove_left(folder: Path) -> None:
     for left in left_folders(folder):
         log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
         stop_server(left)
-        shutil.rmtree(left, ignore_errors=True)
+        for _ in range(50):  # a killed restore's `initdb` may still be writing in it
+            shutil.rmtree(left, ignore_errors=True)
+            if not left.exists():
+                break
+            time.sleep(0.1)
 
 
 def _start_in(folder: Path, lock: int, alone_at: float | None) -> EmbeddedServer:
@@ -349,15 +353,13 @@ def _shared_buffers_mb() -> int:
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
     """Start the server, or find it answering.
 
-    After a `kill -9` the old processes may need a moment to go; Postgres refuses to start beside them, rightly, and
-    its pid file is left to it for that reason. So both ways are tried until one works.
+    After a `kill -9` the old processes need a moment to go; Postgres refuses to start beside them, rightly, and its
+    pid file is left to it for that reason. So both ways are tried until one works.
     """
     began = time.monotonic()
     while True:
         try:
             if _postmaster(cluster) is None:
-                if time.monotonic() - began > ORPHAN_SECONDS:
-                    _end_orphans(cluster)
                 _start(cluster, account)
             with psycopg.connect(superuser, connect_timeout=5):
                 return
@@ -370,6 +372,7 @@ def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, supe
 
 
 def _start(cluster: Path, account: pwd.struct_passwd | None) -> None:
+    _end_orphans(cluster)
     log = cluster / "server.log"
     # Recovery after a crash of a large database takes its time; pg_ctl's own default gives up after a minute.
     _run("pg_ctl", "--pgdata", str(cluster), "--log", str(log), "--wait", "--timeout", "300", "start",
@@ -433,7 +436,7 @@ def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
 
 
 def _end_orphans(cluster: Path) -> None:
-    """End the backends of a server that was killed: in a long statement they do not notice it, and keep its memory."""
+    """End what a killed server left: processes that have not noticed yet keep its memory, and no other may start."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()
