@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable
 from threading import Condition, Event, Thread
-from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -24,15 +23,15 @@ ASK_AGAIN_SECONDS = 0.2
 SLOW_SECONDS = 1.2
 #: … and for so long, without any other statement answered meanwhile, has callers refused. A busy machine is slower than
 #: one would think, and to refuse what would have been answered is worse than to let it wait.
-HANGING_SECONDS = 4.0
+HANGING_SECONDS = 10.0
 
 
 class Availability:
     """Whether one database answers. Thread-safe."""
 
-    def __init__(self, conninfo: str, options: dict[str, Any], on_return: Callable[[], None]) -> None:
+    def __init__(self, conninfo: str, on_return: Callable[[], None]) -> None:
         """`on_return` is called, in the thread that asks, when connections made before no longer work."""
-        self._conninfo, self._options, self._on_return = conninfo, options, on_return
+        self._conninfo, self._on_return = conninfo, on_return
         self._changed = Condition()
         self._is_down = False
         #: Questions begun, and the last one that was answered or found unanswerable.
@@ -117,7 +116,8 @@ class Availability:
             else:
                 return connection, True, False
         try:
-            return psycopg.connect(self._conninfo, autocommit=True, **self._options), True, connection is not None
+            made = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+            return made, True, connection is not None
         except psycopg.Error:
             # Out of connections, it answers all the same.
             answers = pq.PGconn.ping(self._conninfo.encode()) == pq.Ping.OK

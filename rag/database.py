@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
@@ -35,7 +35,7 @@ TRUSTED_SECONDS = 2.0
 WAITS_SECONDS = (0.4, 2.0, 4.0, 8.6)
 #: A try to connect that fails is left to the next caller; by itself the pool would wait longer each time.
 RECONNECT_SECONDS = 0.3
-CONNECT_SECONDS = 5
+CONNECT_SECONDS = 10
 #: What was sent and not acknowledged for so long, in milliseconds, ends the connection: the other side is unreachable.
 UNREACHABLE_MS = 15_000
 #: Supabase's pooler in transaction mode, and PgBouncer as it comes.
@@ -109,7 +109,7 @@ class Database:
             name="rag",
         )
         #: Whether the server answers, known without asking it.
-        self.availability = Availability(conninfo, {**options, "prepare_threshold": None}, self._check_pool)
+        self.availability = Availability(_with_options(conninfo, options), self._check_pool)
 
     def open(self) -> None:
         """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
@@ -247,6 +247,13 @@ def _connection_options(conninfo: str) -> dict[str, Any]:
     except psycopg.ProgrammingError:
         given = {}  # whoever connects with it says what is wrong
     return {name: value for name, value in options.items() if name not in given}
+
+
+def _with_options(conninfo: str, options: dict[str, Any]) -> str:
+    try:
+        return make_conninfo(conninfo, **options)
+    except psycopg.ProgrammingError:
+        return conninfo
 
 
 def _check(session: Session) -> None:

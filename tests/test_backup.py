@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rag.backup import back_up, restore
-from rag.embedded import DATABASE, EmbeddedServer, start_server
+from rag.data_folder import move_restored, starting
+from rag.embedded import DATABASE, remove_left, start_server
 from rag.errors import SettingsError
 from rag.settings import Settings
 
@@ -310,6 +312,7 @@ def killed_when(there: Callable[[], bool], data: Path, *arguments: str) -> bool:
             if there():
                 process.kill()
                 return True
+            time.sleep(0.001)
         return there()
 
 
@@ -331,36 +334,37 @@ def test_a_killed_backup_never_looks_whole_and_its_dump_is_removed(small_backup:
     assert left_in(tmp_path) == []
 
 
-#: What a restore has made when it is killed, in this order, below the folder it works in.
-STEPS = ("database.dump", "postgres.new", "postgres/postmaster.pid", "postgres/base/16*", "files")
+#: What is there when a restore is killed, in the order in which it is made.
+STEPS = (".restore-*/database.dump", ".restore-*/postgres.new", ".restore-*/postgres/base/16*", ".restore-*/files")
 
 
 def test_a_restore_killed_at_any_moment_leaves_the_old_state_or_the_new_one(small_backup: Path, tmp_path: Path) -> None:
     states = []
-    for number, step in enumerate((*STEPS, ".restored", "postgres")):
+    for number, step in enumerate((*STEPS, ".restored", "files", "postgres")):
         data = tmp_path / f"copy{number}"
-        inside = "" if number >= len(STEPS) else ".restore-*/"
-        killed_when(
-            lambda data=data, path=inside + step: bool(list(data.glob(path))), data, "restore", str(small_backup)
-        )  # type: ignore[misc]
-        server = start_server(data)
-        try:
-            states.append(documents_of(server, data))
-        finally:
-            server.stop()
+        killed_when(lambda data=data, step=step: any(data.glob(step)), data, "restore", str(small_backup))  # type: ignore[misc]
+        with starting(data):  # what each start does first
+            move_restored(data)
+            remove_left(data)
         assert left_in(data) == []
-    assert set(states) == {None, (1, 1)}
-    assert restore(Settings(data_dir=tmp_path / "last"), small_backup).documents == 1
+        states.append(documents_of(data))
+    assert states[:3] == [None] * 3
+    assert states[3] in (None, (1, 1))  # a moment later it is renamed
+    assert states[4:] == [(1, 1)] * 3
 
 
-def documents_of(server: EmbeddedServer, data: Path) -> tuple[int, int] | None:
-    """How many documents and originals there are; None for a database without tables and a folder without files."""
+def documents_of(data: Path) -> tuple[int, int] | None:
+    """How many documents and originals there are; None for a folder without a database and files."""
+    if not (data / "postgres").exists():
+        assert not (data / "files").exists()
+        return None
     originals = [path for path in (data / "files").rglob("*") if path.is_file()]
-    with psycopg.connect(make_conninfo(server.superuser, dbname=DATABASE)) as connection:
-        if connection.execute("SELECT to_regclass('documents')").fetchone() == (None,):
-            assert not originals
-            return None
-        found = connection.execute("SELECT count(*) FROM documents").fetchone()
+    server = start_server(data)
+    try:
+        with psycopg.connect(make_conninfo(server.superuser, dbname=DATABASE)) as connection:
+            found = connection.execute("SELECT count(*) FROM documents").fetchone()
+    finally:
+        server.stop()
     assert found is not None
     return found[0], len(originals)
 

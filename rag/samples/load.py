@@ -22,8 +22,15 @@ BOARD = "Sample notice board"
 def prepare_tenant(parts: Services) -> None:
     """Make the settings' tenant ready for its first administrator.
 
-    Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
+    Once someone has an account, the samples are theirs to keep or delete: none is loaded again. Of several applications
+    started together, one does it and the others wait.
     """
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        connection.execute(queries["prepare_alone"], {"id": parts.settings.tenant})
+        _prepare(parts)
+
+
+def _prepare(parts: Services) -> None:
     tenant = parts.settings.tenant
     with parts.database.transaction(tenant) as connection:
         connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
