@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """End in order: a command that is told to stop still stops what it started, the built-in database included."""
+    """End in order: a command that receives SIGTERM still stops what it started, the built-in database included."""
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 

@@ -107,7 +107,7 @@ class Availability:
             connection.close()
 
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
-        """The connection to ask by next time, whether the server answers, and whether it had to be reached anew."""
+        """The connection for the next question, whether the server answers, and whether an earlier connection broke."""
         if connection is not None:
             try:
                 connection.execute("SELECT 1")

@@ -126,7 +126,7 @@ def restore(settings: Settings, path: Path) -> BackedUp:
                 )
             with private_folder(folder, RESTORE) as beside:
                 brought = _restore_into(beside, path)
-                beside.rename(folder / RESTORED)  # from here on it is there, whoever ends this process
+                beside.rename(folder / RESTORED)  # from here on it is there, even if this process is killed
                 move_restored(folder)
     except BaseException as exc:
         for name in locks:

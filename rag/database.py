@@ -137,7 +137,7 @@ class Database:
         self._pool.close(timeout=5)
 
     def unavailable(self, reason: BaseException | None = None) -> DatabaseUnavailable:
-        """What a caller is told now, with a sentence for the server that is used."""
+        """The error for callers during an outage, with a sentence that fits the server in use."""
         if isinstance(reason, psycopg.errors.DiskFull):
             return DatabaseUnavailable(self._outage() if self._outage else DISK_FULL)
         return DatabaseUnavailable(self._outage() if self._outage else None)
@@ -245,7 +245,7 @@ def _connection_options(conninfo: str) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:
-        given = {}  # whoever connects with it says what is wrong
+        given = {}  # connecting with it gives the reason
     return {name: value for name, value in options.items() if name not in given}
 
 

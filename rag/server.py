@@ -68,7 +68,7 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
 
 @contextmanager
 def _stopped_by_signals(running: Services) -> Iterator[None]:
-    """End answers as soon as the server is told to stop.
+    """End answers as soon as the server receives a signal to stop.
 
     It waits for open streams before it stops the rest, so they would be cut off without a last event, or never end.
     """
