@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from rag.errors import RagError
+from rag.errors import DatabaseUnavailable, RagError
 from rag.prices import retirement_notice
 from rag.profiles import HR, profile_by_name, with_overrides
 from rag.providers.registry import provider_name
@@ -41,9 +41,19 @@ def check_rag_health(parts: Services | None = None) -> Health:
         parts = parts or services()
     except RagError as exc:
         return Health(checks=(Check(name="Database", state="failed", sentence=exc.message),))
+    database = _database(parts)
+    try:
+        return _checked(parts, database)
+    except DatabaseUnavailable as exc:  # between one check and the next
+        return Health(checks=(replace(database, state="failed", sentence=exc.message),))
+
+
+def _checked(parts: Services, database: Check) -> Health:
+    if database.state == "failed":
+        return Health(checks=(database,))
     return Health(
         checks=(
-            _database(parts),
+            database,
             _documents(parts),
             _originals(parts),
             _language_model(parts),

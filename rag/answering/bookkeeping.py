@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -89,7 +90,8 @@ class Bookkeeping:
     ) -> Decimal | None:
         """Close the log's row; the cost, None where a price is not known or the database does not answer.
 
-        Without a database nothing else can be done; the row is closed as failed once somebody looks at it.
+        Without a database the row is closed when it answers again, or, if this process ends before, as failed once
+        somebody looks at it.
         """
         try:
             while self._unwritten:
@@ -109,7 +111,21 @@ class Bookkeeping:
                 total_ms=total_ms,
             )
         except DatabaseUnavailable:
-            log.error("the log of question %s could not be closed: the database does not answer", self._chat_log_id)
+            log.error("the log of question %s waits to be closed: the database does not answer", self._chat_log_id)
+            self._chat_logs.postpone(
+                partial(
+                    self.close,
+                    outcome=outcome,
+                    answer=answer,
+                    details=details,
+                    error=error,
+                    language=language,
+                    model=model,
+                    document_ids=document_ids,
+                    first_token_ms=first_token_ms,
+                    total_ms=total_ms,
+                )
+            )
             return None
 
     def page_text(self, citation: Citation) -> str:

@@ -53,8 +53,8 @@ Owner = tuple[str, UUID]
 FLUSH_SECONDS = 1.0
 #: How long an answer that ended can still be found here, with its follow-up questions.
 KEEP_SECONDS = 60.0
-#: How long `stop_all` waits for the threads to write what they have.
-SHUTDOWN_SECONDS = 3.0
+#: How long `stop_all` waits for the threads to write what they have; less than the server waits for open streams.
+SHUTDOWN_SECONDS = 1.5
 #: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
 MARKS_ON_A_LETTER = 30
 #: Seconds between redraws, and when more than so many answers are written at once.
@@ -306,7 +306,7 @@ class LiveAnswers:
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
-                if not answers:
+                if not answers and not self._answerer.chat_logs.has_postponed:
                     self._keeper = None
                     return
             try:
@@ -314,6 +314,7 @@ class LiveAnswers:
                 for live in answers:
                     if live.is_done and not live.is_saved:
                         self._save(live)
+                self._answerer.chat_logs.close_postponed()
             except DatabaseUnavailable:
                 log.warning("the text so far could not be stored; trying again")
             except Exception:

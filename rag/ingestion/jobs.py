@@ -36,6 +36,8 @@ RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
 #: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
+#: How long the worker waits for a database that does not answer before it ends, to begin again later.
+OUTAGE_SECONDS = 3.0
 #: How often what dead processes left is looked for, and how long it has to have been quiet.
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
@@ -141,12 +143,17 @@ class Queue:
     # In the worker's thread
 
     def _work(self) -> None:
+        availability = self._database.availability
         while not self._stop.is_set():
+            availability.wait_until_up(self._stop)
             try:
                 self._processor.sandbox.warm_up()
                 asyncio.run(self._serve())
             except Exception:
-                log.exception("The queue's worker ended; it starts again")
+                if availability.is_down:
+                    log.warning("The queue waits for the database")
+                else:
+                    log.exception("The queue's worker ended; it starts again")
             self._stop.wait(POLLING_SECONDS)
 
     async def _serve(self) -> None:
@@ -154,7 +161,13 @@ class Queue:
         if self._stop.is_set():
             return
         connector = PsycopgConnector(
-            conninfo=self._database.conninfo, min_size=1, max_size=4, kwargs={"prepare_threshold": None}
+            conninfo=self._database.conninfo,
+            min_size=1,
+            max_size=4,
+            # In an outage the worker ends soon, and begins again once the database answers.
+            timeout=OUTAGE_SECONDS,
+            reconnect_timeout=OUTAGE_SECONDS,
+            kwargs={"prepare_threshold": None},
         )
         is_pooled = self._database.is_pooled
         app = App(connector=connector)

@@ -5,7 +5,8 @@ The row's cost is the sum of its rows in the ledger, so the two can never disagr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from typing import Any
@@ -40,6 +41,21 @@ class ChatLogs:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._postponed: deque[Callable[[], object]] = deque()
+
+    @property
+    def has_postponed(self) -> bool:
+        """Whether `close_postponed` has something to do."""
+        return bool(self._postponed)
+
+    def postpone(self, closing: Callable[[], object]) -> None:
+        """Keep the closing of a row for when the database answers again."""
+        self._postponed.append(closing)
+
+    def close_postponed(self) -> None:
+        """Close what could not be closed while the database did not answer."""
+        for _ in range(len(self._postponed)):
+            self._postponed.popleft()()
 
     def open(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collection_shelf import FIRST_COLLECTION
 from rag.ingestion.sync import sync_collection
@@ -22,14 +23,23 @@ BOARD = "Sample notice board"
 def prepare_tenant(parts: Services) -> None:
     """Make the settings' tenant ready for its first administrator.
 
-    Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
+    Once someone has an account, the samples are theirs to keep or delete: none is loaded again. Of several applications
+    started together, one does it and the others wait.
     """
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        connection.execute(queries["prepare_alone"], {"id": parts.settings.tenant})
+        _prepare(parts)
+
+
+def _prepare(parts: Services) -> None:
     tenant = parts.settings.tenant
     collection = parts.documents.ensure_first_collection(tenant)
+    if not parts.settings.samples or parts.database.fetch_value(tenant, "has_accounts"):
+        return
     stored = {document.file_name for document in parts.documents.list(tenant) if not document.is_synced}
     samples = {sample.file_name: sample for sample in SAMPLES}
     missing = [sample for name, sample in samples.items() if name not in stored]
-    if not parts.settings.samples or not missing or parts.database.fetch_value(tenant, "has_accounts"):
+    if not missing:
         return
     if stored - samples.keys():
         return  # documents were added from the command line, and samples among them would answer too
