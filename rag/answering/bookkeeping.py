@@ -40,23 +40,37 @@ class Bookkeeping:
         self._ledger = ledger
         self._chat_logs = chat_logs
         self._charges: list[Charge] = []
-        self._unwritten: list[Charge] = []
+        #: Charges the database did not take, each with the call that it ends.
+        self._unwritten: list[tuple[Charge | None, UUID | None]] = []
         self._prices: Mapping[str, Any] | None = None
 
-    def charge(self, operation: Operation, usage: Usage, *, is_estimated: bool = False) -> None:
-        """Price a call and write it; `is_estimated` when the provider did not say what it counted."""
-        priced = charge(operation, usage, self._own_prices())
-        if is_estimated:
-            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
-        self.record(priced)
+    def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
+        """Write down a call before it is made, so that it is known should this process be killed meanwhile.
 
-    def record(self, paid: Charge) -> None:
-        """Write a call that is priced already."""
-        self._charges.append(paid)
+        None when the database does not answer: an answer does not wait for its books.
+        """
         try:
-            self._write(paid)
+            return self._ledger.begin(self._tenant_id, self._chat_log_id, operation, name, expected)
         except DatabaseUnavailable:
-            self._unwritten.append(paid)
+            return None
+
+    def charge(self, operation: Operation, usage: Usage) -> None:
+        """Price a call and write it."""
+        self.record(self._priced(operation, usage))
+
+    def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None) -> None:
+        """Price and write a call that was begun; None where it is known to cost nothing."""
+        paid = self._priced(operation, usage) if usage is not None else None
+        self.record(paid, ends=call_id)
+
+    def record(self, paid: Charge | None, *, ends: UUID | None = None) -> None:
+        """Write a call that is priced already, with the end of the one that was begun."""
+        if paid is not None:
+            self._charges.append(paid)
+        try:
+            self._write(paid, ends)
+        except DatabaseUnavailable:
+            self._unwritten.append((paid, ends))
 
     def costs(self) -> CostDetails:
         """The known costs by operation, rounded as the ledger keeps them."""
@@ -87,7 +101,7 @@ class Bookkeeping:
         """
         try:
             while self._unwritten:
-                self._write(self._unwritten[-1])
+                self._write(*self._unwritten[-1])
                 self._unwritten.pop()
             return self._chat_logs.close(
                 self._tenant_id,
@@ -122,8 +136,17 @@ class Bookkeeping:
         except DatabaseUnavailable:
             return {}
 
-    def _write(self, paid: Charge) -> None:
-        self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
+    def _priced(self, operation: Operation, usage: Usage) -> Charge:
+        priced = charge(operation, usage, self._own_prices())
+        if usage.is_estimated:
+            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
+        return priced
+
+    def _write(self, paid: Charge | None, ends: UUID | None) -> None:
+        if ends is not None:
+            self._ledger.finish(self._tenant_id, ends, paid, chat_log_id=self._chat_log_id)
+        elif paid is not None:
+            self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
 
     def _own_prices(self) -> Mapping[str, Any] | None:
         """The tenant's own prices, read once per question."""

@@ -102,12 +102,11 @@ def search(call: Call[SearchBody]) -> Response:
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, call.identity, body.collection)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-    found = parts.retriever.retrieve_context(
+    found = parts.searches.search(
         Question(text=text, identity=identity, collection=collection),
         profile=profile,
         options=body.options.to_options(),
-    )
-    parts.ledger.record_all(identity.tenant_id, found.charges)
+    ).response
     results = search_results(parts.database, identity, found.results)
     return _json(
         SearchAnswer(query=body.query, results=results, total=len(results), latency_ms=_ms_since(started)),

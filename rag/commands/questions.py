@@ -44,9 +44,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
             else with_overrides(profile_by_name(collection.profile), collection.overrides)
         )
         question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
-        retrieval = parts.retriever.retrieve(question, profile=profile)
-        for paid in retrieval.response.charges:
-            parts.ledger.record(tenant, paid)
+        retrieval = parts.searches.search(question, profile=profile)
     finally:
         parts.close()
     found = retrieval.response

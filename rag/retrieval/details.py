@@ -46,7 +46,8 @@ def costs_from(charges: Sequence[Charge]) -> CostDetails:
         embedding=total("embedding"),
         reranking=total("reranking"),
         translation=total("translation"),
-        total=total("embedding", "reranking", "translation"),
+        openai=total("chat"),
+        total=total("embedding", "reranking", "translation", "chat"),
     )
 
 
