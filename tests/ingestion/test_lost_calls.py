@@ -240,7 +240,7 @@ def desk(
     )  # fmt: skip
     parts = assemble(keyed, database)
     # The sandbox of all tests: starting one takes longer than all the calls.
-    parts.processor.sandbox.close()
+    parts.processor.close()
     parts = replace(
         parts,
         processor=type(parts.processor)(
@@ -248,6 +248,7 @@ def desk(
         ),
     )
     yield Desk(parts, provider_standin, tmp_path, admin, sandbox)
+    parts.processor.recognition.close()
     parts.providers.close()
 
 
