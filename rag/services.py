@@ -23,6 +23,7 @@ from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
+from rag.answering.searching import Searches
 from rag.database import Database
 from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
@@ -66,6 +67,7 @@ class Services:
     documents: DocumentLibrary
     references: ReferenceDocuments
     answerer: Answerer
+    searches: Searches
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
@@ -131,6 +133,7 @@ def assemble(
         documents=DocumentLibrary(database, files, providers, settings, queue),
         references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,
+        searches=Searches(retriever, ledger, chat_logs),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),

@@ -79,6 +79,7 @@ class Settings:
     # Text recognition for scanned pages; without it Tesseract is used where it is installed.
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
+    upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
     tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)

@@ -22,17 +22,29 @@ from procrastinate.jobs import Job
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderError, TenantSuspended
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    TenantSuspended,
+)
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.providers.call_gate import retry_after
+from rag.providers.connections import KEY_VARIABLES
+from rag.providers.registry import provider_name
 
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
 TASK = "process_document"
 #: Documents that one process works on at once: while one waits for its provider, another is read.
 DOCUMENTS_AT_ONCE = 2
-#: Waits before each further try when a provider is down or its quota used up; then the document has failed.
+#: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
+#: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
+#: What an administrator mends outside: work waits for it, however long that takes.
+WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
 #: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
@@ -75,7 +87,9 @@ class Queue:
         self.retry_seconds = retry_seconds
         self._rescue_seconds = rescue_seconds
         self._abandoned_seconds = abandoned_seconds
+        #: Tries that count, and those that ended with a refused key or without money.
         self._failures: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
         self._waits: dict[str, float] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -139,14 +153,20 @@ class Queue:
                 parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
                 for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
                     self.enqueue(tenant_id, document_id, connection=connection)
+            self._processor.settle_abandoned_calls(tenant_id)
 
     # In the worker's thread
 
     def _work(self) -> None:
         availability = self._database.availability
+        is_first = True
         while not self._stop.is_set():
             availability.wait_until_up(self._stop)
             try:
+                if is_first:
+                    with self._database.transaction(None) as connection:
+                        connection.execute(queries["wake_waiting_jobs"])
+                    is_first = False
                 self._processor.sandbox.warm_up()
                 asyncio.run(self._serve())
             except Exception:
@@ -200,24 +220,30 @@ class Queue:
         try:
             await in_daemon_thread(lambda: self._processor.run(tenant_id, UUID(document_id)))
         except ProviderError as exc:
-            self._failures[document_id] += 1
+            self._tries(exc)[document_id] += 1
             note = partial(self._note_failure, tenant_id, document_id, exc)
             await in_daemon_thread(note)
-            if self._failures[document_id] <= len(self.retry_seconds):
+            if isinstance(exc, WAITED_FOR) or self._failures[document_id] <= len(self.retry_seconds):
                 raise
-        self._failures.pop(document_id, None)
-        self._waits.pop(document_id, None)
+        self._forget(document_id)
 
     async def _reembed(self, tenant_id: str, reembedding_id: str) -> None:
         work = self._processor.reembedding
         try:
             await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
         except ProviderError as exc:
-            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes.
-            self._failures[reembedding_id] += 1
-            self._waits[reembedding_id] = self._wait(reembedding_id, exc)
-            raise
-        self._failures.pop(reembedding_id, None)
+            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes. Only
+            # answers that cannot be used come to an end, for each of them may be billed.
+            self._tries(exc)[reembedding_id] += 1
+            is_hopeless = isinstance(exc, ProviderAnswerInvalid)
+            if not is_hopeless or self._failures[reembedding_id] <= len(self.retry_seconds):
+                wait = self._waits[reembedding_id] = self._wait(reembedding_id, exc)
+                await in_daemon_thread(
+                    partial(work.note_waiting, tenant_id, UUID(reembedding_id), waiting_sentence(exc, wait))
+                )
+                raise
+            await in_daemon_thread(partial(work.fail, tenant_id, UUID(reembedding_id), exc.message))
+        self._forget(reembedding_id)
 
     async def _sync(self, tenant_id: str, collection_id: str) -> None:
         on_sync = self.on_sync
@@ -232,16 +258,25 @@ class Queue:
 
     def _wait(self, key: str, error: ProviderError) -> float:
         """Seconds before the next try: growing, and never less than the provider asked for."""
-        step = self.retry_seconds[min(self._failures[key], len(self.retry_seconds)) - 1]
+        step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
+    def _tries(self, error: ProviderError) -> Counter[str]:
+        """Where a failed try is counted: waiting for a key or for money uses up no attempt."""
+        return self._refusals if isinstance(error, WAITED_FOR) else self._failures
+
+    def _forget(self, key: str) -> None:
+        for counted in (self._failures, self._refusals, self._waits):
+            counted.pop(key, None)
+
     def _note_failure(self, tenant_id: str, document_id: str, error: ProviderError) -> None:
-        if self._failures[document_id] > len(self.retry_seconds):
+        is_waiting = isinstance(error, WAITED_FOR)
+        if not is_waiting and self._failures[document_id] > len(self.retry_seconds):
             self._processor.mark_failed(tenant_id, UUID(document_id), error.message)
             return
         wait = self._waits[document_id] = self._wait(document_id, error)
-        sentence = f"{error.message} It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
-        self._processor.note_message(tenant_id, UUID(document_id), sentence)
+        sentence = waiting_sentence(error, wait)
+        self._processor.note_message(tenant_id, UUID(document_id), sentence, is_waiting=is_waiting)
 
     async def _rescue(self) -> None:
         while True:
@@ -266,6 +301,20 @@ class Queue:
         if isinstance(error, ProviderError):
             return self._waits.get(document_id, self.retry_seconds[-1])
         return None
+
+
+def waiting_sentence(error: ProviderError, wait: float) -> str:
+    """Why work waits and when it goes on, for the documents page."""
+    again = f"It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
+    provider = str(error.details.get("provider") or "")
+    if not isinstance(error, WAITED_FOR):
+        return f"{error.message} {again}"
+    if provider not in KEY_VARIABLES:
+        return f"Waiting: {error.message} {again}"
+    name, variable = provider_name(provider), KEY_VARIABLES[provider]
+    if isinstance(error, ProviderKeyRejected):
+        return f"Waiting: the key was refused by {name}. An administrator has to check {variable}. {again}"
+    return f"Waiting: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 
 class LaterAgain(BaseRetryStrategy):

@@ -13,13 +13,27 @@ from uuid import UUID
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderQuotaExhausted, ProviderUnavailable, TenantSuspended
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerInvalid,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+    TenantSuspended,
+)
 from rag.ingestion.intake import find_documents
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.
-TEMPORARY = (ProviderUnavailable, ProviderQuotaExhausted, DatabaseUnavailable, TenantSuspended)
+TEMPORARY = (
+    ProviderUnavailable,
+    ProviderQuotaExhausted,
+    ProviderKeyRejected,
+    ProviderAnswerInvalid,
+    DatabaseUnavailable,
+    TenantSuspended,
+)
 
 
 class WorkInterrupted(Exception):

@@ -39,6 +39,15 @@ NAMES: Mapping[str, str] = {
     "ollama": "Ollama",
     "builtin": "Built in",
     "cohere": "Cohere",
+    "upstage": "Upstage",
+}
+#: The variable with each provider's key.
+KEY_VARIABLES: Mapping[str, str] = {
+    "openai": "OPENAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "upstage": "UPSTAGE_API_KEY",
 }
 
 

@@ -137,11 +137,11 @@ def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix 
     started = time.perf_counter()
     try:
         embedder = providers.embedder_for(run.question.collection.embedding_model)
-        with run.step("embed") as step:
+        with run.step("embed") as step, run.paying("embedding"):
             made = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
             step.detail = f"{len(texts)} by {embedder.model}"
     except (ProviderError, SettingsError) as error:
-        run.skip(NO_EMBEDDING, error, "embedding")
+        run.skip(NO_EMBEDDING, error)
         return None
     finally:
         run.details.timing.embedding_ms = ms_since(started)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from standin import ProviderStandin
 
-from rag.errors import ProviderAnswerCut
+from rag.errors import ProviderAnswerCut, ProviderKeyRejected
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.attachment import (
     MAXIMUM_BYTES,
@@ -172,8 +172,12 @@ def test_a_file_or_a_model_that_fails_leaves_the_name_and_the_reason(
     assert "damaged" in describe_attachment("a.png", b"no picture", model=model, reader=sandbox).note
     assert "no text" in describe_attachment("a.pdf", hostile.image_only(), model=model, reader=sandbox).note
     assert "by name only" in describe_attachment("a.hwp", b"hwp", model=model, reader=sandbox).note
-    provider_standin.fail_next(401, times=5)
-    assert "rejected" in describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox).note
+    provider_standin.fail_next(400, times=5)
+    assert "HTTP 400" in describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox).note
+    provider_standin.reset()
+    provider_standin.fail_next(401)
+    with pytest.raises(ProviderKeyRejected):  # waited for, as all work on documents is
+        describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
 
 
 def test_a_post_is_its_title_its_text_and_its_attachments() -> None:

@@ -316,6 +316,17 @@ def test_a_document_deleted_meanwhile_is_a_sentence_and_not_an_error(
     assert "does not exist" in words(page)
 
 
+def test_a_document_that_waits_for_its_provider_says_so_and_why(page: AppTest, add: Add, database: Database) -> None:
+    add("Handbook", "processing", step="embed", steps_done=40, steps_total=266, message="Waiting: the key was refused.")
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET is_waiting = true")
+    page.run()
+    assert "Waiting for the provider" in page.progress[0].text
+    assert any("the key was refused" in str(caption.value) for caption in page.caption)
+    (table,) = [frame.value for frame in page.dataframe if "Status" in frame.value]
+    assert [list(status) for status in table["Status"]] == [["Waiting"]]
+
+
 def test_progress_is_read_from_the_database_and_ends_with_the_costs(
     page: AppTest, add: Add, database: Database
 ) -> None:
