@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -53,6 +54,9 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     if running.settings.worker:
         running.queue.start_worker()
     _warm_up()
+    if running.providers.meaning is not None:
+        # Beside the start, and not before it: the first question may wait for it, no page has to.
+        threading.Thread(target=running.providers.meaning.warm_up, name="meaning", daemon=True).start()
     try:
         yield None
     finally:

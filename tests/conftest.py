@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
+# Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.
+os.environ["RAG_BUILTIN_EMBEDDER"] = "lexical"
+
 # Every pytest that starts closes the folder it shares with the others (see `server`); tests start servers in there too.
 if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
     os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix="hr-tests-")
@@ -138,7 +141,7 @@ def collection(database: Database) -> Collection:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings without any key, working in the test's own folder."""
-    return Settings(data_dir=tmp_path / "data", tesseract="none")
+    return Settings(data_dir=tmp_path / "data", tesseract="none", builtin_embedder="lexical")
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ class SearchQuery:
     vector: NDArray[np.float32] | None = field(default=None, repr=False)
     #: Id of the embedder that made it; passages of other embedders are not compared.
     embedding_model: str = ""
+    #: The question's vector of meaning, beside `vector` where that compares words; None where there is no such model.
+    meaning: NDArray[np.float32] | None = field(default=None, repr=False)
     #: Least cosine similarity of a result that keywords did not find.
     threshold: float = -1.0
     #: Neighbours that are compared at least where an approximate index is used.
