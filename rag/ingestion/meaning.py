@@ -6,9 +6,10 @@ installation is at it at a time: the model takes one core for as long as there i
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,11 @@ class UnreadPassage:
     content: str
     language: str
 
+    @property
+    def text(self) -> str:
+        """What is embedded of it."""
+        return contextual_text(self.title, self.section, self.content)
+
 
 @dataclass(frozen=True)
 class MeaningProgress:
@@ -91,6 +97,13 @@ class MeaningWork:
                         return False
         return True
 
+    def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
+        """Store vectors that are known by the digest of their text; how many passages there were to store them for."""
+        passages = [passage for passage in self._next(tenant_id, collection_id) if digest_of(passage.text) in known]
+        if passages:
+            self._store(tenant_id, passages, [known[digest_of(passage.text)] for passage in passages])
+        return len(passages)
+
     def interrupt(self) -> None:
         """End the process that embeds passages; a passage under way is given up."""
         self._embedder.rest()
@@ -112,9 +125,8 @@ class MeaningWork:
     def _vector(self, passage: UnreadPassage) -> FloatMatrix | None:
         """Its vector; None for a text that the model cannot read."""
         self._bench.stop_if_asked()
-        text = contextual_text(passage.title, passage.section, passage.content)
         try:
-            vector: FloatMatrix = self._embedder.embed([text], purpose="document").vectors[0]
+            vector: FloatMatrix = self._embedder.embed([passage.text], purpose="document").vectors[0]
         except InvalidInput as exc:
             log.warning("Passage %s has no vector of meaning: %s", passage.id, exc.message)
             return None
@@ -132,6 +144,11 @@ class MeaningWork:
             if not _locked(file):
                 raise WorkedOnElsewhere
             yield
+
+
+def digest_of(text: str) -> bytes:
+    """By what a text is known that was embedded elsewhere."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
 def meaning_progress(

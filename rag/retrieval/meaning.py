@@ -16,6 +16,9 @@ from uuid import UUID
 #: The constant of reciprocal ranks where meaning and words make one order. With 60 the tenth of both lists would come
 #: before the first of one.
 RANK_CONSTANT = 10
+#: Least similarity of words at which a passage without the question's words has a place in their order: below it, the
+#: order is chance, and what is meant should not have to outweigh it.
+LEAST_WORDS = 0.12
 #: A language of few passages is taken to be like the others: as if so many passages of the usual kind were in it.
 USUAL_PASSAGES = 10
 
@@ -73,13 +76,16 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
     ]
 
 
-def fused_scores(ids: Sequence[UUID], ranks: Mapping[UUID, int]) -> list[float]:
-    """The scores of passages in the order of their words, given their ranks by meaning; 1 for the first of both."""
-    highest = 2 / (RANK_CONSTANT + 1)
+def fused_scores(by_words: Sequence[int | None], by_meaning: Sequence[int | None]) -> list[float]:
+    """The scores of passages by their ranks in both orders, None where they are not in one; 1 for the first of both."""
     return [
-        (1 / (RANK_CONSTANT + place) + (1 / (RANK_CONSTANT + ranks[chunk_id]) if chunk_id in ranks else 0.0)) / highest
-        for place, chunk_id in enumerate(ids, 1)
+        (_reciprocal(words) + _reciprocal(meaning)) * (RANK_CONSTANT + 1) / 2
+        for words, meaning in zip(by_words, by_meaning, strict=True)
     ]
+
+
+def _reciprocal(rank: int | None) -> float:
+    return 0.0 if rank is None else 1 / (RANK_CONSTANT + rank)
 
 
 def _smoothed(usual: Mapping[str, Usual]) -> dict[str, Usual]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.sync import sync_collection
 from rag.profiles import HR, NOTICES
 from rag.public import _program
-from rag.samples import SAMPLES
+from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
+from rag.samples.vectors import read_vectors
 from rag.services import Services
+from rag.types import Collection
 
 log = logging.getLogger("rag.start")
 
@@ -25,22 +28,21 @@ def prepare_tenant(parts: Services) -> None:
     Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
     """
     tenant = parts.settings.tenant
-    with parts.database.transaction(tenant) as connection:
-        connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
-    # Renamed or joined by others, the first collection stays the only one that is made unasked.
-    collections = parts.documents.collections(tenant)
-    collection = (
-        collections[0]
-        if collections
-        else parts.documents.ensure_collection(
-            tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
-        )
-    )
+    collection = first_collection(parts)
     stored = {document.file_name for document in parts.documents.list(tenant)}
     missing = [sample for sample in SAMPLES if sample.file_name not in stored]
     if not parts.settings.samples or not missing or parts.database.fetch_value(tenant, "has_accounts"):
         return
     log.info("Loading %d sample documents", len(missing))
+    load_samples(parts, collection=collection, missing=missing)
+
+
+def load_samples(
+    parts: Services, *, collection: Collection | None = None, missing: Sequence[Sample] = SAMPLES
+) -> list[Collection]:
+    """Take the missing samples in, and the board's posts; the collections they are in."""
+    tenant = parts.settings.tenant
+    collection = collection or first_collection(parts)
     for sample in missing:
         try:
             parts.processor.process_document(
@@ -54,10 +56,29 @@ def prepare_tenant(parts: Services) -> None:
             continue
         except RagError as exc:
             log.warning("The sample %s was left out: %s", sample.file_name, exc.message)
-    load_board(parts)
+    collections = [collection, load_board(parts)]
+    if parts.processor.meaning is not None:
+        known = read_vectors()
+        for filled in collections:
+            parts.processor.meaning.store_known(tenant, filled.id, known)
+    return collections
 
 
-def load_board(parts: Services) -> None:
+def first_collection(parts: Services) -> Collection:
+    """The collection of the settings' tenant that samples are put into, made now if it has none."""
+    tenant = parts.settings.tenant
+    with parts.database.transaction(tenant) as connection:
+        connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
+    # Renamed or joined by others, the first collection stays the only one that is made unasked.
+    collections = parts.documents.collections(tenant)
+    if collections:
+        return collections[0]
+    return parts.documents.ensure_collection(
+        tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
+    )
+
+
+def load_board(parts: Services) -> Collection:
     """A second collection with the sample notice board, named so that nobody takes it for their own."""
     tenant = parts.settings.tenant
     embedder = parts.providers.default_embedder_id(NOTICES)
@@ -69,3 +90,4 @@ def load_board(parts: Services) -> None:
             parts.processor.run(tenant, document_id)
         except RagError as exc:
             log.warning("A sample post was left out: %s", exc.message)
+    return board
