@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def read_vectors(path: Path = FILE) -> Mapping[bytes, FloatMatrix]:
     try:
         with np.load(path) as stored:
             digests, vectors = stored["digests"], stored["vectors"].astype(np.float32)
-    except (OSError, ValueError, KeyError) as exc:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as exc:
         log.warning("The samples' vectors of meaning cannot be read (%s); they are made in the background", exc)
         return {}
     return {digest.tobytes(): vector for digest, vector in zip(digests, vectors, strict=True)}

@@ -51,6 +51,17 @@ WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_mode
 GROUP BY d.id, d.collection_id
 ORDER BY d.id
 
+-- meaning_totals --
+-- The same of all a tenant's documents together, while work on it waits or is under way; counting is left out otherwise
+SELECT count(c.id) AS passages, count(m.chunk_id) AS done
+FROM documents d
+JOIN collections l ON l.id = d.collection_id
+JOIN document_chunks c ON c.document_id = d.id
+LEFT JOIN meaning_vectors m ON m.chunk_id = c.id
+WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_model = 'builtin/lexical@1536'
+  AND EXISTS (SELECT FROM procrastinate_jobs
+              WHERE queue_name = 'meaning' AND args ->> 'tenant_id' = rag_tenant() AND status IN ('todo', 'doing'))
+
 -- search_by_meaning --
 -- The passages nearest by meaning, exactly, of each language of the scope so many, with what is usual of the similarities
 -- in that language. All passages are compared once; the nearest of a language are looked for among what came of it.

@@ -20,13 +20,14 @@ from rag.database import Database
 from rag.errors import TenantSuspended
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
-from rag.ingestion.meaning import MeaningWork, meaning_progress
+from rag.ingestion.meaning import MeaningWork, digest_of, meaning_progress
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.work import Bench, WorkedOnElsewhere
 from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
 from rag.types import Collection, Embeddings
 
@@ -326,3 +327,32 @@ def until(condition: object, seconds: float = 60.0) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.05)
+
+
+def test_the_samples_bring_their_vectors_and_others_are_made_in_the_background(
+    database: Database, settings: Settings
+) -> None:
+    """Where it fails because passages are cut otherwise now: `python -m rag.samples.vectors` makes them anew."""
+    from rag.samples.load import load_samples  # here, so that the others do not wait for Streamlit
+    from rag.services import assemble
+
+    parts = assemble(replace(settings, builtin_embedder="meaning"), database)
+    try:
+        collections = load_samples(parts)
+        progress = meaning_progress(database, "demo")
+        assert len(collections) == 2
+        assert len(progress) >= 12  # four documents and eight posts
+        assert [item for item in progress if not item.is_complete] == []
+        assert parts.providers.meaning is not None
+        assert parts.providers.meaning._passages.process_id is None
+    finally:
+        parts.close()
+
+
+def test_vectors_that_cannot_be_read_are_as_good_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "meaning.npz"
+    assert read_vectors(path) == {}
+    path.write_bytes(b"PK\x03\x04 cut")
+    assert read_vectors(path) == {}
+    write_vectors({digest_of("leave"): np.ones(384, dtype=np.float32)}, path)
+    assert list(read_vectors(path)) == [digest_of("leave")]
