@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.database import queries
@@ -217,7 +216,7 @@ def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, val
 
 
 def _ask_for_meaning(flight: Flight, query: SearchQuery, values: dict[str, Any]) -> Answer:
-    asked = flight.execute(queries["search_by_meaning"], {**values, "vector": HalfVector(query.meaning)})
+    asked = flight.execute(queries["search_by_meaning"], {**values, "vector": query.meaning_halfvec})
     flight.flush()
     return asked
 

@@ -74,6 +74,11 @@ class SearchQuery:
             )
         return HalfVector(self.vector) if np.any(self.vector) else None
 
+    @cached_property
+    def meaning_halfvec(self) -> HalfVector | None:
+        """The vector of meaning as Postgres takes it; None where there is none."""
+        return None if self.meaning is None else HalfVector(self.meaning)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:

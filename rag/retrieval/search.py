@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
@@ -189,7 +188,7 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
         "embedding_model": query.embedding_model,
         "limit": limit,
         "meant": [hit.chunk_id for hit in hits.meant[:limit]],
-        "meaning": None if query.meaning is None else HalfVector(query.meaning),
+        "meaning": query.meaning_halfvec,
     }
     passages = flight.execute(queries["search_fused"], values)
     flight.finish()
