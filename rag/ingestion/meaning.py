@@ -19,7 +19,7 @@ from uuid import UUID
 from pgvector import HalfVector
 
 from rag.database import Database, queries
-from rag.errors import InvalidInput
+from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.work import Bench, WorkedOnElsewhere
 from rag.providers.meaning import MeaningEmbedder
 from rag.retrieval.keywords import contextual_text
@@ -127,6 +127,9 @@ class MeaningWork:
         self._bench.stop_if_asked()
         try:
             vector: FloatMatrix = self._embedder.embed([passage.text], purpose="document").vectors[0]
+        except ProviderUnavailable:
+            self._bench.stop_if_asked()  # then it was ended for that
+            raise
         except InvalidInput as exc:
             log.warning("Passage %s has no vector of meaning: %s", passage.id, exc.message)
             return None

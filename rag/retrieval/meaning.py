@@ -16,6 +16,9 @@ from uuid import UUID
 #: The constant of reciprocal ranks where meaning and words make one order. With 60 the tenth of both lists would come
 #: before the first of one.
 RANK_CONSTANT = 10
+#: What standing out within its language counts beside words and cosine: enough for the best passage of another language
+#: to be among the first five where the question's own has no word in common, and too little to displace one that has.
+STANDING_WEIGHT = 0.5
 #: Least similarity of words at which a passage without the question's words has a place in their order: below it, the
 #: order is chance, and what is meant should not have to outweigh it.
 LEAST_WORDS = 0.12
@@ -68,19 +71,25 @@ def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
     """The passages best first: by cosine where some are in the question's language, else by how far they stand out."""
     if any(hit.language == language for hit in hits):
         return sorted(hits, key=lambda hit: (-hit.cosine, hit.chunk_id.int))
-    return [
-        hit
-        for hit, _ in sorted(
-            zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
-        )
-    ]
+    return by_standing(hits)
 
 
-def fused_scores(by_words: Sequence[int | None], by_meaning: Sequence[int | None]) -> list[float]:
-    """The scores of passages by their ranks in both orders, None where they are not in one; 1 for the first of both."""
+def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
+    """The passages of all languages by how far each stands out within its own, best first."""
+    ordered = sorted(
+        zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
+    )
+    return [hit for hit, _ in ordered]
+
+
+def fused_scores(
+    by_words: Sequence[int | None], by_meaning: Sequence[int | None], by_standing: Sequence[int | None]
+) -> list[float]:
+    """The scores of passages by their ranks in three orders, None where they are not in one; 1 for the first of all."""
+    highest = (2 + STANDING_WEIGHT) / (RANK_CONSTANT + 1)
     return [
-        (_reciprocal(words) + _reciprocal(meaning)) * (RANK_CONSTANT + 1) / 2
-        for words, meaning in zip(by_words, by_meaning, strict=True)
+        (_reciprocal(words) + _reciprocal(meaning) + STANDING_WEIGHT * _reciprocal(standing)) / highest
+        for words, meaning, standing in zip(by_words, by_meaning, by_standing, strict=True)
     ]
 
 

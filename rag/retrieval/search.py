@@ -124,14 +124,12 @@ def search(
 
 
 def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits) -> list[tuple[_Row, float]]:
-    """One order of two: that of the words, as far as there are any in common, and that of what is meant."""
+    """One order of three: that of the words, as far as there are any in common, and two of what is meant."""
     rows = [row for row, _ in scored]
-    by_meaning = {hit.chunk_id: rank for rank, hit in enumerate(hits.meant, 1)}
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= meanings.LEAST_WORDS]
-    by_words = {chunk_id: rank for rank, chunk_id in enumerate(sharing, 1)}
-    scores = meanings.fused_scores(
-        [by_words.get(row.chunk_id) for row in rows], [by_meaning.get(row.chunk_id) for row in rows]
-    )
+    orders = (sharing, [hit.chunk_id for hit in hits.meant], [hit.chunk_id for hit in meanings.by_standing(hits.meant)])
+    ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
+    scores = meanings.fused_scores(*([order.get(row.chunk_id) for row in rows] for order in ranks))
     return sorted(zip(rows, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 

@@ -92,12 +92,17 @@ def test_cosines_count_in_the_questions_own_language_and_standing_where_it_has_n
     assert in_order([korean, english], "nl") == [english, korean]
 
 
-def test_the_first_of_both_lists_has_a_score_of_one_and_the_first_of_one_comes_before_the_thirteenth_of_both() -> None:
-    both, only_meaning, thirteenth, second = fused_scores([1, None, 13, 2], [1, 1, 13, 2])
-    assert both == 1
-    assert both > second > only_meaning > thirteenth > 0
-    assert fused_scores([None], [None]) == [0]
-    assert fused_scores([], []) == []
+def test_the_first_of_all_orders_has_a_score_of_one_and_the_first_of_one_comes_before_the_thirteenth_of_both() -> None:
+    first, only_meaning, thirteenth, second = fused_scores([1, None, 13, 2], [1, 1, 13, 2], [1, None, None, 2])
+    assert math.isclose(first, 1)
+    assert first > second > only_meaning > thirteenth > 0
+    assert fused_scores([None], [None], [None]) == [0]
+    assert fused_scores([], [], []) == []
+
+
+def test_the_best_of_another_language_comes_before_the_own_languages_third_without_a_word_in_common() -> None:
+    other, third, third_with_words = fused_scores([None, None, 3], [20, 3, 3], [1, None, None])
+    assert third_with_words > other > third
 
 
 @needs_model
