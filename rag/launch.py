@@ -15,6 +15,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
+COVERAGE = "--cov-report=term:skip-covered"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
@@ -77,7 +78,8 @@ def run_checks(arguments: list[str]) -> int:
         ["ruff", "format", "--check", "."],
         ["ruff", "check", "."],
         ["mypy"],
-        ["pytest", "--cov", "--cov-report=term:skip-covered", *arguments],
+        # Tests wait for servers and processes of their own half of the time: a few more than there are processors.
+        ["pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", "--cov", COVERAGE, *arguments],
     ]
     results = []
     for check in checks:

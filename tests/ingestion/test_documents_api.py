@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import hostile
 import pytest
@@ -84,7 +84,7 @@ def test_nobody_without_a_session_and_no_other_tenant_gets_anything(
         assert client(library, stranger).get(path).status_code == 404
 
 
-@pytest.mark.parametrize("name", ["nothing", "..%2f..%2fetc", str(uuid4())])
+@pytest.mark.parametrize("name", ["nothing", "..%2f..%2fetc", "11111111-2222-4333-8444-555555555555"])
 def test_an_id_that_is_none_is_not_found(library: DocumentLibrary, employee: Identity, name: str) -> None:
     assert client(library, employee).get(f"/api/documents/{name}/file").status_code == 404
 
