@@ -23,6 +23,9 @@ ALTER TABLE meaning_vectors ENABLE ROW LEVEL SECURITY;
 ALTER TABLE meaning_vectors FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON meaning_vectors USING (tenant_id = (SELECT rag_tenant()))
     WITH CHECK (tenant_id = (SELECT rag_tenant()));
+-- Readers are held to their collections, as in every table of one.
+CREATE POLICY reader ON meaning_vectors AS RESTRICTIVE FOR SELECT
+    USING ((SELECT rag_reads_all()) OR collection_id = ANY (ARRAY(SELECT id FROM collections)));
 GRANT SELECT, INSERT, UPDATE, DELETE ON meaning_vectors TO rag_app;
 
 -- A passage whose text changes has another meaning.

@@ -172,6 +172,21 @@ def test_what_is_not_to_be_found_is_not_found_by_meaning_either(
 
 
 @needs_model
+def test_readers_see_vectors_of_their_groups_collections_only(
+    database: Database, shelf: Shelf, asker: Identity, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE])
+    embed_all(shelf)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET groups = '{council}'")
+    counted = []
+    for group in ("council", "others"):
+        with database.transaction(replace(asker, user_group=group)) as connection:
+            counted.append(connection.execute("SELECT count(*) FROM meaning_vectors").fetchone())
+    assert counted == [(1,), (0,)]
+
+
+@needs_model
 def test_a_passage_the_model_could_not_read_is_found_by_its_words(
     database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
 ) -> None:
