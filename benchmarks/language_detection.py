@@ -1,5 +1,8 @@
 """Of how many questions the language is recognised, in percent: by the heuristic alone, and with the detector.
 
+The latter also where the question's own language is likely beforehand, as that of its conversation or reader, and where
+English is, as that of the collection.
+
     python benchmarks/language_detection.py --sets FOLDER
 
 FOLDER holds one folder per set, named …_<language>, with queries.jsonl ("question").
@@ -23,7 +26,7 @@ def main() -> None:
     parser.add_argument("--sets", type=Path, required=True)
     options = parser.parse_args()
     detect_language("Laden der Sprachen")  # loads the detector
-    right = {"heuristic": 0, "with detector": 0}
+    right = dict.fromkeys(("heuristic", "with detector", "own likely", "English likely"), 0)
     total = 0
     started = time.perf_counter()
     for folder in sorted(path for path in options.sets.iterdir() if path.is_dir()):
@@ -33,6 +36,8 @@ def main() -> None:
         here = {
             "heuristic": sum(detect_language_heuristic(text) == language for text in questions),
             "with detector": sum(detect_language(text) == language for text in questions),
+            "own likely": sum(detect_language(text, [language]) == language for text in questions),
+            "English likely": sum(detect_language(text, ["en"]) == language for text in questions),
         }
         total += len(questions)
         right = {name: right[name] + here[name] for name in right}

@@ -17,7 +17,7 @@ from rag.api.openapi import PARAMETER
 from rag.profiles import HR
 from rag.records.figures import Filters, Period, QuestionFilters
 from rag.services import Services
-from rag.types import Identity, Question, Step
+from rag.types import DocumentFilters, Identity, PostFilters, Question, Step
 
 Call = Callable[[Services, Identity, UUID], Any]
 
@@ -55,6 +55,11 @@ CALLS: Mapping[str, Mapping[str, Call]] = {
         "documents": lambda p, who, i: p.documents.list(who, collection_id=i),
         "suggestions": lambda p, who, i: p.documents.suggested_questions(who, i),
         "values": lambda p, who, i: p.documents.metadata_values(who, i, "title"),
+        "page of documents": lambda p, who, i: p.documents.find(who, DocumentFilters(collection_id=i)),
+        "names": lambda p, who, i: p.documents.names(who, DocumentFilters(collection_id=i), limit=None),
+        "posts": lambda p, who, i: p.documents.posts(who, PostFilters(collection_id=i)),
+        "board": lambda p, who, i: p.documents.board_figures(who, i, only_ready=False),
+        "categories": lambda p, who, i: p.documents.categories(who, i),
         "rename": lambda p, who, i: p.documents.change_collection(who, i, name="Probe"),
         "open": lambda p, who, i: p.documents.change_collection(who, i, groups=[]),
         "override": lambda p, who, i: p.documents.override_collection(who, i, {"top_k": 3}),
@@ -106,7 +111,16 @@ LISTS: Mapping[str, Callable[[Services, Identity], Any]] = {
     "questions": lambda p, who: p.analytics.questions(who, period(), Filters(), QuestionFilters()),
     "export": lambda p, who: p.analytics.export_csv(who, period(), Filters(), QuestionFilters()),
     "groups": lambda p, who: p.analytics.user_groups(who, period()),
-    "documents of the analytics": lambda p, who: p.analytics.documents(who),
+    "a page of documents": lambda p, who: p.documents.find(who, DocumentFilters()),
+    "names of documents": lambda p, who: p.documents.names(who, DocumentFilters(), limit=None),
+    "documents at work": lambda p, who: p.documents.at_work(who, limit=50),
+    "figures of documents": lambda p, who: (
+        p.documents.figures(who),
+        p.documents.count_found(who, DocumentFilters()),
+        p.documents.shares(who, DocumentFilters()),
+        p.documents.searchable_collections(who),
+    ),
+    "groups of people": lambda p, who: p.accounts.groups(who),
     "moves": lambda p, who: p.documents.reembeddings.find(who),
     "tenant": lambda p, who: p.tenants.get(who.tenant_id),
     "prices": lambda p, who: p.chat_logs.tenant_prices(who.tenant_id),

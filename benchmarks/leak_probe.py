@@ -33,6 +33,7 @@ from benchmarks.leak_calls import CALLS, LISTS, asked, body_of, filled, query_of
 from benchmarks.leak_world import Person, Shelf, World, build_world
 from rag.errors import RagError
 from rag.services import Services
+from rag.settings import LIMITS, environment_name
 from rag.sql import queries
 
 TENANTS = ("acme", "bolt")
@@ -272,6 +273,7 @@ def main() -> int:
     arguments = parser.parse_args()
     logs = Kept()
     with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {environment_name(name): "0" for name in LIMITS}
         os.environ |= {"RAG_DATA_DIR": folder, "RAG_TENANT": TENANTS[0], "RAG_SAMPLES": "false", "RAG_WORKER": "false"}
         logging.getLogger().addHandler(logs)
         logging.getLogger().setLevel(logging.INFO)

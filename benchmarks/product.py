@@ -19,7 +19,7 @@ from rag.access.guard import SESSION_COOKIE
 from rag.access.sessions import Sessions
 from rag.database import Database
 from rag.embedded import start_server
-from rag.settings import Settings, environment_name
+from rag.settings import LIMITS, Settings, environment_name
 from rag.types import Identity, Role
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -48,7 +48,8 @@ class Product:
         environment = {name: value for name, value in os.environ.items() if name not in ours}
         self._environment = {
             **environment, "PORT": str(self.port), "RAG_DATA_DIR": str(data_dir), "RAG_TENANT": TENANT,
-            "PYTHONUNBUFFERED": "1", **variables,
+            # One reader asks for many: what is measured is not how they are slowed.
+            **{environment_name(name): "0" for name in LIMITS}, "PYTHONUNBUFFERED": "1", **variables,
         }  # fmt: skip
         self._lines: Queue[str] = Queue()
 

@@ -7,6 +7,7 @@ Questions are personal: the page shows groups, never who asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from uuid import UUID
@@ -17,14 +18,18 @@ import streamlit as st
 from rag.errors import NotFound
 from rag.records.figures import Filters, Period, QuestionFilters
 from rag.services import require, services
-from rag.types import Role
+from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui.analytics_overview import draw_overview
 from rag.ui.formats import SELECT_A_ROW, count, time_zone
 from rag.ui.key_figures import draw_key_figures
-from rag.ui.question_details import IN_PROGRESS, OUTCOMES, cost_words, draw_question
+from rag.ui.labels import document_labels
+from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
 
 PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "Custom": 0}
 ROWS_PER_PAGE = 25
+ANSWERING = DocumentFilters(statuses=(DocumentStatus.COMPLETED,))
+#: Most documents in the list to choose from; more are searched for.
+MOST_OFFERED = 50
 
 
 identity = require(Role.MANAGER)
@@ -60,20 +65,62 @@ def choose_period() -> Period:
     return Period(min(dates), max(dates)) if dates else default
 
 
-def choose_filters(period: Period) -> Filters:
-    titles = {str(document.id): document.title for document in analytics.documents(identity)}
-    with st.container(horizontal=True, vertical_alignment="center"):
-        document = st.selectbox(
-            "Document",
-            list(titles),
-            index=None,
-            format_func=lambda i: titles.get(i, ""),
-            placeholder="All documents",
-            key="analytics_document",
-            bind="query-params",
+def choose_document() -> UUID | None:
+    """One document, from a list where there are few, else from those that a search finds.
+
+    The address has the document's id: titles change, and two documents can have the same.
+    """
+    library = services().documents
+    kept = uuid_of(st.query_params.get("analytics_document", ""))
+    offered = library.names(identity, ANSWERING, limit=MOST_OFFERED + 1)
+    if len(offered) > MOST_OFFERED:
+        text = st.text_input(
+            "Find a document",
+            type="search",
+            live=True,
+            placeholder="Find a document",
+            key="analytics_document_text",
             label_visibility="collapsed",
-            width=280,
+            width=200,
         )
+        found = library.names(identity, replace(ANSWERING, text=text), limit=MOST_OFFERED) if text else offered
+        offered = found[:MOST_OFFERED]
+    if kept is not None and kept not in {name.id for name in offered}:
+        offered = [*library.names(identity, replace(ANSWERING, document_ids=(kept,)), limit=1), *offered]
+    titles = document_labels(offered)
+    key = f"analytics_document_{hash((kept, *titles.items()))}"
+
+    def keep() -> None:
+        chosen = st.session_state[key]
+        if chosen in titles:
+            st.query_params["analytics_document"] = str(chosen)
+        else:
+            st.query_params.pop("analytics_document", None)
+
+    chosen = st.selectbox(
+        "Document",
+        list(titles),
+        index=list(titles).index(kept) if kept is not None and kept in titles else None,
+        format_func=titles.of,
+        placeholder="All documents",
+        key=key,
+        on_change=keep,
+        label_visibility="collapsed",
+        width=280,
+    )
+    return chosen if chosen in titles else None
+
+
+def uuid_of(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def choose_filters(period: Period) -> Filters:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        document = choose_document()
         group = st.selectbox(
             "User group",
             analytics.user_groups(identity, period),
@@ -84,7 +131,7 @@ def choose_filters(period: Period) -> Filters:
             label_visibility="collapsed",
             width=220,
         )
-    return Filters(document_id=UUID(document) if document else None, user_group=group)
+    return Filters(document_id=document, user_group=group)
 
 
 # Questions
@@ -105,7 +152,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             "Outcome",
             list(OUTCOMES),
             index=None,
-            format_func=lambda o: OUTCOMES[o][0],
+            format_func=OUTCOME_WORDS.__getitem__,
             placeholder="Any outcome",
             key="analytics_outcome",
             bind="query-params",

@@ -40,19 +40,19 @@ st.caption("What people changed here. The database writes it with each change; i
 with st.grid(4, min_column_width=170):
     period = st.selectbox("Period", list(PERIODS), index=1, key="audit_period")
     kind = st.selectbox("Kind", list(KINDS), key="audit_kind")
-    actor = st.selectbox("Person", ["Everybody", *audit.actors(identity)], key="audit_actor")
+    actor = st.selectbox("Person", audit.actors(identity), index=None, placeholder="Everybody", key="audit_actor")
     text = st.text_input("Contains", key="audit_text", placeholder="A name or a value", icon=":material/search:")
 days = PERIODS[period or "All"]
 entries = audit.entries(
     identity,
     since=datetime.now(UTC) - timedelta(days=days) if days else None,
-    actor=None if actor == "Everybody" else actor,
+    actor=actor,
     kind=KINDS[kind or "Everything"],
     text=text or "",
     limit=SHOWN,
 )
 if not entries:
-    is_filtered = bool(KINDS[kind or "Everything"] or actor != "Everybody" or text)
+    is_filtered = bool(KINDS[kind or "Everything"] or actor or text)
     st.caption(
         "Nothing was changed that fits these filters." if is_filtered else "Nobody changed anything in this period."
     )

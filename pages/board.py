@@ -6,21 +6,23 @@ Everybody reads what can be asked about; state, costs and the source are adminis
 from __future__ import annotations
 
 import json
+from uuid import UUID
 
 import streamlit as st
 
 from rag.errors import RagError
+from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
 from rag.ingestion.posts.table import PostsTable
 from rag.profiles import NOTICES
-from rag.retrieval.posts import category_of
 from rag.samples.board import SampleBoard
 from rag.services import require, services
-from rag.types import Collection, Document, DocumentStatus, Role
+from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.attempts import attempt
 from rag.ui.board import draw_posts
 from rag.ui.document_names import STATUSES
 from rag.ui.formats import SELECT_A_ROW, count
-from rag.ui.posts import by_priority, draw_post, is_post
+from rag.ui.labels import keep_chosen, name_labels, page_of_list
+from rag.ui.posts import draw_post, is_post
 from rag.ui.syncs import draw_run
 from rag.ui.text import plain
 
@@ -30,8 +32,9 @@ library = running.documents
 is_admin = identity.may(Role.ADMIN)
 state = st.session_state
 state.setdefault("board_problem", "")
-ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 MARKS = {"isPinned": "Pinned", "isImportant": "Important", "attachmentCount": "With attachments"}
+#: The figure that says whether a board has posts with a mark.
+MARKED_BY = {"isPinned": "pinned", "isImportant": "important", "attachmentCount": "with_attachments"}
 MOST_RUNS = 10
 
 
@@ -69,8 +72,7 @@ def save_source(collection: Collection) -> None:
 def draw_sync(collection: Collection) -> None:
     """The last run, followed while it is under way."""
     runs = running.syncs.runs(identity, collection.id, limit=MOST_RUNS)
-    documents = library.list(identity, collection_id=collection.id)
-    at_work = sum(document.status in ACTIVE for document in documents)
+    at_work = sum(f.at_work for f in library.board_figures(identity, collection.id, only_ready=False))
     if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
         state.board_was_active = False
         st.rerun()  # the table and the figures show the posts as they are now
@@ -127,6 +129,16 @@ def draw_opened(document: Document) -> None:
         draw_post(document, "\n".join(page.text for page in pages))
 
 
+def opened_post(board: Collection) -> Document | None:
+    """The post of the address, if it is one of this board that this person may read."""
+    try:
+        post = library.get(identity, UUID(st.query_params.get("post", "")))
+    except (ValueError, RagError):
+        return None
+    is_shown = is_post(post) and post.collection_id == board.id and post.status is not DocumentStatus.SUPERSEDED
+    return post if is_shown and (is_admin or post.status is DocumentStatus.COMPLETED) else None
+
+
 # The page
 
 boards = [c for c in library.collections(identity) if c.profile == NOTICES.name]
@@ -134,22 +146,21 @@ st.title("Notice board", anchor=False)
 if not boards:
     st.caption("There is no notice board. An administrator can make one on the page Collections.")
     st.stop()
+default = running.syncs.default_collection(identity)
+boards.sort(key=lambda c: default is None or c.id != default.id)
 board = boards[0]
 if len(boards) > 1:
-    names = {c.id: c.name for c in boards}
-    chosen = st.selectbox(
-        "Board", list(names), format_func=lambda i: names.get(i, "Deleted board"), key="board_chosen", width=320
-    )
+    names = name_labels({c.id: c.name for c in boards}, gone="Deleted board")
+    keep_chosen("board_chosen")
+    chosen = st.selectbox("Board", list(names), format_func=names.of, key="board_chosen", width=320)
     board = next((c for c in boards if c.id == chosen), board)
-documents = [d for d in library.list(identity, collection_id=board.id) if is_post(d)]
-if not is_admin:
-    documents = [d for d in documents if d.status is DocumentStatus.COMPLETED]
+figures = library.board_figures(identity, board.id, only_ready=not is_admin)
 runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []
 
 with st.container(horizontal=True, vertical_alignment="center"):
-    pinned = sum(d.metadata.get("isPinned") is True for d in documents)
+    number, pinned = sum(f.posts for f in figures), sum(f.pinned for f in figures)
     st.markdown(
-        f"{plain(board.name)} · {count(len(documents), 'post')}" + (f" · {pinned} pinned" if pinned else ""),
+        f"{plain(board.name)} · {count(number, 'post')}" + (f" · {pinned} pinned" if pinned else ""),
         width="content",
     )
     st.space("stretch")
@@ -158,10 +169,10 @@ with st.container(horizontal=True, vertical_alignment="center"):
 if state.board_problem:
     st.error(state.board_problem, icon=":material/error:")
 if is_admin:
-    is_active = any(run.is_open for run in runs) or any(d.status in ACTIVE for d in documents)
+    is_active = any(run.is_open for run in runs) or any(f.at_work for f in figures)
     st.fragment(draw_sync, run_every="1s" if is_active else None)(board)
 
-if documents:
+if figures:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
             "Search by title",
@@ -172,36 +183,48 @@ if documents:
             label_visibility="collapsed",
             width=280,
         )
-        categories = st.pills(
+        categories = name_labels({f.category: plain(f.category) for f in figures})
+        wanted = st.pills(
             "Category",
-            sorted({category_of(d.metadata) for d in documents}),
+            list(categories),
             selection_mode="multi",
-            format_func=plain,
+            format_func=categories.of,
             key="board_categories",
             label_visibility="collapsed",
             wrap=True,
         )
         marks = st.pills(
             "Marks",
-            [name for name in MARKS if any(d.metadata.get(name) for d in documents)],
+            [name for name, counted in MARKED_BY.items() if any(getattr(f, counted) for f in figures)],
             selection_mode="multi",
             format_func=MARKS.__getitem__,
             key="board_marks",
             label_visibility="collapsed",
             wrap=True,
         )
-    shown = [
-        d
-        for d in by_priority(documents)
-        if (text or "").casefold().strip() in d.title.casefold()
-        and (not categories or category_of(d.metadata) in categories)
-        and all(d.metadata.get(mark) for mark in marks or ())
-    ]
+    filters = PostFilters(
+        collection_id=board.id,
+        only_ready=not is_admin,
+        text=text or "",
+        categories=tuple(wanted),
+        is_pinned="isPinned" in marks,
+        is_important="isImportant" in marks,
+        has_attachments="attachmentCount" in marks,
+    )
+    found = library.count_posts(identity, filters)
+    pages = max(-(-found // DOCUMENTS_PER_PAGE), 1)
+    page, pager = page_of_list("board_page", filters, pages)
+    shown = library.posts(identity, filters, offset=(page - 1) * DOCUMENTS_PER_PAGE)
     if shown:
         draw_posts(shown, st.query_params.get("post"), with_costs=is_admin, on_open=open_post)
     else:
         st.caption("No post matches.")
-    opened = next((d for d in documents if str(d.id) == st.query_params.get("post")), None)
+    if pages > 1:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            first = (page - 1) * DOCUMENTS_PER_PAGE + 1
+            st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(found, 'post')}", width="content")
+            st.pagination(pages, key=pager)
+    opened = opened_post(board)
     if opened is not None:
         draw_opened(opened)
     elif shown:

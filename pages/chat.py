@@ -13,7 +13,7 @@ import streamlit as st
 from rag.answering.live import LiveAnswer
 from rag.errors import NotFound, RagError
 from rag.services import require, services
-from rag.types import Citation, Conversation, DocumentStatus, Message, Role
+from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
 from rag.ui.messages import draw_message, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
@@ -31,6 +31,7 @@ state.setdefault("chat_turns", TURNS_SHOWN)
 state.setdefault("chat_problem", "")
 state.setdefault("chat_source", None)
 state.setdefault("chat_dialog", None)
+state.setdefault("chat_taken", False)
 
 
 # What a click or a question does; callbacks run before the page is drawn again.
@@ -56,6 +57,7 @@ def ask(text: str) -> None:
             unfinished.stop()
             for _ in unfinished.tail():
                 pass
+        running.limits.count_question(identity)
         live = running.answers.ask(
             identity,
             conversation.id if conversation else None,
@@ -63,6 +65,7 @@ def ask(text: str) -> None:
             text,
             document_ids=asked.document_ids,
             options=asked.options,
+            languages=reader_languages(),
         )
     except RagError as exc:
         state.chat_problem = exc.message
@@ -73,6 +76,7 @@ def ask(text: str) -> None:
 
 
 def ask_from_input() -> None:
+    state.chat_taken = True
     if text := state.chat_question:
         ask(str(text))
 
@@ -115,6 +119,11 @@ def opened_conversation() -> Conversation | None:
         return None
 
 
+def reader_languages() -> list[str]:
+    """What the browser is set to."""
+    return [st.context.locale] if st.context.locale else []
+
+
 def scope() -> ChatScope:
     """What can be asked, and what is chosen of it, now."""
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
@@ -124,11 +133,11 @@ def scope() -> ChatScope:
 
 
 def draw_welcome(asked: ChatScope) -> None:
-    documents = running.documents.list(identity)
+    searchable = running.documents.searchable_collections(identity)
     first_name = identity.name.split()[0] if identity.name.split() else ""
     st.space("large")
     st.title(f"How can I help, {plain(first_name)}?" if first_name else "How can I help?", anchor=False)
-    if not any(d.status is DocumentStatus.COMPLETED for d in documents):
+    if not searchable:
         st.caption("There are no documents to answer from yet.")
         if identity.may(Role.ADMIN):
             st.page_link("documents.py", label="Add documents", icon=":material/upload_file:")
@@ -136,9 +145,9 @@ def draw_welcome(asked: ChatScope) -> None:
     st.caption("Answers come only from the documents here, with the page they come from.")
     if len(asked.collections) > 1:
         asked.draw_choice()
-        if not any(d.status is DocumentStatus.COMPLETED and d.collection_id == asked.collection.id for d in documents):
+        if asked.collection.id not in searchable:
             st.caption("Nothing in this collection can be searched yet.")
-    languages = [st.context.locale] if st.context.locale else []
+    languages = reader_languages()
     if questions := running.documents.suggested_questions(identity, asked.collection.id, languages=languages, limit=4):
         st.space("small")
         draw_question_buttons(questions, key="chat_suggestion", on_ask=ask)
@@ -161,9 +170,13 @@ next_questions, problem = st.empty(), st.empty()
 with st.bottom.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
     filter_slot, stop_slot = st.empty(), st.empty()
 asked_in = now.collection_name
-st.chat_input(
+typed = st.chat_input(
     f"Ask in {asked_in}" if asked_in else "Ask about your documents", key="chat_question", on_submit=ask_from_input
 )
+if typed and not state.chat_taken:  # the first run of a session, which knows of no callback yet
+    ask(str(typed))
+    st.rerun()
+state.chat_taken = False
 
 messages: list[Message] = []
 live: LiveAnswer | None = None

@@ -21,6 +21,7 @@ from rag.ui.calibration import draw_threshold
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, time_zone
+from rag.ui.labels import name_labels
 from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
 from rag.ui.text import plain
 
@@ -75,11 +76,12 @@ def attempt(done: str, action: Any) -> None:
 @st.dialog("New collection", width="large", icon=":material/library_add:", on_dismiss=lambda: open_dialog(""))
 def ask_to_create() -> None:
     name = st.text_input("Name", key="collections_new_name", max_chars=80, placeholder="For example: Notices 2026")
+    profiles = name_labels({name: f"**{profile_title(name)}**" for name in PROFILES})
     chosen = st.radio(
         "Profile",
-        list(PROFILES),
+        list(profiles),
         key="collections_new_profile",
-        format_func=lambda profile: f"**{profile_title(profile)}**",
+        format_func=profiles.of,
         captions=[plain(profile.description) for profile in PROFILES.values()],
     )
     profile = PROFILES[str(chosen)]
@@ -87,7 +89,7 @@ def ask_to_create() -> None:
         st.markdown("**What this means**")
         st.markdown(means(profile, providers))
     options = providers.embedder_options(profile)
-    ready = {option.id: option for option in options if not option.missing}
+    ready = name_labels({option.id: embedder_line(option) for option in options if not option.missing})
     with st.container(horizontal=True, vertical_alignment="top"):
         language = st.selectbox(
             "Language of the documents",
@@ -101,9 +103,10 @@ def ask_to_create() -> None:
         embedder = st.selectbox(
             "Embedder",
             list(ready),
-            format_func=lambda identifier: embedder_line(ready[identifier]),
+            format_func=ready.of,
             key=f"collections_new_embedder_{profile.name}",
-            help="Turns passages into vectors. It cannot be changed later: every document would have to be made anew.",
+            help="Turns passages into vectors. Another one can be chosen later on the page Documents, under Embedding "
+            "models: every passage gets a new vector then, and the cost is shown first.",
         )
     if missing := [option for option in options if option.missing]:
         with st.expander("Embedders that are not configured", icon=":material/key:"):
@@ -140,7 +143,7 @@ def ask_to_rename(collection: Collection) -> None:
     )
     groups = st.multiselect(
         "Only for these groups",
-        sorted({person.user_group for person in services().accounts.list(identity)} - {""} | {*collection.groups}),
+        sorted({*services().accounts.groups(identity), *collection.groups}),
         default=collection.groups,
         key="collections_groups",
         accept_new_options=True,

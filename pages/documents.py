@@ -7,15 +7,28 @@ refresh and is the same in every administrator's browser.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import streamlit as st
 
 from rag.errors import PasswordNeeded, RagError
+from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
 from rag.ingestion.extracted import ExtractionLimits
 from rag.services import require, services
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Role, Step
+from rag.types import (
+    ChunkingMethod,
+    Collection,
+    Document,
+    DocumentFigures,
+    DocumentFilters,
+    DocumentStatus,
+    PdfType,
+    Role,
+    Step,
+)
 from rag.ui import attempts
 from rag.ui.document_cards import (
     Refused,
@@ -29,19 +42,21 @@ from rag.ui.document_details import draw_document
 from rag.ui.document_kinds import draw_reference_steps, draw_repository
 from rag.ui.document_library import draw_empty_library, draw_filters
 from rag.ui.document_names import STATUSES
-from rag.ui.document_queue import ask_to_delete, draw_estimates, draw_figures, draw_many_finished
+from rag.ui.document_queue import ask_to_delete, draw_estimates, draw_figures, draw_many_finished, draw_rest
 from rag.ui.document_steps import draw_bulk, draw_meaning, draw_queue_state, draw_reembedding, draw_steps
 from rag.ui.document_table import draw_opener, draw_table
 from rag.ui.document_trouble import draw_trouble
 from rag.ui.document_upload import draw_upload
-from rag.ui.formats import SELECT_A_ROW
+from rag.ui.formats import SELECT_A_ROW, count
+from rag.ui.labels import page_of_list
 from rag.ui.page_view import draw_original_link
-from rag.ui.posts import is_post
 from rag.ui.text import plain
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
 SINGLE_CARDS = 3
+#: Most cards of a kind, and most rows of the table of finished documents; a table with pages has the others.
+MOST_CARDS = 20
 TROUBLED = (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)
 
 
@@ -63,12 +78,15 @@ def attempt(action: Callable[..., object], *arguments: Any) -> None:
     attempts.attempt("documents_notice", action, *arguments)
 
 
-def confirm(documents: Sequence[Document]) -> None:
-    def each_of_them() -> None:
-        for document in documents:
-            library.confirm(identity, document.id)
+def confirm(document: Document) -> None:
+    attempt(library.confirm, identity, document.id)
 
-    attempt(each_of_them)
+
+def confirm_all(until: datetime) -> None:
+    def confirm_seen() -> None:
+        library.confirm_all(identity, until=until)
+
+    attempt(confirm_seen)
 
 
 def discard_one(document: Document) -> None:
@@ -97,38 +115,42 @@ def restore(version: Document) -> None:
     attempt(run)
 
 
-def each(action: Callable[[Document], object], documents: Sequence[Document]) -> None:
-    """Do the same to many; what goes wrong with one is said and does not keep the others from it."""
+def retry_all(filters: DocumentFilters, until: datetime | None) -> None:
+    wanted = tuple(status for status in TROUBLED if status in (filters.statuses or TROUBLED))
+    if wanted:
+        each(lambda i: library.retry(identity, i), replace(filters, statuses=wanted), until)
+
+
+def tag_all(filters: DocumentFilters, until: datetime | None) -> None:
+    each(lambda i: library.versions.run_again(identity, i, Step.TAG), filters, until, is_untagged=True)
+
+
+def each(
+    action: Callable[[UUID], object], filters: DocumentFilters, until: datetime | None, *, is_untagged: bool = False
+) -> None:
+    """Do the same to all that the filters let through and that were there when they were shown.
+
+    What goes wrong with one is said and does not keep the others from it.
+    """
     state.documents_notice = ""
     sentences = []
-    for document in documents:
+    for name in library.names(identity, filters, limit=None, until=until, is_untagged=is_untagged):
         try:
-            action(document)
+            action(name.id)
         except RagError as error:
-            sentences.append(f"{document.title}: {error.message}")
-    state.documents_notice = "  \n".join(sentences)
+            sentences.append(f"{name.title}: {error.message}")
+    more = len(sentences) - MOST_CARDS
+    state.documents_notice = "  \n".join([*sentences[:MOST_CARDS], *([f"And {more:,} more."] if more > 0 else [])])
 
 
-def retry_all(documents: Sequence[Document]) -> None:
-    each(lambda document: library.retry(identity, document.id), documents)
-
-
-def tag_all(documents: Sequence[Document]) -> None:
-    each(lambda document: library.versions.run_again(identity, document.id, Step.TAG), documents)
-
-
-def delete_all(documents: Sequence[Document]) -> None:
-    each(delete, documents)
-
-
-def delete(document: Document) -> None:
-    if st.query_params.get("document") == str(document.id):
+def delete(document_id: UUID) -> None:
+    if st.query_params.get("document") == str(document_id):
         open_document(None)
-    library.delete(identity, document.id)
+    library.delete(identity, document_id)
 
 
 def delete_one(document: Document) -> None:
-    attempt(delete, document)
+    attempt(delete, document.id)
 
 
 def open_document(document_id: str | None) -> None:
@@ -176,76 +198,130 @@ def forget(key: str) -> None:
 
 def draw_queue() -> None:
     """What is being read, waits for a yes, is processed or has just finished; redrawn while work goes on."""
-    documents = library.list(identity)
-    statuses = {d.id: d.status for d in documents}
-    drawn_whole = state.pop("documents_drawn_whole", False)
-    finished = [i for i, was in state.get("documents_statuses", {}).items() if was in ACTIVE]
-    finished = [i for i in finished if statuses.get(i) is DocumentStatus.COMPLETED]
-    state.documents_finished = list(dict.fromkeys([*state.documents_finished, *finished]))
-    changed = state.get("documents_statuses") != statuses
-    state.documents_statuses = statuses
-    if changed and not drawn_whole:
+    # What the whole page has just read is not read twice.
+    drawn_whole = state.pop("documents_drawn_whole", None)
+    figures, (at_work, total) = drawn_whole or read_state()
+    seen = (at_work, total, [(f.status, f.documents) for f in figures])
+    before = state.get("documents_seen")
+    state.documents_seen = seen
+    note_finished(before[0] if before else {}, at_work)
+    if before != seen and drawn_whole is None:
         st.rerun()  # figures and table above and below change too, and polling starts or ends
 
     if state.documents_notice:
         st.error(plain(state.documents_notice), icon=":material/error:")
-    estimated = [d for d in documents if d.status is DocumentStatus.ESTIMATED]
-    if estimated:
-        draw_estimates(estimated, on_confirm=confirm, on_discard=discard_one)
-    active = [d for d in documents if d.status in ACTIVE or d.pending_steps]
+    waiting = DocumentFilters(statuses=(DocumentStatus.ESTIMATED,))
+    if estimated := shown_of(figures, waiting, newest_first=False):
+        draw_estimates(estimated, figures, on_confirm=confirm, on_confirm_all=confirm_all, on_discard=discard_one)
     draw_queue_state(library.queue_state(identity.tenant_id))
     totals = library.meaning_totals(identity.tenant_id)
     draw_meaning(totals.done, totals.passages)
-    if active:
+    if at_work:
         st.subheader("In progress", anchor=False)
-        for document in reversed(active):
+        order = list(at_work)[:MOST_CARDS]
+        active = library.find(identity, DocumentFilters(document_ids=tuple(order)))
+        for document in sorted(active, key=lambda d: order.index(d.id)):
             draw_progress(document)
-    ready = [d for d in documents if d.id in state.documents_finished]
-    if len(ready) > SINGLE_CARDS:
-        draw_many_finished(ready, on_dismiss=state.documents_finished.clear)
+        draw_rest(total - len(order), "follows", "follow", DocumentStatus.PROCESSING)
+    draw_just_finished()
+
+
+def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
+    """What the library holds, and what is worked on."""
+    return library.figures(identity), library.at_work(identity, limit=2 * MOST_CARDS)
+
+
+def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, DocumentStatus]) -> None:
+    """Remember the documents that were being worked on and are ready now."""
+    left = tuple(i for i, was in before.items() if was in ACTIVE and i not in at_work)
+    if left:
+        gone = DocumentFilters(document_ids=left, statuses=(DocumentStatus.COMPLETED,))
+        finished = [name.id for name in library.names(identity, gone, limit=None)]
+        state.documents_finished = list(dict.fromkeys([*state.documents_finished, *finished]))
+
+
+def draw_just_finished() -> None:
+    """What became ready while this page was open."""
+    finished = state.documents_finished
+    if not finished:
+        return
+    ready = library.find(identity, DocumentFilters(document_ids=tuple(finished[-MOST_CARDS:])), limit=MOST_CARDS)
+    number = len(ready) + max(len(finished) - MOST_CARDS, 0)
+    if number > SINGLE_CARDS:
+        draw_many_finished(ready, number, on_dismiss=finished.clear)
     else:
         for document in ready:
             draw_finished(document, on_dismiss=forget)
 
 
-def draw_troubled(troubled: Sequence[Document]) -> None:
+def shown_of(
+    figures: Sequence[DocumentFigures], wanted: DocumentFilters, *, newest_first: bool = True
+) -> Sequence[Document]:
+    """The documents in some states that get a card; none is looked for where the figures know of none."""
+    if not any(f.status in wanted.statuses for f in figures):
+        return []
+    return library.find(identity, wanted, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)
+
+
+def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
+    troubled = shown_of(figures, DocumentFilters(statuses=TROUBLED))
     if troubled:
         st.subheader("Needs attention", anchor=False)
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
             ask_to_delete(document, delete_one)
+    if troubled:
+        number = sum(f.documents for f in figures if f.status in TROUBLED)
+        draw_rest(number - len(troubled), "failed", "failed", DocumentStatus.FAILED)
 
 
 # The library
 
 
-def draw_library(documents: Sequence[Document], collections: Sequence[Collection]) -> None:
+def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Collection]) -> None:
     st.subheader("Library", anchor=False)
-    if not documents:
+    if not figures:
         draw_empty_library()
         return
     names = {c.id: c.name for c in collections} if len(collections) > 1 else {}
-    wanted = draw_filters(documents, names)
-    # Posts come last: they have a page of their own, and a board has many.
-    shown = sorted((document for document in documents if wanted.fits(document)), key=is_post)
-    if not shown:
+    filters, sort = draw_filters(figures, names)
+    if filters.text:
+        number, until = library.count_found(identity, filters)
+    else:
+        fitting = [f for f in figures if f.fits(filters)]
+        number, until = sum(f.documents for f in fitting), max((f.created_at for f in fitting), default=None)
+    if not number:
         st.caption("No document matches.")
         return
+    pages = -(-number // DOCUMENTS_PER_PAGE)
+    page, pager = page_of_list("documents_page", (filters, sort), pages)
+    shown = library.find(identity, filters, sort=sort, offset=(page - 1) * DOCUMENTS_PER_PAGE)
     chosen = st.query_params.get("document")
     draw_table(shown, chosen, collections=names, on_open=open_document)
+    if pages > 1:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            first = (page - 1) * DOCUMENTS_PER_PAGE + 1
+            st.caption(f"{first:,} to {first + len(shown) - 1:,} of {count(number, 'document')}", width="content")
+            st.pagination(pages, key=pager)
     with st.container(horizontal=True, vertical_alignment="center"):
-        draw_opener(shown, chosen, on_open=open_document)
-        draw_bulk(shown, on_retry=retry_all, on_tag=tag_all, on_delete=delete_all)
-    opened = next((d for d in documents if str(d.id) == st.query_params.get("document")), None) or earlier_version()
+        draw_opener(shown, chosen, is_whole=pages == 1, on_open=open_document)
+        draw_bulk(
+            number,
+            count_shares=lambda: library.shares(identity, filters),
+            on_retry=lambda: retry_all(filters, until),
+            on_tag=lambda: tag_all(filters, until),
+            on_delete=lambda: each(delete, filters, until),
+        )
+    opened = opened_document()
     if opened is not None:
         draw_opened(opened)
     else:
         st.caption(f"{SELECT_A_ROW}, or choose a name, to open its pages, chunks and costs.")
 
 
-def earlier_version() -> Document | None:
-    """The document of the address when it is a version that the library does not list."""
+def opened_document() -> Document | None:
+    """The document of the address, also when it is a version that the library does not list."""
     try:
         return library.get(identity, UUID(st.query_params.get("document", "")))
     except (ValueError, RagError):
@@ -305,16 +381,18 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 # The page
 
-documents = library.list(identity)
+figures, at_work = read_state()
 st.title("Documents", anchor=False)
-draw_figures(documents)
+draw_figures(figures)
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
 draw_upload(collections, limits, on_take=take, on_refuse=state.documents_refused.append)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
-state.documents_drawn_whole = True
-st.fragment(draw_queue, run_every="1s" if any(d.status in ACTIVE for d in documents) else None)()
-draw_troubled([d for d in documents if d.status in TROUBLED])
-draw_library(documents, collections)
+state.documents_drawn_whole = (figures, at_work)
+# Also while a document that answers is tagged: its message changes when that is done.
+state.documents_interval = "1s" if at_work[1] else None
+st.fragment(draw_queue, run_every=state.documents_interval)()
+draw_troubled(figures)
+draw_library(figures, collections)
 draw_models(collections)

@@ -17,6 +17,9 @@ from rag.ui.roles import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
 
+#: How often nothing is done, only for tabs to reconnect well.
+RUN_AGAIN_SECONDS = 3600
+
 
 def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
     """The pages this role may open, by the heading they stand under. Each page checks again for itself."""
@@ -102,6 +105,15 @@ def draw_account(identity: Identity) -> None:
         st.html(account_actions(st.context.cookies.get("hr_csrf", "")))
 
 
+@st.fragment(run_every=RUN_AGAIN_SECONDS)
+def follow_restarts() -> None:
+    """Make open tabs run anew as soon as they reach a server that was started again.
+
+    Streamlit runs a reconnected tab only where something in it runs regularly. Any other tab would begin with the first
+    click in it, in a session that does not know the button yet: the click would draw the page and do nothing else.
+    """
+
+
 st.set_page_config(page_title=PRODUCT, page_icon=PAGE_ICON)
 st.logo(WORDMARK, size="large")
 
@@ -122,5 +134,6 @@ with st.sidebar:
     draw_account(identity)
     st.html(KEEP_SIGNED_IN, unsafe_allow_javascript=True)
 
+follow_restarts()
 st.session_state.frame_sidebar = page_slot
 page.run()

@@ -59,9 +59,12 @@ class BackedUp:
 def back_up(settings: Settings, path: Path) -> BackedUp:
     """Write a backup of the built-in server and its originals to `path`, a tar file.
 
-    Raises `SettingsError` when another database is used, the file is there already, or it cannot be written.
+    Raises `SettingsError` when another database is used, there is none yet, the file is there already, or it cannot be
+    written.
     """
     _require_built_in(settings)
+    if not (settings.data_dir / "postgres" / "PG_VERSION").exists():
+        raise SettingsError(_nothing_in(settings))
     server = start_server(settings.data_dir)
     partial = path.with_name(path.name + ".part")
     try:
@@ -83,12 +86,18 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
             archive.add(manifest, MANIFEST)
         # Under its name only when it is whole.
         partial.rename(path)
+    except psycopg.errors.UndefinedTable as exc:
+        raise SettingsError(_nothing_in(settings)) from exc
     except OSError as exc:
         raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
     finally:
         partial.unlink(missing_ok=True)
         server.stop()
     return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
+
+
+def _nothing_in(settings: Settings) -> str:
+    return f"There is nothing to back up: {settings.data_dir} holds no database of the application yet."
 
 
 def restore(settings: Settings, path: Path) -> BackedUp:

@@ -48,8 +48,10 @@ RagError
     ├── ProviderQuotaExhausted
     ├── ProviderUnavailable
     ├── ProviderStreamCut
+    │   └── ProviderStreamEmpty
     ├── ProviderRefused
     └── ProviderAnswerInvalid
+        └── ProviderAnswerCut
 
 The docstring of a class is the sentence its reader sees, unless the raiser knows a better one.
 """
@@ -200,7 +202,7 @@ class KeyRejected(AccessError):
 
 
 class TooManyRequests(AccessError):
-    """Too many requests with this API key. Wait as long as Retry-After says and try again."""
+    """Too many requests at once. Wait as long as Retry-After says and try again."""
 
     status = 429
 
@@ -303,9 +305,17 @@ class ProviderStreamCut(ProviderError):
     """The provider ended the answer before it was complete. What had arrived is kept."""
 
 
+class ProviderStreamEmpty(ProviderStreamCut):
+    """The provider ended the answer before its first word. Try again in a moment."""
+
+
 class ProviderRefused(ProviderError):
     """The provider declined to answer this question."""
 
 
 class ProviderAnswerInvalid(ProviderError):
     """The provider sent an answer that cannot be read. Try again in a moment."""
+
+
+class ProviderAnswerCut(ProviderAnswerInvalid):
+    """The model's answer was cut at its length limit, so it cannot be used."""

@@ -40,7 +40,8 @@ def retrieve_context(
     """Find the passages that answer `query` among one tenant's documents.
 
     `top_k` is how many are wanted, the profile's number when not given (5 for HR documents); `language` is the
-    question's ISO 639-1 code, detected when not given; `collection` is a name, the tenant's first when not given.
+    question's ISO 639-1 code, detected when not given; `collection` is a name or an id; when not given, it
+    is the oldest HR collection with documents, else the oldest with any.
     `options` switch single steps for this call. Paid calls are written to the ledger. Raises `InvalidInput`,
     `NotFound`, `DatabaseUnavailable`.
     """
@@ -63,14 +64,15 @@ def process_document(
     file: bytes | Path,
     tenant_id: str,
     file_name: str = "",
-    chunking_method: ChunkingMethod = "smart",
+    chunking_method: ChunkingMethod | None = None,
     generate_metadata: bool = True,
     collection: str | None = None,
-    pdf_type: PdfType = "auto",
+    pdf_type: PdfType | None = None,
 ) -> ProcessingResult:
     """Take a file (PDF, Word, HTML, Markdown, text) through the whole pipeline and return when it is searchable.
 
-    `pdf_type`: text is recognised on every page ("scanned"), on none ("digital") or where there is none ("auto").
+    `chunking_method` and `pdf_type` are the collection's own when not given. `pdf_type`: text is recognised on every
+    page ("scanned"), on none ("digital") or where there is none ("auto").
 
     Raises `DocumentError` subclasses with the sentence for its reader, `ProviderError` when a provider fails.
     """
@@ -97,17 +99,22 @@ def list_documents(tenant_id: str) -> list[Document]:
     return services().documents.list(tenant_id)
 
 
-def _collection(tenant_id: str, name: str | None) -> Collection:
-    found = services().documents.collections(tenant_id)
-    for collection in found:
-        if name is None or collection.name == name:
-            return collection
-    if not found:
-        raise InvalidInput(
-            f"Tenant {tenant_id} has no collection yet. Start the application once: it makes the first one."
-        )
-    known = ", ".join(collection.name for collection in found)
-    raise InvalidInput(f"Tenant {tenant_id} has no collection {name!r}; it has: {known}.")
+def _collection(tenant_id: str, wanted: str | None) -> Collection:
+    """The collection of that name or id, else the default one. Where there is none yet, the default one is made.
+
+    Raises `InvalidInput` for one that is not there, `NotFound` for a tenant that nobody made.
+    """
+    parts = services()
+    found = parts.documents.choose(tenant_id, wanted)
+    if found is None and not parts.documents.collections(tenant_id):
+        if tenant_id != parts.settings.tenant:
+            parts.tenants.get(tenant_id)
+        parts.documents.ensure_first_collection(tenant_id)
+        found = parts.documents.choose(tenant_id, wanted)
+    if found is None:
+        known = ", ".join(collection.name for collection in parts.documents.collections(tenant_id))
+        raise InvalidInput(f"Tenant {tenant_id} has no collection {wanted!r}; it has: {known}.")
+    return found
 
 
 def _program(tenant_id: str) -> Identity:

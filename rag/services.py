@@ -16,6 +16,7 @@ import streamlit as st
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.external import ExternalAccounts
+from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
@@ -75,6 +76,7 @@ class Services:
     tenants: Tenants
     audit: AuditLog
     api_keys: ApiKeys
+    limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
     single_sign_on: OpenIdProvider | None = None
@@ -138,6 +140,7 @@ def assemble(
         audit=AuditLog(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
+        limits=Limits(settings),
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
         closers=tuple(closers),
     )

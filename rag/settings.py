@@ -104,6 +104,14 @@ class Settings:
     extraction_memory_mb: int = 1024
     maximum_question_characters: int = 4000
     session_days: int = 14
+    # Of one person, or of one network address; 0: no limit.
+    questions_per_minute: int = 30
+    answers_at_once: int = 4
+    key_answers_at_once: int = 30
+    requests_per_minute: int = 600
+    pages_at_once: int = 30
+    upload_mb_per_minute: int = 2000
+    wrong_sign_ins_per_address: int = 100
     # Sites whose pages may call the API with a key, such as https://intranet.example.com; several with commas.
     cors_origins: str = ""
 
@@ -148,11 +156,28 @@ ENVIRONMENT_NAMES = {
     "extraction_memory_mb": "RAG_EXTRACTION_MEMORY_MB",
     "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
     "session_days": "RAG_SESSION_DAYS",
+    "questions_per_minute": "RAG_QUESTIONS_PER_MINUTE",
+    "answers_at_once": "RAG_ANSWERS_AT_ONCE",
+    "key_answers_at_once": "RAG_KEY_ANSWERS_AT_ONCE",
+    "requests_per_minute": "RAG_REQUESTS_PER_MINUTE",
+    "pages_at_once": "RAG_PAGES_AT_ONCE",
+    "upload_mb_per_minute": "RAG_UPLOAD_MB_PER_MINUTE",
+    "wrong_sign_ins_per_address": "RAG_WRONG_SIGN_INS_PER_ADDRESS",
     "posts_database_url": "RAG_POSTS_DATABASE_URL",
     "attachment_urls": "RAG_ATTACHMENT_URLS",
     "webhook_secret": "RAG_WEBHOOK_SECRET",
     "cors_origins": "RAG_CORS_ORIGINS",
 }
+#: Of one person or address; none of them below 0.
+LIMITS = (
+    "questions_per_minute",
+    "answers_at_once",
+    "key_answers_at_once",
+    "requests_per_minute",
+    "pages_at_once",
+    "upload_mb_per_minute",
+    "wrong_sign_ins_per_address",
+)
 SECRET_FIELDS = frozenset(
     {
         "database_url",
@@ -198,6 +223,9 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
         raise SettingsError(
             f"RAG_BUILTIN_EMBEDDER is {settings.builtin_embedder!r}, but it has to be meaning or lexical."
         )
+    for name in LIMITS:
+        if getattr(settings, name) < 0:
+            raise SettingsError(f"{environment_name(name)} is {getattr(settings, name)}; 0 means no limit.")
     _require_whole_supabase(settings)
     return settings
 

@@ -27,6 +27,8 @@ ChunkingMethod = Literal[
 """How a document is cut; `auto` goes by what kind of document it is."""
 PdfType = Literal["auto", "scanned", "digital"]
 """Which pages of a PDF text recognition is for: those that show something and have no text, all, or none."""
+DocumentSort = Literal["newest", "oldest", "title", "language", "pages", "chunks", "size", "cost"]
+"""The order of a list of documents: names from A, figures from the largest."""
 Operation = Literal["embedding", "reranking", "translation", "chat", "tagging", "ocr"]
 """What a paid call was made for; the ledger and the analytics group by it."""
 
@@ -239,6 +241,8 @@ class ProcessingResult:
     chunk_count: int
     processing_time: int
     costs: ProcessingCosts
+    #: What to know about it, such as why it could not be tagged; "" for nothing.
+    message: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +294,110 @@ class Document:
     pdf_type: PdfType = "auto"
     #: Pages whose text is still to be recognised.
     ocr_pages: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentName:
+    """What a document is recognised by in a list to choose from."""
+
+    id: UUID
+    title: str
+    file_name: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFilters:
+    """Which documents a list shows; empty means anything. `document_ids` are the only ones where they are given."""
+
+    text: str = ""
+    statuses: tuple[DocumentStatus, ...] = ()
+    language: str = ""
+    method: str = ""
+    mime_type: str = ""
+    collection_id: UUID | None = None
+    document_ids: tuple[UUID, ...] | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The filters as the statements of the library take them."""
+        return {
+            "text": self.text.strip().lower() or None,
+            "statuses": [status.value for status in self.statuses] or None,
+            "language": self.language or None,
+            "method": self.method or None,
+            "mime_type": self.mime_type or None,
+            "collection_id": self.collection_id,
+            "document_ids": None if self.document_ids is None else [*self.document_ids],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentFigures:
+    """Counts of documents that are alike in what the library can be filtered by. Costs are US dollars."""
+
+    collection_id: UUID
+    status: DocumentStatus
+    language: str
+    chunking_method: ChunkingMethod
+    mime_type: str
+    documents: int
+    pages: int
+    chunks: int
+    cost: Decimal
+    unpriced: int
+    estimated: Decimal
+    unpriced_estimates: int
+    #: When the newest of them came, and when one of them changed last.
+    created_at: datetime
+    updated_at: datetime
+
+    def fits(self, filters: DocumentFilters) -> bool:
+        """Whether these are what the filters ask for, but for the text."""
+        return (
+            (not filters.statuses or self.status in filters.statuses)
+            and filters.language in ("", self.language)
+            and filters.method in ("", self.chunking_method)
+            and filters.mime_type in ("", self.mime_type)
+            and filters.collection_id in (None, self.collection_id)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostFilters:
+    """Which posts of a notice board a list shows; empty means all that its reader may see."""
+
+    collection_id: UUID
+    #: Only posts that can be asked about.
+    only_ready: bool = False
+    text: str = ""
+    categories: tuple[str, ...] = ()
+    is_pinned: bool = False
+    is_important: bool = False
+    has_attachments: bool = False
+
+    def parameters(self) -> dict[str, Any]:
+        """The filters as the statements of the library take them."""
+        return {
+            "collection_id": self.collection_id,
+            "only_ready": self.only_ready,
+            "text": self.text.strip().lower() or None,
+            "categories": [*self.categories] or None,
+            "is_pinned": self.is_pinned,
+            "is_important": self.is_important,
+            "has_attachments": self.has_attachments,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardFigures:
+    """Counts of the posts of one category."""
+
+    category: str
+    posts: int
+    pinned: int
+    important: int
+    with_attachments: int
+    at_work: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -519,6 +627,9 @@ class Question:
     document_ids: tuple[UUID, ...] = ()
     #: Conditions of the asker on what may be found.
     filters: SearchFilters = field(default_factory=SearchFilters)
+    #: Languages of the asker's browser, program or terminal, the preferred first; they count for a question that
+    #: does not tell its own.
+    reader_languages: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -576,6 +687,8 @@ class QueryDetails:
 
 @dataclass(kw_only=True)
 class SearchQueryDetails:
+    """One wording that was searched for. Wordings of one call or statement have its time on the first of them."""
+
     query: str = ""
     embedding_ms: float = 0.0
     search_ms: float = 0.0
@@ -630,12 +743,20 @@ class OpenAIDetails:
 
 @dataclass(kw_only=True)
 class CostDetails:
-    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced."""
+    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced.
+
+    `openai` is the call that wrote the answer, whose tokens are in `OpenAIDetails`. Other calls of a chat model have
+    lines of their own, beyond the HR document's interface; None where none was made.
+    """
 
     embedding: float = 0.0
     reranking: float = 0.0
     translation: float = 0.0
     openai: float = 0.0
+    #: Putting the question so that it stands alone, or in other words.
+    rewriting: float | None = None
+    #: Suggesting what to ask next.
+    follow_ups: float | None = None
     total: float = 0.0
 
 

@@ -12,12 +12,15 @@ import hostile
 import pytest
 from standin import ProviderStandin
 
+from rag.answering.run import TOO_LONG
 from rag.database import Database
+from rag.errors import ProviderStreamCut
 from rag.files import FileStore
 from rag.ingestion.collections import find_collections
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.retrieval.finding import NO_EMBEDDING
 from rag.settings import Settings
 from rag.types import Collection
 
@@ -123,3 +126,34 @@ def test_calibrate_shows_what_it_would_set_and_sets_it(command: Command, rules: 
         spent = connection.execute("SELECT count(*) FROM cost_ledger WHERE operation = 'embedding'").fetchone()
     assert spent is not None
     assert spent[0] >= 4  # questions and passages, twice
+
+
+def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
+    command: Command, rules: Collection, provider_standin: ProviderStandin
+) -> None:
+    ask = ("ask", "By rule 7.7, at what time closes office 49?", "--collection", "Rules")
+    whole = command(*ask)
+    assert (whole.returncode, whole.stderr) == (0, "")
+    assert whole.stdout.startswith("The documents say: ")
+    provider_standin.reply("Page seven says [1] and", finish_reason="length")
+    cut = command(*ask)
+    assert (cut.returncode, cut.stderr.splitlines()[-1]) == (3, TOO_LONG)
+    assert cut.stdout.startswith("Page seven says [1] and")
+    provider_standin.reply("Page seven says [1] and so on and so forth.")
+    provider_standin.cut_stream_after(4)
+    failed = command(*ask)
+    assert (failed.returncode, failed.stderr.splitlines()[-1]) == (1, str(ProviderStreamCut()))
+    provider_standin.fail_next(400, endpoint="embeddings")
+    by_words = command(*ask)
+    assert by_words.returncode == 0
+    assert NO_EMBEDDING in by_words.stderr.splitlines()
+    provider_standin.fail_next(400, endpoint="embeddings")
+    found = command("search", *ask[1:])
+    assert found.returncode == 0
+    assert NO_EMBEDDING in found.stderr.splitlines()
+    assert "Exit status: 0 for a whole answer" in " ".join(command("ask", "--help").stdout.split())
+
+
+def test_no_passage_is_said_to_be_above_where_none_is(command: Command, collection: Collection) -> None:
+    found = command("search", "vacation", "--collection", collection.name)
+    assert found.stdout == "The documents do not answer this, and no passage comes near it.\n"

@@ -38,6 +38,53 @@ NOT_RUN = {"README.md": 4, "docs/migrating_from_pinecone.md": 2, "docs/supabase.
 WITH_STANDINS = {"docs/supabase.md": 3, "docs/oidc.md": 1}
 
 
+#: What each block of shell and Python that is run says, in their order: patterns that its output has to hold. A new
+#: block needs its own here.
+SAYS: dict[str, list[list[str]]] = {
+    "README.md": [
+        # The sample handbook's own sentence on annual leave, found first.
+        [
+            r'"results":\[\{"postId":"[^"]+","title":"Employee handbook"',
+            r"27 days of annual leave",
+            r'"total":[1-9]',
+        ],
+        # The Dutch sample policy: number, title, page and passage of each citation.
+        [r"(?m)^1 Verlofbeleid \d+ .", r"vakantie"],
+    ],
+    "docs/migrating_from_pinecone.md": [
+        [],
+        [r"1 documents with 2 passages to import", r"\$0\.0000"],
+        [r"(?m)^Travel: completed, 2 passages$"],
+        [
+            r"(?m)^collection    HR documents,",
+            r"Train tickets are booked in second class\.",
+            r"within 30 days\W+ \[1\]",
+        ],
+    ],
+    "docs/operations.md": [
+        [r"hr-assistant\.tar: [1-9]\d* documents, [1-9]\d* originals", r"restored: [1-9]\d* documents"],
+        [
+            r"acme is there\. This link creates its first administrator",
+            r"(?m)^acme +Acme +active$",
+            r"acme is suspended\.",
+            r"acme is active again\.",
+            r"acme\.zip: [1-9]\d* rows of [1-9]\d* tables",
+            r"acme is deleted\.",
+            r"Nothing is left\.",
+        ],
+        [r"(?m)^ok +Database: the built-in Postgres", r"(?m)^ok +Documents: ", r"The product works\."],
+    ],
+}
+#: The same of the rows of statements that ask the product's database, written as Python writes them.
+ROWS: dict[str, list[list[str]]] = {
+    "docs/operations.md": [
+        [r"'ottermere_handbook\.pdf', 'completed', [1-9]", r"\(UUID\('[^']+'\), [1-9]\d*, True\)"],
+        # A passage is the nearest to its own vector.
+        [r"(0\.99|1\.0)\d*\)"],
+    ],
+}
+
+
 SCOPES = ["chat", "search", "documents:read", "documents:write"]
 
 
@@ -131,15 +178,22 @@ def test_the_commands_and_the_code_of_a_page_run_in_their_order(
         run_in_order(page, Path(folder), running, secret, shell)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_it_is_noted_what_each_block_that_is_run_says(page: str) -> None:
+    run = [block for block in blocks(page, "sh", "python") if block.is_run]
+    assert len(SAYS.get(page, [])) == len(run)
+
+
 def run_in_order(page: str, folder: Path, running: Product, secret: str, shell: dict[str, str]) -> None:
-    for block in blocks(page, "sh", "python"):
-        if not block.is_run:
-            continue
+    run = [block for block in blocks(page, "sh", "python") if block.is_run]
+    for block, says in zip(run, SAYS[page], strict=True):
         text = block.text.replace("http://localhost:8501", running.url).replace("rag_YOUR_KEY", secret)
         command = ["sh", "-e", "-c", text] if block.language == "sh" else [sys.executable, "-c", text]
         done = subprocess.run(command, cwd=folder, env=shell, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, f"{page}:\n{text}\n{done.stdout}\n{done.stderr}"
         assert done.stdout or "cat >" in text, f"{page} has a command that says nothing:\n{text}"
+        for pattern in says:
+            assert re.search(pattern, done.stdout), f"{page}:\n{text}\ndoes not say {pattern}, but:\n{done.stdout}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sql")])
@@ -149,6 +203,7 @@ def test_the_statements_of_a_page_run(page: str, running: Product, data: Path) -
         with psycopg.connect(server.superuser, autocommit=True) as connection:
             name = "docs_statements"
             connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        asking = iter(ROWS.get(page, []))
         for block in blocks(page, "sql"):
             # What sets a server up is tried on an empty database, what asks on the product's.
             is_setup = "CREATE " in block.text
@@ -160,11 +215,13 @@ def test_the_statements_of_a_page_run(page: str, running: Product, data: Path) -
                 continue
             conninfo = psycopg.conninfo.make_conninfo(server.superuser, dbname=name) if is_setup else server.application
             with psycopg.connect(conninfo, autocommit=True) as connection:
-                rows = 0
+                rows: list[tuple[object, ...]] = []
                 for statement in filter(str.strip, block.text.split(";")):
                     cursor = connection.execute(statement)  # type: ignore[arg-type]
-                    rows = cursor.rowcount if statement.lstrip().startswith("SELECT") else rows
-                assert is_setup or rows > 0
+                    rows += cursor.fetchall() if statement.lstrip().startswith("SELECT") else []
+            for pattern in [] if is_setup else next(asking):
+                assert re.search(pattern, "\n".join(map(repr, rows))), f"{block.text}\ndoes not find {pattern}: {rows}"
+        assert list(asking) == []
     finally:
         server.stop()
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rag.errors import InvalidInput
+from rag.profile_checks import is_found, require_linear_patterns
 from rag.profile_fields import FIELDS, GROUPS
 from rag.profiles import (
     CIVIL,
@@ -22,6 +25,7 @@ from rag.profiles import (
     profile_by_name,
     with_overrides,
 )
+from rag.retrieval.understanding import categories_in
 
 # Every figure of the source documents, by profile and field.
 FIGURES: dict[str, dict[str, Any]] = {
@@ -273,3 +277,35 @@ def test_an_override_that_does_not_fit_is_refused_with_a_sentence(overrides: dic
     with pytest.raises(InvalidInput) as caught:
         with_overrides(HR, overrides)
     assert sentence in caught.value.message
+
+
+@pytest.mark.parametrize("pattern", [r"(?=a)b", r"(a)\1", "(?<!x)y", "a{1,2000}", "(((a?){30}){30}){30}"])
+def test_a_pattern_that_could_stall_a_question_is_refused_with_a_sentence(pattern: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        require_linear_patterns([(pattern, ["a"])])
+    assert "pattern" in caught.value.message
+    assert len(caught.value.message) < 500
+
+
+def test_the_patterns_of_a_collection_are_limited_together() -> None:
+    require_linear_patterns([("(급여|연봉|월급|수당|보너스|성과급)", ["pay"])] * 8)
+    with pytest.raises(InvalidInput, match="too large together"):
+        require_linear_patterns([("(x?){150}", ["a"]), ("(y?){150}", ["b"])])
+
+
+def test_patterns_of_the_profiles_are_linear() -> None:
+    for profile in PROFILES.values():
+        require_linear_patterns(profile.query_patterns)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(x+x+)+y", "(.*)*b", "([a-z]+)*[0-9]", "(?:a|a)*c"])
+def test_a_pattern_of_people_is_read_in_linear_time(pattern: str) -> None:
+    text = "a" * 3998 + "!?"
+    began = time.thread_time()
+    assert not is_found(pattern, text)
+    assert time.thread_time() - began < 0.05
+
+
+def test_a_pattern_that_was_saved_earlier_finds_nothing_instead_of_failing_the_question() -> None:
+    profile = replace(PORTFOLIO, query_patterns=(("(?=a)a", ("a",)), ("b", ("b",))))
+    assert categories_in("ab", profile) == ("b",)

@@ -22,6 +22,7 @@ def set_password(
     if account is None:
         raise LinkExpired
     connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account_id})
+    connection.execute(queries["forget_browsers"], {"account_id": account_id})
     return account, end_sessions(connection, account_id, keep_session_id)
 
 

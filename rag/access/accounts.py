@@ -1,26 +1,31 @@
 """Accounts: who may come in, with which role, and how they prove it.
 
 An attempt counts as wrong before its password is looked at, so guesses made at once are slowed like those made in turn.
+Those of a browser in which the account has signed in before count apart: strangers cannot keep it waiting.
 Whatever takes a right away ends the account's sessions in the same transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from argon2 import PasswordHasher
 from psycopg import Connection
 from psycopg.rows import kwargs_row
+from psycopg.types.json import Jsonb
 
 from rag.access.account_fields import is_email, normal_email, normal_group, normal_name, role_from
 from rag.access.account_rows import account_from, add_account, end_sessions, read_account, read_value, set_password
-from rag.access.attempts import Strangers, Wishes, next_attempt
+from rag.access.attempts import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
 from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
-from rag.access.sessions import Sessions
+from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.database import Database, queries
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, WrongPassword
 from rag.settings import Settings
@@ -28,6 +33,10 @@ from rag.types import Account, Identity, Role
 
 #: Stands for the account of an address that has none, so that both take the same steps.
 NOBODY = UUID(int=0)
+#: How long a browser is known after the last sign-in there, and how many of an account are.
+KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
+# The class has a method called list.
+Groups = list[str]
 
 
 class Accounts:
@@ -45,33 +54,41 @@ class Accounts:
         hasher: PasswordHasher | None = None,
         strangers: Strangers | None = None,
         wishes: Wishes | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
         self._sessions = sessions
         self._tenant_id = (settings or Settings()).tenant
         self._passwords = Passwords(hasher)
-        self._strangers = strangers or Strangers()
+        self._clock = clock
+        self._strangers = strangers or Strangers(clock)
         self._wishes = wishes or Wishes()
 
     # Passwords
 
-    def sign_in(self, email: str, password: str) -> Account:
-        """The active account of this address and password.
+    def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
+        """The active account of this address and password; `browser` is where they were typed.
 
         Raises `WrongPassword` alike for a wrong password and an unknown address, `TooManyAttempts` with the seconds to
         wait (a right password is refused as well until then), `AccessError` when the account is disabled.
         """
         address = email.strip().lower()
         account_id, tenant_id = self._find_by_email(address)
-        stored = self._count_attempt(tenant_id, account_id)
+        browser = browser or Browser()
+        stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
-            self._strangers.count(address[:254])
+            self._strangers.count(address[:254], browser)
         if not self._passwords.matches(password, stored) or stored is None:
             raise WrongPassword
         fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else stored
         with self._database.transaction(tenant_id) as connection:
             account = read_account(
-                connection, "record_sign_in", account_id=account_id, checked_hash=stored, fresh_hash=fresh
+                connection,
+                "record_sign_in",
+                account_id=account_id,
+                checked_hash=stored,
+                fresh_hash=fresh,
+                browser=known,
             )
         if account is None:
             raise WrongPassword
@@ -87,13 +104,41 @@ class Accounts:
         Raises `WrongPassword` or `TooManyAttempts` for the old one, `WeakPassword` for the new one.
         """
         require_good_password(new, email=identity.email)
-        stored = self._count_attempt(identity.tenant_id, identity.account_id)
+        stored, _ = self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
         if not self._passwords.matches(old, stored):
             raise WrongPassword("Your current password is not right.")
         hashed = self._passwords.hash(new)
         with self._database.transaction(identity) as connection:
             _, ended = set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
         self._sessions.forget(ended)
+
+    # Browsers that are known
+
+    def knows_browser(self, email: str, browser: Browser) -> bool:
+        """Whether the account of this address has signed in there before."""
+        if not TOKEN.fullmatch(browser.known_token):
+            return False
+        account_id, tenant_id = self._find_by_email(email.strip().lower())
+        token = token_hash(browser.known_token)
+        return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
+
+    def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
+        """Note that the account has signed in where this token is; returns the token that the browser has to keep.
+
+        It stays the same for several accounts of a tenant in one browser. One that is not known is replaced: somebody
+        may have put their own there.
+        """
+        with self._database.transaction(tenant_id) as connection:
+            is_ours = False
+            if TOKEN.fullmatch(known_token):
+                found = connection.execute(queries["keeps_known_browser"], {"browser": token_hash(known_token)})
+                is_ours = bool((found.fetchone() or (False,))[0])
+            token = known_token if is_ours else secrets.token_urlsafe(32)
+            where = {"browser": token_hash(token), "account_id": account_id}
+            connection.execute(queries["know_browser"], where)
+            kept = {"days": KNOWN_BROWSER_DAYS, "most": MOST_KNOWN_BROWSERS}
+            connection.execute(queries["drop_old_browsers"], {"account_id": account_id, **kept})
+        return token
 
     # Links that work once
 
@@ -174,6 +219,13 @@ class Accounts:
             connection.cursor(row_factory=kwargs_row(account_from)) as cursor,
         ):
             return cursor.execute(queries["list_accounts"]).fetchall()
+
+    def groups(self, identity: Identity) -> Groups:
+        """The groups that accounts of the tenant are in, by name. For administrators."""
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        with self._database.transaction(identity) as connection:
+            return [row[0] for row in connection.execute(queries["account_groups"])]
 
     def invite(
         self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""
@@ -269,16 +321,39 @@ class Accounts:
                     return found[0], found[1]
         return NOBODY, self._tenant_id
 
-    def _count_attempt(self, tenant_id: str, account_id: UUID) -> str | None:
-        """Count an attempt as wrong; the stored hash, or None when there is no such account."""
+    def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
+        """Count an attempt as wrong; the stored hash (None: no such account), and the browser if it is known.
+
+        Raises `TooManyAttempts`.
+        """
+        now, wait_seconds = self._clock(), 0.0
         with self._database.transaction(tenant_id) as connection:
+            if TOKEN.fullmatch(browser.known_token):
+                where: dict[str, Any] = {"browser": token_hash(browser.known_token), "account_id": account_id}
+                known = connection.execute(queries["attempts_in_browser"], where).fetchone()
+                if known is not None:
+                    counted = next_attempt(known[0], now - known[1])
+                    values = {"failed_attempts": counted, "last_failed_at": now}
+                    connection.execute(queries["count_attempt_in_browser"], {**where, **values})
+                    return str(known[2]), where["browser"]
             found = connection.execute(queries["attempts_of_account"], {"account_id": account_id}).fetchone()
             if found is None:
-                return None
-            failed_attempts, seconds_since, stored = found
-            counted = next_attempt(failed_attempts, seconds_since)
-            connection.execute(queries["count_attempt"], {"account_id": account_id, "failed_attempts": counted})
-            return str(stored)
+                return None, ""
+            failed, last_at, waiting, stored = found
+            before = Attempts(failed=failed, last_at=last_at, waiting=tuple(Waiting(*item) for item in waiting))
+            after, wait_seconds = before.asked(browser, now)
+            connection.execute(
+                queries["count_attempt"],
+                {
+                    "account_id": account_id,
+                    "failed_attempts": after.failed,
+                    "last_failed_at": after.last_at,
+                    "waiting": Jsonb(after.waiting),
+                },
+            )
+        if wait_seconds:
+            raise too_early(wait_seconds)
+        return str(stored), ""
 
 
 def _why_not_oneself(connection: Connection) -> str:

@@ -46,6 +46,10 @@ API = "/api/"
 UPLOAD_PATH = "/_stcore/upload_file"
 FORM_TYPE = "application/x-www-form-urlencoded"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Smaller bodies are no uploads.
+LEAST_UPLOAD_BYTES = 256 * 1024
+MANY_PAGES = "You have {most} pages of HR Assistant open. Close some of them, then load this one again."
+RETRY_SECONDS = 5
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
 
@@ -113,6 +117,11 @@ class AuthGuard:
         if identity is None:
             await (self._app if is_open else _sign_in_first(scope, path))(scope, receive, send)
             return
+        try:
+            self._within_limits(scope, path, identity, services)
+        except RagError as exc:
+            await _refusal(scope, exc)(scope, receive, send)
+            return
         is_upload = path == UPLOAD_PATH or path.startswith(UPLOAD_PATH + "/")
         if is_upload and scope["method"] not in SAFE_METHODS and not identity.may(Role.ADMIN):
             await _refusal(scope, NotAllowed())(scope, receive, send)
@@ -137,6 +146,11 @@ class AuthGuard:
             refused = problem(scope, TooManyRequests(message, wait_seconds=use.reset_seconds))
             await refused(scope, receive, send)
             return
+        try:
+            _count_upload(scope, use.identity, services)
+        except RagError as exc:
+            await _refusal(scope, exc)(scope, receive, send)
+            return
         await self._app({**scope, "identity": use.identity, "api_key": use}, receive, send)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,6 +167,9 @@ class AuthGuard:
             await _close(receive, send, 4401, "sign in first")
             return
         session_id = identity.session_id
+        if self._has_many_pages(identity, services.settings):
+            await _close(receive, send, 1013, "too many pages are open")
+            return
 
         async def is_alive() -> bool:
             try:
@@ -166,9 +183,21 @@ class AuthGuard:
             receive,
             self._media.noting(session_id, send),
             session_id,
+            identity.account_id,
             is_alive,
             self._recheck_seconds,
         )
+
+    def _within_limits(self, scope: Scope, path: str, identity: Identity, services: AccessServices) -> None:
+        """Raise `TooManyRequests` for a request that is one too many of this person."""
+        if path.startswith(API):
+            services.limits.count_request(identity)
+        elif _is_page(scope, path) and self._has_many_pages(identity, services.settings):
+            raise TooManyRequests(MANY_PAGES.format(most=services.settings.pages_at_once), wait_seconds=RETRY_SECONDS)
+        _count_upload(scope, identity, services)
+
+    def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
+        return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
     async def _identify(self, scope: Scope, sessions: Sessions) -> Identity | None:
         token = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
@@ -189,6 +218,19 @@ class AuthGuard:
             sessions.on_end(self._sockets.close_session)
             sessions.on_end(self._media.forget)
             self._watched = sessions
+
+
+def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
+    """Count the size that a request names, where it is more than a form or a question has. Raises `TooManyRequests`."""
+    size = Headers(scope=scope).get("content-length", "")
+    is_number = size.isascii() and size.isdigit() and len(size) < 16
+    if scope["method"] not in SAFE_METHODS and is_number and int(size) >= LEAST_UPLOAD_BYTES:
+        services.limits.count_upload(identity, int(size))
+
+
+def _is_page(scope: Scope, path: str) -> bool:
+    """Whether this opens a page, which then holds a websocket."""
+    return _wants_page(scope) and not path.startswith("/_") and "." not in path
 
 
 def route_path(scope: Scope) -> str:
@@ -267,7 +309,8 @@ def _is_form(scope: Scope) -> bool:
 
 def _refusal(scope: Scope, exc: RagError) -> Response:
     if _wants_page(scope):
-        return PlainTextResponse(exc.message, exc.status)
+        wait = exc.details.get("wait_seconds")
+        return PlainTextResponse(exc.message, exc.status, {"Retry-After": str(wait)} if wait else {})
     return problem(scope, exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
 
 

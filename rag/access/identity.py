@@ -10,6 +10,8 @@ from typing import Protocol
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.attempts import Browser
+from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.settings import Settings
@@ -23,7 +25,7 @@ class IdentityProvider(Protocol):
         """Where to send the browser to sign in; None when our own form asks for e-mail and password."""
         ...
 
-    def sign_in(self, answers: Mapping[str, str]) -> Account:
+    def sign_in(self, answers: Mapping[str, str], browser: Browser) -> Account:
         """The account behind the form's fields, or behind what a provider sent back. Raises `AccessError`."""
         ...
 
@@ -37,8 +39,8 @@ class BuiltInAccounts:
     def begin(self, return_to: str) -> str | None:
         return None
 
-    def sign_in(self, answers: Mapping[str, str]) -> Account:
-        return self._accounts.sign_in(answers.get("email", ""), answers.get("password", ""))
+    def sign_in(self, answers: Mapping[str, str], browser: Browser) -> Account:
+        return self._accounts.sign_in(answers.get("email", ""), answers.get("password", ""), browser)
 
 
 class AccessServices(Protocol):
@@ -52,5 +54,7 @@ class AccessServices(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def api_keys(self) -> ApiKeys: ...
+    @property
+    def limits(self) -> Limits: ...
     @property
     def single_sign_on(self) -> OpenIdProvider | None: ...

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,6 +22,12 @@ class Sockets:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[str, set[_Socket]] = defaultdict(set)
+        self._by_account: Counter[UUID] = Counter()
+
+    def count(self, account_id: UUID) -> int:
+        """How many websockets of this account are open."""
+        with self._lock:
+            return self._by_account[account_id]
 
     def close_session(self, session_id: str) -> None:
         """Close what is open for this session. Returns at once; safe from any thread."""
@@ -36,6 +43,7 @@ class Sockets:
         receive: Receive,
         send: Send,
         session_id: str,
+        account_id: UUID,
         is_alive: Callable[[], Awaitable[bool]],
         recheck_seconds: float,
     ) -> None:
@@ -43,6 +51,7 @@ class Sockets:
         socket = _Socket(receive, send)
         with self._lock:
             self._open[session_id].add(socket)
+            self._by_account[account_id] += 1
         serving = asyncio.ensure_future(_run(app, scope, socket))
         try:
             await socket.wait(serving, is_alive, recheck_seconds)
@@ -54,6 +63,9 @@ class Sockets:
                 self._open[session_id].discard(socket)
                 if not self._open[session_id]:
                     del self._open[session_id]
+                self._by_account[account_id] -= 1
+                if not self._by_account[account_id]:
+                    del self._by_account[account_id]
             if not serving.done():
                 serving.cancel()
                 await asyncio.wait({serving})

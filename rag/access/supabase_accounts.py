@@ -17,6 +17,7 @@ from supabase_auth.types import AdminUserAttributes
 
 from rag.access.account_fields import role_from
 from rag.access.accounts import Accounts
+from rag.access.attempts import Browser
 from rag.access.external import (
     AccountFromElsewhere,
     ExternalAccounts,
@@ -64,16 +65,16 @@ class SupabaseAccounts(Accounts):
 
     # Passwords
 
-    def sign_in(self, email: str, password: str) -> Account:
+    def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
         """As `Accounts.sign_in`, checked at Supabase. Raises `ProviderError` too."""
         address = email.strip().lower()
         account_id, tenant_id = self._find_by_email(address)
-        if self._count_attempt(tenant_id, account_id) is None:
-            self._strangers.count(address[:254])
+        browser = browser or Browser()
+        stored, known = self._count_attempt(tenant_id, account_id, browser)
+        if stored is None:
+            self._strangers.count(address[:254], browser)
         account = self._enter(address, password)
-        self._database.fetch_value(
-            account.tenant_id, "record_sign_in", account_id=account.id, checked_hash="", fresh_hash=""
-        )
+        self._record_sign_in(account.tenant_id, account.id, browser=known)
         return account
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
@@ -87,7 +88,7 @@ class SupabaseAccounts(Accounts):
     def change_password(self, identity: Identity, old: str, new: str) -> None:
         """As `Accounts.change_password`, at Supabase, in a session of the person's own."""
         require_good_password(new, email=identity.email)
-        self._count_attempt(identity.tenant_id, identity.account_id)
+        self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
         with self._project.visitor() as client:
             try:
                 signed_in = self._ask(client, identity.email, old)
@@ -98,9 +99,7 @@ class SupabaseAccounts(Accounts):
             origin = self._origin(signed_in)
         with self._database.transaction(identity.tenant_id) as connection:
             renew_origin(connection, identity.session_id, origin)
-        self._database.fetch_value(
-            identity.tenant_id, "record_sign_in", account_id=identity.account_id, checked_hash="", fresh_hash=""
-        )
+        self._record_sign_in(identity.tenant_id, identity.account_id, browser="")
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     # Lost passwords
@@ -187,6 +186,16 @@ class SupabaseAccounts(Accounts):
             log.warning("A session at Supabase could not be ended: %s", exc)
 
     # Inside
+
+    def _record_sign_in(self, tenant_id: str, account_id: UUID, *, browser: str) -> None:
+        self._database.fetch_value(
+            tenant_id,
+            "record_sign_in",
+            account_id=account_id,
+            checked_hash="",
+            fresh_hash="",
+            browser=browser,
+        )
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
         """Have Supabase keep the password of an invited person, who is confirmed by having had our link."""

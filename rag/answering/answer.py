@@ -67,7 +67,7 @@ class Answerer:
             run.check_citations()
             yield CitationsEvent(run.citations, run.kind)
             run.suggest()
-        except GeneratorExit:
+        except (GeneratorExit, KeyboardInterrupt):
             run.end(Outcome.STOPPED, MessageState.STOPPED)
             raise
         except RagError as exc:

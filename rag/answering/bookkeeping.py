@@ -23,11 +23,13 @@ log = logging.getLogger(__name__)
 
 #: The ledger keeps eight places of a dollar.
 LEDGER_PLACES = Decimal("0.00000001")
+#: Where a call of an operation is entered among the costs of the details. `openai` is the answer alone, as are its
+#: tokens; other calls of a chat model say their own line.
 COST_FIELDS: dict[Operation, str] = {
     "embedding": "embedding",
     "reranking": "reranking",
     "translation": "translation",
-    "chat": "openai",
+    "chat": "rewriting",
 }
 
 
@@ -39,20 +41,23 @@ class Bookkeeping:
         self._chat_log_id = chat_log_id
         self._ledger = ledger
         self._chat_logs = chat_logs
-        self._charges: list[Charge] = []
+        self._charges: list[tuple[str, Charge]] = []
         self._unwritten: list[Charge] = []
         self._prices: Mapping[str, Any] | None = None
 
-    def charge(self, operation: Operation, usage: Usage, *, is_estimated: bool = False) -> None:
-        """Price a call and write it; `is_estimated` when the provider did not say what it counted."""
+    def charge(self, operation: Operation, usage: Usage, *, line: str = "", is_estimated: bool = False) -> None:
+        """Price a call and write it; `is_estimated` when the provider did not say what it counted.
+
+        `line` is the field of `CostDetails` that it belongs to; that of the operation when not given.
+        """
         priced = charge(operation, usage, self._own_prices())
         if is_estimated:
             priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
-        self.record(priced)
+        self.record(priced, line=line)
 
-    def record(self, paid: Charge) -> None:
-        """Write a call that is priced already."""
-        self._charges.append(paid)
+    def record(self, paid: Charge, *, line: str = "") -> None:
+        """Write a call that is priced already; `line` as for `charge`."""
+        self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))
         try:
             self._write(paid)
         except DatabaseUnavailable:
@@ -60,12 +65,13 @@ class Bookkeeping:
 
     def costs(self) -> CostDetails:
         """The known costs by operation, rounded as the ledger keeps them."""
-        by_field = dict.fromkeys(COST_FIELDS.values(), Decimal(0))
-        for paid in self._charges:
-            if paid.cost is not None and paid.operation in COST_FIELDS:
-                by_field[COST_FIELDS[paid.operation]] += paid.cost.quantize(LEDGER_PLACES, ROUND_HALF_UP)
+        by_line: dict[str, Decimal] = {}
+        for line, paid in self._charges:
+            if paid.cost is not None and line:
+                cost = paid.cost.quantize(LEDGER_PLACES, ROUND_HALF_UP)
+                by_line[line] = by_line.get(line, Decimal(0)) + cost
         return CostDetails(
-            **{name: float(cost) for name, cost in by_field.items()}, total=float(sum(by_field.values()))
+            **{line: float(cost) for line, cost in by_line.items()}, total=float(sum(by_line.values(), Decimal(0)))
         )
 
     def close(

@@ -18,13 +18,17 @@ from rag.answering.figures import figures, missing_figures
 from rag.retrieval.keywords import tokenize
 from rag.types import Citation
 
-#: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it.
+#: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it. Spaces
+#: count from the first of them, here and below: a model may send thousands, which would be looked through from each.
 MARKER = re.compile(
-    r"(?P<space>[ \t]*)[\[【]\s{0,2}(?P<numbers>\^?\d{1,4}(?:\s{0,2}[,;–-]\s{0,2}\^?\d{1,4}){0,9})\s{0,2}"
+    r"(?:(?<![ \t])(?P<space>[ \t]*+))[\[【]\s{0,2}"
+    r"(?P<numbers>\^?\d{1,4}(?:\s{0,2}[,;–-]\s{0,2}\^?\d{1,4}){0,9})\s{0,2}"
     r"(?:†[^\]】\n]{0,40})?[\]】](?:\((?:https?:|mailto:|www\.|[#/])[^)\s]{0,300}\))?"
 )
 #: The end of a piece of text that may become a marker, or go on as one's link target, with the next piece.
-UNDECIDED = re.compile(r"[ \t]*(?:[\[【][^\]】\n]{0,120}|[\[【][^\]】\n]{1,120}[\]】](?:\([^)\s]{0,300})?)$|[ \t]+$")
+UNDECIDED = re.compile(
+    r"(?<![ \t])[ \t]*+(?:[\[【][^\]】\n]{0,120}|[\[【][^\]】\n]{1,120}[\]】](?:\([^)\s]{0,300})?)$|(?<![ \t])[ \t]++$"
+)
 SHOWN_MARKER = re.compile(r"\[(\d+)\]")
 SHOWN_GROUP = re.compile(r"(?:\[\d+\]\s?)+")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
@@ -61,7 +65,7 @@ class CitationFilter:
         """What was held when the text ended."""
         held, self._held = self._held, ""
         # An opened bracket with nothing but a number is a marker the text broke off in.
-        return re.sub(r"[ \t]*[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
+        return re.sub(r"(?<![ \t])[ \t]*+[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
 
     def _renumber(self, match: re.Match[str]) -> str:
         wanted = [number for number in _numbers(match["numbers"]) if number in self._known]

@@ -48,14 +48,19 @@ class DoneEvent:
 
     outcome: Outcome
     state: MessageState
-    #: One sentence for the reader when the answer did not end well.
-    notice: str = ""
+    #: Sentences for the reader: why the answer did not end well, then what was done without.
+    notices: tuple[str, ...] = ()
     #: US dollars; None when a call had no known price.
     cost: Decimal | None
     total_ms: int
     citations: tuple[Citation, ...] = ()
     kind: CitationKind = "cited"
     follow_ups: tuple[str, ...] = ()
+
+    @property
+    def notice(self) -> str:
+        """All notices in one line; "" where there is none."""
+        return " ".join(self.notices)
 
 
 AnswerEvent = StepEvent | ContextEvent | TextEvent | CitationsEvent | DoneEvent

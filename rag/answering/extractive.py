@@ -49,7 +49,7 @@ ABBREVIATIONS = re.compile(
 ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
 BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
 FIGURE = re.compile(r"\d[\d.,]*")
-FOOTNOTE = re.compile(r"\s*\[\d{1,3}\]")
+FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ def suggest_follow_ups(
                 text += event.text
             elif isinstance(event, Completed):
                 usage = event.usage
+                if event.finish_reason == "length":
+                    text = text.rpartition("\n")[0]  # the last question was cut
     except ProviderError as exc:
         return FollowUps(usage=exc.details.get("usage"))
     finally:

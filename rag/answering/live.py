@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections import defaultdict
-from collections.abc import Mapping
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from threading import Event, Lock, Thread
 from typing import Any
@@ -25,8 +27,17 @@ from rag.answering.citations import citation_to_json
 from rag.answering.events import StepEvent, TextEvent
 from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.database import Database
-from rag.errors import DatabaseUnavailable, InvalidInput, NotFound, QuestionEmpty, QuestionTooLong, RagError
+from rag.errors import (
+    DatabaseUnavailable,
+    InvalidInput,
+    NotFound,
+    QuestionEmpty,
+    QuestionTooLong,
+    RagError,
+    TooManyRequests,
+)
 from rag.profiles import profile_by_name, with_overrides
+from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.retrieval.options import Options
 from rag.sql import queries
@@ -36,19 +47,25 @@ __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
 
 log = logging.getLogger(__name__)
 
+#: A tenant and an account, or an API key.
+Owner = tuple[str, UUID]
 FLUSH_SECONDS = 1.0
 #: How long an answer that ended can still be found here, with its follow-up questions.
 KEEP_SECONDS = 60.0
 #: How long `stop_all` waits for the threads to write what they have.
 SHUTDOWN_SECONDS = 3.0
+#: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
+MARKS_ON_A_LETTER = 30
 #: Seconds between redraws, and when more than so many answers are written at once.
 PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.13
 CROWD = 30
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
+MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
+RETRY_SECONDS = 5
 BUSY = "An answer is still being written in this conversation. Wait for it to end, or stop it."
-SHUT_DOWN = "The application was shut down while this answer was being written. What had been written is kept."
+SHUT_DOWN = "The application was shut down while this answer was being written."
 
 
 class LiveAnswers:
@@ -61,6 +78,8 @@ class LiveAnswers:
         self.admission = Admission()
         self._lock = Lock()
         self._answers: dict[UUID, LiveAnswer] = {}
+        #: Answers of each person that are about to begin.
+        self._beginning: Counter[Owner] = Counter()
         self._keeper: Thread | None = None
         self._closing = Event()
 
@@ -73,14 +92,30 @@ class LiveAnswers:
         *,
         document_ids: tuple[UUID, ...] = (),
         options: Options | None = None,
+        languages: Sequence[str] = (),
     ) -> LiveAnswer:
         """Store a question and begin its answer; without a conversation a new one begins, titled by the question.
 
-        `options` are what this question wants otherwise than the collection does.
+        `options` are what this question wants otherwise than the collection does; `languages` are those of the asker's
+        browser or program.
 
         Raises `QuestionEmpty`, `QuestionTooLong`, `NotFound` for a conversation or collection that is not this
-        person's, `InvalidInput` while an answer is being written there, `DatabaseUnavailable`.
+        person's, `InvalidInput` while an answer is being written there, `TooManyRequests` while this process writes as
+        many for them as it may, `DatabaseUnavailable`.
         """
+        with self._place(identity):
+            return self._begin(identity, conversation_id, collection, text, document_ids, options, languages)
+
+    def _begin(
+        self,
+        identity: Identity,
+        conversation_id: UUID | None,
+        collection: Collection,
+        text: str,
+        document_ids: tuple[UUID, ...],
+        options: Options | None,
+        languages: Sequence[str],
+    ) -> LiveAnswer:
         text = clean_question(text, maximum_characters=self._answerer.settings.maximum_question_characters)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
@@ -112,6 +147,7 @@ class LiveAnswers:
             history=history,
             document_ids=document_ids,
             filters=options.filters or SearchFilters(),
+            reader_languages=languages,
         )
 
         def work() -> None:
@@ -141,6 +177,25 @@ class LiveAnswers:
         # that what is logged of the answer names the request that asked for it.
         Thread(target=copy_context().run, args=(work,), name=f"answer-{message_id}", daemon=True).start()
         return live
+
+    @contextmanager
+    def _place(self, identity: Identity) -> Iterator[None]:
+        """Hold a place among the answers written for this person at once while one begins."""
+        settings, owner = self._answerer.settings, (identity.tenant_id, identity.account_id)
+        # A program asks for several people.
+        most = settings.answers_at_once if identity.session_id else settings.key_answers_at_once
+        with self._lock:
+            under_way = sum(live.owner == owner and not live.is_done for live in self._answers.values())
+            if most and under_way + self._beginning[owner] >= most:
+                raise TooManyRequests(MANY.format(most=most), wait_seconds=RETRY_SECONDS)
+            self._beginning[owner] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._beginning[owner] -= 1
+                if not self._beginning[owner]:
+                    del self._beginning[owner]
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
         """An answer being written by any process, or one of this process that ended less than a minute ago.
@@ -201,7 +256,7 @@ class LiveAnswers:
         with self._lock:
             running = [live for live in self._answers.values() if not live.is_done]
         for live in running:
-            live.notice = SHUT_DOWN
+            live.notice = f"{SHUT_DOWN} {KEPT}" if live.text else SHUT_DOWN
             live.cancel.set()
         deadline = time.monotonic() + SHUTDOWN_SECONDS
         for live in running:
@@ -229,6 +284,7 @@ class LiveAnswers:
             connection.execute(queries["add_message"], row | asked)
             added = connection.execute(queries["add_message"], row | answer).fetchone()
             connection.execute(queries["touch_conversation"], where)
+            connection.execute(queries["note_last_collection"], {"collection_id": collection.id})
         assert added is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
         return added[0], chat_log_id
 
@@ -316,6 +372,7 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "ignore").decode()
     text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", "", text).strip()
+    text = _stream_safe(text)
     if not text.strip("\u200b\u200c\u200d\u2060\u3164\u00ad \t\n"):
         raise QuestionEmpty
     if len(text) > maximum_characters:
@@ -324,6 +381,18 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
             "Shorten it to its point."
         )
     return text
+
+
+def _stream_safe(text: str) -> str:
+    """The text with at most so many marks on a letter; putting more in order takes the square of their number."""
+    if text.isascii():
+        return text
+    kept, marks = [], 0
+    for character in text:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks <= MARKS_ON_A_LETTER:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _history(messages: list[Message]) -> tuple[ChatMessage, ...]:

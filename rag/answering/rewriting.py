@@ -16,6 +16,10 @@ from rag.providers import ChatModel
 from rag.retrieval.keywords import tokenize
 from rag.types import ChatMessage, Usage
 
+NOT_REWRITTEN = "The question could not be rewritten to stand alone, so it was searched for as it is."
+NOT_REWRITTEN_JOINED = (
+    "The question could not be rewritten to stand alone, so it was searched for together with the one before it."
+)
 HISTORY_TOKENS = 600
 REWRITE_OUTPUT_TOKENS = 200
 #: A question of so few terms, or one that begins as if it went on, is taken for a follow-up.
@@ -36,6 +40,8 @@ class Standalone:
     usage: Usage | None = None
     #: Searched together with the question before it.
     is_joined: bool = False
+    #: A sentence for the reader where the model did not rewrite it.
+    notice: str = ""
 
 
 def stand_alone(
@@ -43,7 +49,8 @@ def stand_alone(
 ) -> Standalone:
     """The question so that it can be understood without the conversation; as it is where there is none.
 
-    A model that fails is done without. `language` is the question's, an ISO 639-1 code.
+    A model that fails or is cut at its length limit is done without, and `notice` says so. `language` is the
+    question's, an ISO 639-1 code.
     """
     turns = recent_turns(history, maximum_tokens=HISTORY_TOKENS)
     if not turns:
@@ -62,9 +69,9 @@ def stand_alone(
             if rewritten and len(rewritten) <= maximum_characters:
                 return Standalone(rewritten, usage)
     if not leans_on_history(question, language):
-        return Standalone(question, usage)
+        return Standalone(question, usage, notice=NOT_REWRITTEN if model else "")
     before = next(turn.content for turn in reversed(turns) if turn.role == "user")
-    return Standalone(f"{before}\n{question}", usage, is_joined=True)
+    return Standalone(f"{before}\n{question}", usage, is_joined=True, notice=NOT_REWRITTEN_JOINED if model else "")
 
 
 def leans_on_history(question: str, language: str) -> bool:

@@ -22,7 +22,7 @@ from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING
 from rag.answering.places import with_section
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused
+from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused, ProviderStreamCut, ProviderStreamEmpty
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
 from rag.providers import ChatModel, Completed
@@ -30,7 +30,7 @@ from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.query_analysis import detect_language, question_language
 from rag.settings import Settings
 from rag.types import (
     ChatMessage,
@@ -76,13 +76,15 @@ class Run:
         self.profile = profile
         self.cancel = cancel
         self.started = time.perf_counter()
-        self.language = detect_language(question.text) or question.collection.language or "en"
+        self.language = question_language(question)
         #: What is answered in: the profile's language if it has one.
         self.answer_language = profile.answer_language or self.language
         self.text = ""
         self.outcome = Outcome.ANSWERED
         self.state = MessageState.COMPLETE
-        self.notice = ""
+        #: Why it did not end well, and what was done without on the way: a sentence each.
+        self.reason = ""
+        self.asides: list[str] = []
         self.error = ""
         self.model = ""
         self.citations: tuple[Citation, ...] = ()
@@ -132,7 +134,9 @@ class Run:
                 self.end(Outcome.FAILED, MessageState.CUT, exc.message)
                 return
             yield from self._quote(phrase(MODEL_FAILED, self.answer_language))
-            self.end(Outcome.FAILED, MessageState.CUT, exc.message)
+            # Of the model's own words none may have been shown: there is nothing that is kept.
+            why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
+            self.end(Outcome.FAILED, MessageState.CUT, why)
 
     def check_citations(self) -> None:
         """Mark the question's words and the answer's figures in each passage, and the figures that it does not hold.
@@ -144,7 +148,7 @@ class Run:
             with_matched_terms(
                 citation,
                 (self.question.text, cited_figures(self.text, citation.number)),
-                detect_language(citation.passage[:400]) or language,
+                detect_language(citation.passage[:400], [language]),
             )
             for citation in self.citations
         )
@@ -172,15 +176,14 @@ class Run:
         )
         self.follow_ups = found.questions
         if found.usage is not None:
-            self.books.charge("chat", found.usage)
+            self.books.charge("chat", found.usage, line="follow_ups")
 
     def step(self, name: str, detail: str = "") -> None:
         self._on_step(StepEvent(name, detail))
 
     def end(self, outcome: Outcome, state: MessageState, notice: str = "") -> None:
         self.outcome, self.state = outcome, state
-        # What the search had to leave out still holds, unless there is worse to say.
-        self.notice = notice or self.notice
+        self.reason = notice or self.reason
         self.error = notice if outcome in (Outcome.FAILED, Outcome.REFUSED) else ""
 
     def close(self) -> None:
@@ -207,7 +210,7 @@ class Run:
         return DoneEvent(
             outcome=self.outcome,
             state=self.state,
-            notice=self.notice,
+            notices=tuple(filter(None, (self.reason, *self.asides))),
             cost=self.cost,
             total_ms=self.text_ms if self.text_ms is not None else self._elapsed_ms(),
             citations=self.citations,
@@ -238,7 +241,7 @@ class Run:
         self.details.timing.openai_ms += rewriting_ms
         if text != self.question.text:
             self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
-        self.notice = " ".join(context.notices)
+        self.asides += context.notices
         for found in context.charges:
             self.books.record(found)
         return context
@@ -258,7 +261,9 @@ class Run:
             maximum_characters=self.parts.settings.maximum_question_characters,
         )
         if found.usage is not None:
-            self.books.charge("chat", found.usage)
+            self.books.charge("chat", found.usage, line="rewriting")
+        if found.notice:
+            self.asides.append(found.notice)
         if model is not None:
             self.details.timing.openai_ms += _ms_since(started)
         return found
@@ -329,13 +334,13 @@ class Run:
         elif reason == "length":
             self.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
         if self.outcome is Outcome.ANSWERED and not self.citations:
-            self.notice = f"{self.notice} {UNCITED}".strip()
+            self.asides.append(UNCITED)
             self._show_nearest()
 
     def _charge_stream(self, model: ChatModel, messages: list[ChatMessage], received: str, usage: Usage | None) -> None:
         """Write the call into the ledger: as the provider counted it, or estimated where the stream broke off."""
         if usage is not None:
-            self.books.charge("chat", usage)
+            self.books.charge("chat", usage, line="openai")
         elif received or self.cancel.is_set():
             usage = Usage(
                 provider=model.provider,
@@ -343,7 +348,7 @@ class Run:
                 input_tokens=sum(estimate_tokens(message.content) for message in messages),
                 output_tokens=estimate_tokens(received),
             )
-            self.books.charge("chat", usage, is_estimated=True)
+            self.books.charge("chat", usage, line="openai", is_estimated=True)
         if usage is not None:
             self.details.openai.input_tokens = usage.input_tokens
             self.details.openai.output_tokens = usage.output_tokens
@@ -353,8 +358,10 @@ class Run:
         context = self.context
         quotes = None
         if context is not None:
-            searched = self.details.query.translated_query or "\n".join(self._searched_text())
-            quotes = best_quotes(searched, context.citations, language=detect_language(searched) or self.language)
+            translated = self.details.query.translated_query
+            searched = translated or "\n".join(self._searched_text())
+            likely = [self.question.collection.language] if translated else [self.language]
+            quotes = best_quotes(searched, context.citations, language=detect_language(searched, likely))
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             self._show_nearest()

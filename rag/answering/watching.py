@@ -62,7 +62,8 @@ class LiveAnswer:
         self.kind: CitationKind = "cited"
         self.state = MessageState.STREAMING
         self.outcome: Outcome | None = None
-        self.notice = ""
+        #: Sentences for the reader: why it did not end well, then what was done without.
+        self.notices: tuple[str, ...] = ()
         self.follow_ups: tuple[str, ...] = ()
         #: Set to make the writer stop; `stop` is what a page calls.
         self.cancel = Event()
@@ -76,6 +77,15 @@ class LiveAnswer:
         self._is_whole = False
         self._started = time.monotonic()
         self._ended = 0.0
+
+    @property
+    def notice(self) -> str:
+        """All notices in one line, as it is stored; "" where there is none."""
+        return " ".join(self.notices)
+
+    @notice.setter
+    def notice(self, sentence: str) -> None:
+        self.notices = (sentence,) if sentence else ()
 
     # For pages
 
@@ -213,16 +223,17 @@ class LiveAnswer:
             return
         self.follow_ups = event.follow_ups
         # A shutdown has already said why.
-        is_cut_short = event.state is MessageState.STOPPED and bool(self.notice)
+        is_cut_short = event.state is MessageState.STOPPED and bool(self.notices)
         self.state = MessageState.CUT if is_cut_short else event.state
-        self.notice = self.notice if is_cut_short else event.notice
+        self.notices = (*self.notices, *event.notices) if is_cut_short else event.notices
 
     def _stopped_state(self) -> MessageState:
         """Once the text is whole, only follow-up questions are stopped."""
+        why, self.notices = self.notices, self.context.notices if self.context else ()
         if self._is_whole:
-            self.notice = ""
             return MessageState.COMPLETE
-        return MessageState.CUT if self.notice else MessageState.STOPPED
+        self.notices = (*why, *self.notices)
+        return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
         """Where another process writes: see how far it is."""

@@ -11,6 +11,7 @@ from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
+from starlette.requests import Request
 
 from rag.api.endpoint import ApiBody
 from rag.profiles import PORTFOLIO
@@ -90,7 +91,8 @@ CollectionName = Annotated[
     str,
     Field(
         max_length=200,
-        description="Id or name of the collection. Default: the first one of the profile notices, else the oldest.",
+        description="Id or name of the collection. Default: the one that this account or key asked last, else the "
+        "oldest of the profile hr with documents, else the oldest with any.",
     ),
 ]
 Query = Annotated[str, Field(min_length=1, max_length=4000, description="The question, in any language.")]
@@ -113,6 +115,20 @@ class ChatBody(ApiBody):
     conversation_id: UUID | None = Field(
         default=None, description="Goes on with a conversation: the header X-Conversation-Id of an earlier answer."
     )
+
+
+def accepted_languages(request: Request) -> list[str]:
+    """The languages of the header Accept-Language, the preferred first."""
+    wanted = []
+    for part in request.headers.get("accept-language", "").split(","):
+        language, _, weight = part.partition(";")
+        try:
+            quality = float(weight.partition("=")[2] or 1)
+        except ValueError:
+            continue
+        if quality > 0:
+            wanted.append((-quality, language.strip()))
+    return [language for _, language in sorted(wanted, key=lambda pair: pair[0])]
 
 
 def _day(value: Day | None) -> date | None:

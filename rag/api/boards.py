@@ -18,12 +18,15 @@ from rag.api.parts import running
 from rag.api.questions import chosen_collection
 from rag.errors import NotAllowed, SignedOut
 from rag.ingestion.syncs import SyncRun
+from rag.services import Services
 from rag.settings import Settings
+from rag.types import Collection, Identity
 
 #: A record is a post with its HTML; pictures within it make it large.
 MAXIMUM_EVENT_BYTES = 4 * 1024 * 1024
 MOST_RUNS = 20
 BOARDS = ("Notice board",)
+DEFAULT_BOARD = "Id or name. Default: the oldest notice board, the sample after all others."
 
 
 class SyncRunShape(ApiModel):
@@ -56,17 +59,13 @@ class SyncAnswer(ApiModel):
 class SyncBody(ApiBody):
     """Which collection to sync."""
 
-    collection: str | None = Field(
-        default=None, max_length=200, description="Id or name. Default: the first one of the profile notices."
-    )
+    collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
 
 
 class Which(ApiBody):
     """Which collection."""
 
-    collection: str | None = Field(
-        default=None, max_length=200, description="Id or name. Default: the first one of the profile notices."
-    )
+    collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
 
 
 class WebhookBody(BaseModel):
@@ -101,7 +100,7 @@ class WebhookAnswer(ApiModel):
 def start_sync(call: Call[SyncBody]) -> SyncAnswer:
     """Ask for a comparison; what changed is read, embedded and published in the background. Asked twice, done once."""
     parts = running()
-    collection = chosen_collection(parts, call.identity, call.body.collection)
+    collection = _to_sync(parts, call.identity, call.body.collection)
     runs = parts.syncs.request(call.identity, collection)
     return SyncAnswer(collection=collection.name, runs=[_shape(run) for run in runs])
 
@@ -118,7 +117,7 @@ def start_sync(call: Call[SyncBody]) -> SyncAnswer:
 def sync_runs(call: Call[None]) -> SyncAnswer:
     """The last runs with their progress and what they cost."""
     parts = running()
-    collection = chosen_collection(parts, call.identity, call.parameters.collection)
+    collection = _to_sync(parts, call.identity, call.parameters.collection)
     runs = parts.syncs.runs(call.identity, collection.id, limit=MOST_RUNS)
     return SyncAnswer(collection=collection.name, runs=[_shape(run) for run in runs])
 
@@ -146,6 +145,11 @@ def webhook(call: Call[WebhookBody]) -> WebhookAnswer:
     collection = chosen_collection(parts, tenant_id, wanted) if wanted else None
     is_new = parts.syncs.receive(tenant_id, call.body.model_dump(), collection=collection)
     return WebhookAnswer(received=True, queued=is_new)
+
+
+def _to_sync(parts: Services, identity: Identity, wanted: str | None) -> Collection:
+    """The collection of that id or name, else a notice board. Raises `NotFound`."""
+    return (None if wanted else parts.syncs.default_collection(identity)) or chosen_collection(parts, identity, wanted)
 
 
 def webhook_secret(settings: Settings) -> str:

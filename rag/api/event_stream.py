@@ -19,11 +19,13 @@ from starlette.types import Receive, Scope, Send
 
 from rag.answering.live import LiveAnswer
 from rag.api.problems import request_id_of
-from rag.types import ContextResponse, MessageState
+from rag.types import ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
 #: Pieces that come faster than this travel together.
 PACE_SECONDS = 0.04
+#: Where nothing else was said of an answer that has no end.
+STOPPED = "This answer was stopped."
 HEARTBEAT = ": heartbeat\n\n"
 HEADERS = {
     "Cache-Control": "no-cache, no-transform",
@@ -112,15 +114,24 @@ async def answer_events(
                 yield HEARTBEAT
     if live.follow_ups:
         yield event("followUps", list(live.follow_ups))
-    if live.state is MessageState.COMPLETE:
-        yield event("done")
+    if live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED:
+        yield event("done", **ending(live))
     else:
         yield error_event(live, request_id_of(scope))
 
 
-def event(kind: str, data: Any = None) -> str:
-    """One event; without data it has only its type, as in the source."""
-    content: dict[str, Any] = {"type": kind}
+def ending(live: LiveAnswer) -> dict[str, Any]:
+    """How an answer ended, in the same words for every caller: outcome, state and notices."""
+    outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
+    notices = list(live.notices)
+    if not notices and live.state is not MessageState.COMPLETE:
+        notices = [STOPPED]
+    return {"outcome": outcome.value, "state": live.state.value, "notices": notices}
+
+
+def event(kind: str, data: Any = None, **more: Any) -> str:
+    """One event; without data it has only its type, as in the source, and what this product adds to it."""
+    content: dict[str, Any] = {"type": kind, **more}
     if data is not None:
         content["data"] = data
     return f"data: {json.dumps(content, ensure_ascii=False, default=_plain, separators=(', ', ': '))}\n\n"
@@ -128,11 +139,15 @@ def event(kind: str, data: Any = None) -> str:
 
 def error_event(live: LiveAnswer, request_id: str) -> str:
     """Why an answer did not end well: a sentence, a code, the id that the log has."""
+    ended = ending(live)
+    # What was answered up to a limit was answered, yet not to its end.
+    code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
     content = {
         "type": "error",
-        "data": live.notice or "This answer was stopped.",
-        "code": live.outcome.value if live.outcome else live.state.value,
+        "data": live.notice or STOPPED,
+        "code": code,
         "requestId": request_id,
+        **ended,
     }
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 

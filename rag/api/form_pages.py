@@ -11,22 +11,23 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from rag.access.accounts import KNOWN_BROWSER_DAYS
+from rag.access.attempts import Browser
 from rag.access.guard import FORM_TYPE, SESSION_COOKIE, is_https
 from rag.access.identity import AccessServices
+from rag.access.password_queue import PasswordQueue
 from rag.access.sessions import TOKEN
 from rag.api.html_pages import page
-from rag.errors import TooManyAttempts
-from rag.types import Account
+from rag.types import Account, Identity
 
 CSRF_COOKIE = "hr_csrf"
+#: Kept after signing out: wrong passwords are counted apart where somebody has signed in before.
+KNOWN_COOKIE = "hr_known_browser"
 MAXIMUM_FORM_BYTES = 16 * 1024
-#: Argon2 takes a core and 64 MiB for about 50 ms; more at once would only starve the answers being written.
-PASSWORDS_AT_ONCE = 2
-MAXIMUM_WAITING = 50
 STALE_FORM = "This page was open for too long. Please try again."
 Result = TypeVar("Result")
 
@@ -36,15 +37,28 @@ class FormPages:
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self.services = services
-        self._limiter: CapacityLimiter | None = None
+        self._queue = PasswordQueue()
 
-    async def with_password(self, work: Callable[..., Result], *arguments: Any) -> Result:
+    async def with_password(
+        self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
+    ) -> Result:
         """Run what hashes a password, few at once. Raises `TooManyAttempts` when too many wait already."""
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(PASSWORDS_AT_ONCE)
-        if self._limiter.statistics().tasks_waiting >= MAXIMUM_WAITING:
-            raise TooManyAttempts("Too many people are signing in at this moment. Try again in a minute.")
-        return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
+        return await self._queue.run(work, *arguments, is_known=is_known, source=source)
+
+    def browser_of(self, request: Request) -> Browser:
+        """Where a request comes from, as far as it can be told."""
+        return Browser(
+            known_token=request.cookies.get(KNOWN_COOKIE, ""),
+            mark=request.cookies.get(CSRF_COOKIE, ""),
+            address=request.client.host if request.client else "",
+        )
+
+    async def know_browser(self, request: Request, answer: Response, account: Account | Identity) -> None:
+        """Have this browser known for the account."""
+        known = request.cookies.get(KNOWN_COOKIE, "")
+        account_id = account.id if isinstance(account, Account) else account.account_id
+        token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)
+        self._set_cookie(request, answer, KNOWN_COOKIE, token, days=KNOWN_BROWSER_DAYS)
 
     async def start_session(self, request: Request, account: Account, target: str) -> Response:
         """Send a signed-in person on with a new session; whatever session the browser had is over."""
@@ -55,6 +69,7 @@ class FormPages:
         answer = redirect(target)
         self._set_cookie(request, answer, SESSION_COOKIE, token)
         self._set_cookie(request, answer, CSRF_COOKIE, secrets.token_urlsafe(32))
+        await self.know_browser(request, answer, account)
         return answer
 
     def page(
@@ -70,11 +85,11 @@ class FormPages:
             self._set_cookie(request, answer, CSRF_COOKIE, token)
         return answer
 
-    def _set_cookie(self, request: Request, answer: Response, name: str, value: str) -> None:
+    def _set_cookie(self, request: Request, answer: Response, name: str, value: str, *, days: int = 0) -> None:
         answer.set_cookie(
             name,
             value,
-            max_age=self.services().settings.session_days * 24 * 60 * 60,
+            max_age=(days or self.services().settings.session_days) * 24 * 60 * 60,
             httponly=True,
             samesite="lax",
             secure=self.is_https(request),

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from rag.answering.opinions import reference_block, reference_query
 from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
+from rag.api.questions import SEARCH_NOTICES
 from rag.api.reference_documents import PROFILE
 from rag.errors import InvalidInput, NotFound
 from rag.profiles import profile_by_name, with_overrides
@@ -58,6 +59,7 @@ class Block(ApiModel):
     query: str
     chunks: list[Reference]
     reference_rag_block: str
+    notices: list[str] = Field(description=SEARCH_NOTICES)
 
 
 @endpoint(
@@ -73,6 +75,7 @@ class Block(ApiModel):
 def opinion_reference_block(call: Call[Wanted]) -> Block:
     """Makes the query of the kind of opinion and the case, finds the passages nearest to it, and writes the block."""
     body, parts = call.body, services()
+    parts.limits.count_question(call.identity)
     collection = _collection(call, body.collection_id)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     if unknown := [name for name in body.filters if name not in profile.metadata_filters]:
@@ -85,6 +88,7 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
         top_k=body.top_k,
         options=Options(filters=SearchFilters(metadata=dict(body.filters))),
     )
+    parts.documents.note_last(call.identity, collection)
     for charge in retrieval.response.charges:
         parts.ledger.record(call.tenant_id, charge)
     # As in the source, the nearest whatever their distance: the drafter judges them.
@@ -104,6 +108,7 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
             for item in found
         ],
         reference_rag_block=reference_block(profile, found),
+        notices=list(retrieval.response.notices),
     )
 
 
@@ -111,10 +116,10 @@ def _collection(call: Call[Wanted], collection_id: UUID | None) -> Collection:
     library = services().documents
     if collection_id is not None:
         return library.collection(call.identity, collection_id)
-    known = [c for c in library.collections(call.identity) if c.profile == PROFILE]
-    if not known:
+    found = library.choose(call.identity, profile=PROFILE)
+    if found is None:
         raise NotFound("There is no collection of legal references yet. Add a reference document first.")
-    return known[0]
+    return found
 
 
 ROUTES = [opinion_reference_block]

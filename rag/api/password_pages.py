@@ -119,9 +119,12 @@ class PasswordPages:
                 request, error=exc.message, status=422 if exc.status == 401 else exc.status
             )
         message = "Your password is changed. You are signed out everywhere but here."
-        return self._forms.page(
+        answer = self._forms.page(
             request, "message", title="Password changed", message=message, action="/", label="Continue"
         )
+        # With the old password all browsers were forgotten.
+        await self._forms.know_browser(request, answer, identity)
+        return answer
 
     async def show_forgot(self, request: Request) -> Response:
         return self._forgot_page(request)

@@ -14,20 +14,21 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from rag.answering.live import LiveAnswer, clean_question
-from rag.api.asking import ChatBody, SearchBody
+from rag.api.asking import ChatBody, SearchBody, accepted_languages
 from rag.api.endpoint import ApiModel, Call, endpoint
-from rag.api.event_stream import AnswerStream, Changes
+from rag.api.event_stream import AnswerStream, Changes, ending
 from rag.api.parts import running
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
 from rag.profiles import PORTFOLIO, profile_by_name, with_overrides
 from rag.services import Services
-from rag.types import Collection, ContextResponse, Outcome, Question, Who
+from rag.types import Collection, ContextResponse, MessageState, Outcome, Question, Who
 
 #: How often a caller who waits for a whole answer is looked after.
 WAIT_SECONDS = 0.5
-#: The profile whose document describes these routes; a tenant's first collection of it is asked by default.
-PROFILE = "notices"
+SEARCH_NOTICES = (
+    "Sentences on what was done without, such as a reranker that did not answer; empty where there is nothing to say."
+)
 QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
 
 
@@ -38,6 +39,7 @@ class SearchAnswer(ApiModel):
     results: list[RAGSearchResult]
     total: int
     latency_ms: int
+    notices: list[str] = Field(description=SEARCH_NOTICES)
 
 
 class ChatAnswer(ApiModel):
@@ -53,6 +55,16 @@ class ChatAnswer(ApiModel):
     )
     notice: str | None = Field(
         default=None, description="Only where the answer did not end well: a sentence that says why."
+    )
+    outcome: Outcome = Field(
+        description="answered; no_context: the documents do not say it; refused, stopped or failed."
+    )
+    state: MessageState = Field(
+        description="complete; cut: the answer is not whole, such as one at its length limit; stopped or failed."
+    )
+    notices: list[str] = Field(
+        description="Sentences on why the answer did not end well and on what was done without, such as a reranker "
+        "that did not answer; empty where there is nothing to say."
     )
 
 
@@ -72,9 +84,10 @@ EVENTS = {
     "description": (
         'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
         '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
-        '{"type": "followUps", "data": ["question"]} where they were asked for; or '
-        '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. Lines that begin with a colon keep '
-        "the connection open."
+        '{"type": "followUps", "data": ["question"]} where they were asked for; or, where the answer is not whole, '
+        '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. The last event says how it ended, '
+        "with `outcome`, `state` and `notices` as in the JSON answer. Lines that begin with a colon keep the "
+        "connection open."
     ),
 }
 
@@ -99,18 +112,28 @@ def search(call: Call[SearchBody]) -> Response:
     """Find the passages that speak to a question, in the order the collection's profile gives them."""
     started = time.perf_counter()
     parts, identity, body = running(), call.identity, call.body
+    parts.limits.count_question(identity)
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, call.identity, body.collection)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     found = parts.retriever.retrieve_context(
-        Question(text=text, identity=identity, collection=collection),
+        Question(
+            text=text, identity=identity, collection=collection, reader_languages=accepted_languages(call.request)
+        ),
         profile=profile,
         options=body.options.to_options(),
     )
+    parts.documents.note_last(identity, collection)
     parts.ledger.record_all(identity.tenant_id, found.charges)
     results = search_results(parts.database, identity, found.results)
     return _json(
-        SearchAnswer(query=body.query, results=results, total=len(results), latency_ms=_ms_since(started)),
+        SearchAnswer(
+            query=body.query,
+            results=results,
+            total=len(results),
+            latency_ms=_ms_since(started),
+            notices=list(found.notices),
+        ),
     )
 
 
@@ -146,6 +169,8 @@ async def chat(call: Call[ChatBody]) -> Response:
     if not live.text:
         raise _why(live)
     sources = await to_thread.run_sync(told, live.context) if live.context else []
+    ended = ending(live)
+    is_whole = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
     answer = ChatAnswer(
         query=body.query,
         answer=live.text,
@@ -153,17 +178,15 @@ async def chat(call: Call[ChatBody]) -> Response:
         latency_ms=_ms_since(started),
         follow_ups=list(live.follow_ups) or None,
         source_names=list(dict.fromkeys(s.title for s in sources)) if profile == PORTFOLIO.name else None,
-        notice=(live.notice or None) if live.outcome in (Outcome.FAILED, Outcome.REFUSED, Outcome.STOPPED) else None,
+        notice=None if is_whole else " ".join(ended["notices"]) or None,
+        **ended,
     )
     return _json(answer, headers)
 
 
-def chosen_collection(parts: Services, who: Who, wanted: str | None, *, profile: str = PROFILE) -> Collection:
-    """The collection of that id or name; without one, the first of the profile, else the tenant's oldest.
-
-    Raises `NotFound`.
-    """
-    found = parts.database.fetch_one(who, "choose_collection", Collection, wanted=wanted or None, profile=profile)
+def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
+    """The collection of that id or name, else the default one. Raises `NotFound`."""
+    found = parts.documents.choose(who, wanted)
     if found is None and wanted:
         raise NotFound("There is no such collection. GET /api/collections lists those there are.")
     if found is None:
@@ -174,6 +197,7 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None, *, profile:
 def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
     """The answer under way, and the name of the profile that it follows."""
     body = call.body
+    parts.limits.count_question(call.identity)
     collection_id: str | None = body.collection
     if body.conversation_id is not None and collection_id is None:
         collection_id = str(parts.conversations.get(call.identity, body.conversation_id).collection_id)
@@ -184,6 +208,7 @@ def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
         collection,
         body.query,
         options=body.options.options_for(collection),
+        languages=accepted_languages(call.request),
     )
     return live, collection.profile
 

@@ -163,18 +163,15 @@ def delete_reference_document(call: Call[None]) -> Deleted:
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """The collection that is meant; the first with the profile, made now where there is none."""
+    """The collection that is meant; without one the default of the profile, made now where there is none."""
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)
         if found.profile != PROFILE:
             raise InvalidInput(f"“{found.name}” is no collection of legal references. Choose one, or leave it out.")
         return found
-    known = [c for c in library.collections(identity) if c.profile == PROFILE]
-    return (
-        known[0]
-        if known
-        else library.create_collection(identity, COLLECTION_NAME, PROFILE, language=COLLECTION_LANGUAGE)
+    return library.choose(identity, profile=PROFILE) or library.create_collection(
+        identity, COLLECTION_NAME, PROFILE, language=COLLECTION_LANGUAGE
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from urllib.parse import quote, urlsplit
 from uuid import UUID
@@ -15,13 +15,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.api_keys import scopes_of
+from rag.access.attempts import Browser
 from rag.access.guard import SESSION_COOKIE
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
 from rag.api import password_pages
 from rag.api.endpoint import ANYBODY, Call, endpoint
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, has_token, read_form, redirect
 from rag.api.html_pages import Markup, note
-from rag.errors import RagError, TooManyAttempts
+from rag.errors import RagError, TooManyAttempts, WrongPassword
+from rag.types import Account
 
 NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
 FOOT = Markup('<a href="/forgot-password">Forgot your password?</a><br>No account? Ask your administrator.')
@@ -97,13 +99,29 @@ class SignInPages:
         if not has_token(request, form):
             return self._sign_in_page(request, next=target, email=email, error=STALE_FORM, status=403)
         try:
-            account = await self.forms.with_password(self._provider().sign_in, form)
+            browser = self.forms.browser_of(request)
+            is_known = bool(browser.known_token) and await to_thread.run_sync(
+                self._services().accounts.knows_browser, email, browser
+            )
+            if not is_known:
+                self._services().limits.require_few_wrong(browser.address)
+            account = await self._checked(form, browser, is_known=is_known)
         except RagError as exc:
             answer = self._sign_in_page(request, next=target, email=email, error=exc.message, status=exc.status)
             if isinstance(exc, TooManyAttempts) and "wait_seconds" in exc.details:
                 answer.headers["Retry-After"] = str(exc.details["wait_seconds"])
             return answer
         return await self.forms.start_session(request, account, target)
+
+    async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
+        """The account that signs in. Raises `AccessError`; a wrong password counts for the address it came from."""
+        try:
+            return await self.forms.with_password(
+                self._provider().sign_in, form, browser, is_known=is_known, source=browser.mark
+            )
+        except WrongPassword:
+            self._services().limits.note_wrong(browser.address)
+            raise
 
     async def show_sign_out(self, request: Request) -> Response:
         return self.forms.page(request, "sign_out", title="Sign out", note=note(""))

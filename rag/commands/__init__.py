@@ -20,8 +20,10 @@ def add_command(
 
 def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False) -> None:
     """The options that say of whose documents a command speaks."""
-    also = "" if needs_collection else "; the first one when not given"
-    parser.add_argument("--collection", required=needs_collection, default=None, help=f"the collection's name{also}")
+    also = "" if needs_collection else "; the oldest for HR with documents, else with any, when not given"
+    parser.add_argument(
+        "--collection", required=needs_collection, default=None, help=f"the collection's name or id{also}"
+    )
     parser.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, get_args
 
 from rag.commands import Commands, add_command, add_place
 from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
@@ -42,7 +42,6 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
     from rag.ingestion.extracted import ExtractionLimits
     from rag.ingestion.loaders.folder import count_files, files_at
-    from rag.profiles import profile_by_name, with_overrides
     from rag.public import _collection, process_document
     from rag.services import services
 
@@ -63,14 +62,13 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
             file=found.content,
             file_name=found.name,
             tenant_id=tenant,
-            chunking_method=arguments.chunking or cast(ChunkingMethod, profile.chunking_method),
-            collection=arguments.collection,
-            pdf_type=arguments.pdf_type or profile.pdf_type,
+            chunking_method=arguments.chunking,
+            collection=str(collection.id),
+            pdf_type=arguments.pdf_type,
         )
 
     try:
         collection = _collection(tenant, arguments.collection)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         show_progress(0, total, "")
         for number, (found, future) in enumerate(in_order(process, files_at(path, limits)), 1):
             try:
@@ -83,6 +81,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
             else:
                 cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
                 line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
+                line += f". {result.message}" if result.message else ""
             clear_progress()
             print(f"[{number}/{total}] {found.place}: {line}", flush=True)
             show_progress(number, total, found.place)

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rag.commands import Commands, add_command, add_place
+from rag.errors import InvalidInput
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.services import Services
+    from rag.types import Collection, MessageState, Outcome, Question
 
 #: From this share of wrong passages on a similarity alone is no evidence.
 MOST_MISTAKEN = 0.2
+#: What `ask` ends with beside 0 and 1.
+NOT_WHOLE = 3
+MORE = {
+    "search": "What was done without, such as a reranker that did not answer, is said on standard error.",
+    "ask": "Why an answer is not whole and what was done without is said on standard error. Exit status: 0 for a whole "
+    "answer, also where it says that the documents do not answer the question; 1 where it failed or was refused; "
+    f"{NOT_WHOLE} where it was cut, such as at the model's length limit, or stopped.",
+}
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     for name, text in (("search", "show the passages a question finds"), ("ask", "answer a question")):
-        command = add_command(commands, name, text)
+        command = add_command(commands, name, text, more=MORE[name])
         command.add_argument("question")
         add_place(command)
         command.set_defaults(run=search if name == "search" else ask)
@@ -28,10 +46,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def search(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.profiles import profile_by_name, with_overrides
-    from rag.public import _collection, _program
+    from rag.public import _collection
     from rag.retrieval.explain import explained, shortened
     from rag.services import services
-    from rag.types import Question
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
@@ -43,7 +60,8 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
             if arguments.profile
             else with_overrides(profile_by_name(collection.profile), collection.overrides)
         )
-        question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        _require_documents(parts, collection)
+        question = _question(arguments, collection)
         retrieval = parts.retriever.retrieve(question, profile=profile)
         for paid in retrieval.response.charges:
             parts.ledger.record(tenant, paid)
@@ -54,8 +72,11 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         print("\n".join(explained(retrieval, profile=profile, collection=collection)), end="\n\n")
     for citation in found.citations or found.nearest:
         print("\n".join(shortened(citation)))
-    if not found.citations:
+    if not found.citations and found.nearest:
         print("The documents do not answer this; above are the nearest passages.")
+    elif not found.citations:
+        print("The documents do not answer this, and no passage comes near it.")
+    say(found.notices)
     return 0
 
 
@@ -64,16 +85,17 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
 
     from rag.answering.answer import DoneEvent, TextEvent
     from rag.profiles import profile_by_name, with_overrides
-    from rag.public import _collection, _program
+    from rag.public import _collection
     from rag.services import services
-    from rag.types import Question
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
         collection = _collection(tenant, arguments.collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-        question = Question(text=arguments.question, identity=_program(tenant), collection=collection)
+        _require_documents(parts, collection)
+        question = _question(arguments, collection)
+        status = 1
         for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
             if isinstance(event, TextEvent):
                 print(event.text, end="", flush=True)
@@ -81,9 +103,51 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
                 print()
                 for citation in event.citations:
                     print(f"[{citation.number}] {citation.title}, page {citation.first_page}")
+                say(event.notices)
+                status = exit_status(event.outcome, event.state)
     finally:
         parts.close()
-    return 0
+    return status
+
+
+def say(notices: Sequence[str]) -> None:
+    """Notices where they do not mix with what was asked for."""
+    sys.stdout.flush()
+    for notice in notices:
+        print(notice, file=sys.stderr)
+
+
+def exit_status(outcome: Outcome, state: MessageState) -> int:
+    """What a script learns of an answer: 0 only where it is whole."""
+    if outcome in ("failed", "refused"):
+        return 1
+    return 0 if state == "complete" else NOT_WHOLE
+
+
+def terminal_languages() -> list[str]:
+    """What the terminal is set to, as its programs read it; none where it says only how letters are encoded."""
+    variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    language = next(filter(None, variables), "").partition(".")[0]
+    return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []
+
+
+def _question(arguments: argparse.Namespace, collection: Collection) -> Question:
+    from rag.public import _program
+    from rag.types import Question
+
+    return Question(
+        text=arguments.question,
+        identity=_program(collection.tenant_id),
+        collection=collection,
+        reader_languages=terminal_languages(),
+    )
+
+
+def _require_documents(parts: Services, collection: Collection) -> None:
+    if not parts.documents.contents(collection.tenant_id)[collection.id].ready:
+        raise InvalidInput(
+            f"{collection.name} has no documents that can be searched yet. Add some: python -m rag ingest PATH"
+        )
 
 
 def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -41,21 +41,28 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.ingestion.work import WorkedOnElsewhere
     from rag.public import _collection, _program
     from rag.services import services
+    from rag.types import DocumentStatus
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
         parts.processor.bench.stop_if_suspended(tenant)
-        collection, identity = _collection(tenant, arguments.collection), _program(tenant)
+        identity = _program(tenant)
+        # Posts belong on a notice board; files go where questions go.
+        is_any = arguments.collection or arguments.folder is not None or arguments.github
+        board = None if is_any else parts.syncs.default_collection(tenant)
+        collection = board or _collection(tenant, arguments.collection)
         try:
             report = _compared(parts, identity, collection, arguments)
         except WorkedOnElsewhere:
             raise InvalidInput("This collection is being synced by another process. Try again later.") from None
+        failed = report.failed
         for document_id in report.documents:
             # A running application may have it already; it is told once what became of it.
             with contextlib.suppress(WorkedOnElsewhere):
                 parts.processor.run(tenant, document_id)
             document = parts.documents.get(tenant, document_id)
+            failed += document.status is DocumentStatus.FAILED
             note = f": {document.message}" if document.message else ""
             print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
         runs = parts.syncs.runs(tenant, collection.id, limit=1)
@@ -67,7 +74,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
         print(f"Cost: ${runs[0].cost:.4f}" if runs[0].is_priced else "Cost: partly unpriced")
     for problem in report.problems:
         print(f"  {problem}")
-    return 1 if report.failed else 0
+    return 1 if failed else 0
 
 
 def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:

@@ -43,7 +43,10 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         tenants, tenant_id = parts.tenants, getattr(arguments, "tenant", "")
         if arguments.act == "list":
-            for found in all_tenants(parts.owner_conninfo):
+            known = all_tenants(parts.owner_conninfo)
+            if not known:
+                print("There is no tenant yet. Make one: python -m rag tenant create TENANT")
+            for found in known:
                 state = f"suspended since {found.suspended_at:%Y-%m-%d}" if found.suspended_at else "active"
                 print(f"{found.id:24} {found.name:32} {state}")
         elif arguments.act == "create":

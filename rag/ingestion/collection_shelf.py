@@ -10,12 +10,16 @@ from uuid import UUID
 from rag.database import Database
 from rag.errors import NotAllowed, NotFound
 from rag.ingestion import collections as collecting
-from rag.profiles import profile_by_name
+from rag.profiles import HR, profile_by_name
 from rag.providers.registry import Providers
 from rag.types import Collection, CollectionContents, Identity, Role, Who
 
 Collections = list[Collection]
 Contents = dict[UUID, CollectionContents]
+
+
+#: What a tenant's first collection is called.
+FIRST_COLLECTION = "HR documents"
 
 
 class CollectionShelf:
@@ -36,6 +40,14 @@ class CollectionShelf:
             raise NotFound("This collection does not exist, or no longer.")
         return found[0]
 
+    def choose(self, who: Who, wanted: str | None = None, *, profile: str | None = None) -> Collection | None:
+        """As `choose_collection`: the one of that id or name, else the one asked by default."""
+        return collecting.choose_collection(self._database, who, wanted, profile=profile)
+
+    def note_last(self, who: Who, collection: Collection) -> None:
+        """As `note_last_collection`: it is the default of this account or key from now on."""
+        collecting.note_last_collection(self._database, who, collection)
+
     def contents(self, who: Who) -> Contents:
         """How much is in each collection, by its id."""
         return collecting.collection_contents(self._database, who)
@@ -54,6 +66,19 @@ class CollectionShelf:
             language=language,
         )
         return collecting.find_collections(self._database, tenant_id, name=name)[0]
+
+    def ensure_first_collection(self, tenant_id: str) -> Collection:
+        """The tenant's default collection, made with the tenant itself where there is none yet.
+
+        Renamed or joined by others, the first collection stays the only one that is made unasked.
+        """
+        name = tenant_id.replace("-", " ").title()
+        self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=name)
+        found = self.choose(tenant_id)
+        if found is not None:
+            return found
+        embedder = self._providers.default_embedder_id(HR)
+        return self.ensure_collection(tenant_id, FIRST_COLLECTION, HR.name, embedder, language="en")
 
     def create_collection(
         self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"

@@ -14,7 +14,8 @@ from psycopg.types.json import Jsonb
 from rag.access.account_fields import normal_group
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound
-from rag.profiles import Profile, differences, profile_by_name, with_overrides
+from rag.profile_checks import require_linear_patterns
+from rag.profiles import HR, Profile, differences, profile_by_name, with_overrides
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
 from rag.types import Collection, CollectionContents, Who
@@ -44,6 +45,30 @@ def find_collections(
 ) -> list[Collection]:
     """Collections of a tenant that meet the conditions given, oldest first."""
     return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)
+
+
+def choose_collection(
+    database: Database, who: Who, wanted: str | None = None, *, profile: str | None = None
+) -> Collection | None:
+    """The collection of that id or name; without one, the one that pages, API, commands and the package ask by default.
+
+    That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can be
+    searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first. With
+    `profile`, only its collections count. None where there is none that `who` may read.
+    """
+    return database.fetch_one(
+        who,
+        "choose_collection",
+        Collection,
+        wanted=wanted or None,
+        preferred=profile or HR.name,
+        is_only=profile is not None,
+    )
+
+
+def note_last_collection(database: Database, who: Who, collection: Collection) -> None:
+    """Keep that an account or a key asks this collection; it is the one asked by default from now on."""
+    database.execute(who, "note_last_collection", collection_id=collection.id)
 
 
 def collection_contents(
@@ -129,6 +154,7 @@ def override_fields(
         profile = profile_by_name(found.profile)
         wanted = {**found.overrides, **changes}
         changed = with_overrides(profile, {name: value for name, value in wanted.items() if name not in resets})
+        require_linear_patterns(changed.query_patterns)
         overrides = {name: new for name, (_, new) in differences(profile, changed).items()}
         connection.execute(queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -18,13 +18,31 @@ from rag.ingestion.reading import is_pdf
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.settings import Settings
-from rag.types import Document, DocumentChunk, DocumentPage, DocumentStatus, Who
+from rag.types import (
+    BoardFigures,
+    Document,
+    DocumentChunk,
+    DocumentFigures,
+    DocumentFilters,
+    DocumentName,
+    DocumentPage,
+    DocumentSort,
+    DocumentStatus,
+    PostFilters,
+    Step,
+    Who,
+)
 
 # The shelf has a method called list; within the class that name means the method.
 Documents = list[Document]
 Pages = list[DocumentPage]
 Chunks = list[DocumentChunk]
 Questions = list[str]
+Names = list[DocumentName]
+Figures = list[DocumentFigures]
+Board = list[BoardFigures]
+#: Rows of a table of documents: what people look through, and what a run of a page reads.
+DOCUMENTS_PER_PAGE = 50
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,86 @@ class DocumentShelf(CollectionShelf):
         """How many documents `list` has in all."""
         found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
         return int(found)
+
+    # What the pages show, a part at a time
+
+    def find(
+        self,
+        who: Who,
+        filters: DocumentFilters,
+        *,
+        sort: DocumentSort = "newest",
+        limit: int = DOCUMENTS_PER_PAGE,
+        offset: int = 0,
+    ) -> Documents:
+        """A page of the documents that meet the filters; those of notice boards come last."""
+        parameters = {**filters.parameters(), "sort": sort, "limit": limit, "offset": offset}
+        rows = self._database.fetch_all(who, "library_page", Document, **parameters)
+        return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
+        """How many documents meet the filters, and when the newest of them came."""
+        with self._database.transaction(who) as connection:
+            row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
+        return row or (0, None)
+
+    def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
+        """How many of the documents that meet the filters can be tried again, and how many lack tags."""
+        with self._database.transaction(who) as connection:
+            row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
+        return row or (0, 0)
+
+    def names(
+        self,
+        who: Who,
+        filters: DocumentFilters,
+        *,
+        limit: int | None,
+        until: datetime | None = None,
+        is_untagged: bool = False,
+    ) -> Names:
+        """The names of documents that meet the filters, newest first; of those only that came by `until`."""
+        parameters = {**filters.parameters(), "limit": limit, "until": until, "is_untagged": is_untagged}
+        return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
+
+    def figures(self, who: Who) -> Figures:
+        """What the library holds, counted by what it can be filtered by."""
+        rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
+        return [replace(row, status=DocumentStatus(row.status)) for row in rows]
+
+    def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
+        """The first documents that something is done with, with their states, and how many there are in all."""
+        with self._database.transaction(who) as connection:
+            rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
+            total = len(rows)
+            if total == limit:
+                (total,) = connection.execute(queries["count_documents_at_work"]).fetchone() or (total,)
+        return {document_id: DocumentStatus(status) for document_id, status in rows}, total
+
+    def searchable_collections(self, who: Who) -> set[UUID]:
+        """The collections that have a document to answer from."""
+        with self._database.transaction(who) as connection:
+            return {row[0] for row in connection.execute(queries["searchable_collections"])}
+
+    def categories(self, who: Who, collection_id: UUID) -> dict[str, str]:
+        """The names of the categories of a notice board's posts, by their slugs."""
+        with self._database.transaction(who) as connection:
+            return dict(connection.execute(queries["board_categories"], {"collection_id": collection_id}).fetchall())
+
+    def board_figures(self, who: Who, collection_id: UUID, *, only_ready: bool) -> Board:
+        """What a notice board holds, by category."""
+        where = {"collection_id": collection_id, "only_ready": only_ready}
+        return self._database.fetch_all(who, "board_figures", BoardFigures, **where)
+
+    def posts(self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0) -> Documents:
+        """A page of a board's posts, pinned and important ones first, then the latest."""
+        parameters = {**filters.parameters(), "limit": limit, "offset": offset}
+        rows = self._database.fetch_all(who, "board_page", Document, **parameters)
+        return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def count_posts(self, who: Who, filters: PostFilters) -> int:
+        """How many posts of a board meet the filters."""
+        return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
         """One document. Raises `NotFound`, also for another tenant's."""

@@ -17,6 +17,7 @@ from rag.files import Originals
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
+from rag.profiles import profile_by_name, with_overrides
 from rag.types import ChunkingMethod, Collection, Document, DocumentPage, DocumentStatus, Identity, PdfType, Step, Who
 
 #: Longest name kept, in characters; file systems allow 255 bytes.
@@ -81,18 +82,20 @@ def add_document(
     content: bytes,
     *,
     password: str | None,
-    chunking_method: ChunkingMethod,
+    chunking_method: ChunkingMethod | None,
     generate_metadata: bool,
     added_by: Identity | None,
     queue: JobQueue | None,
     is_version: bool = True,
-    pdf_type: PdfType = "auto",
+    pdf_type: PdfType | None = None,
 ) -> UUID:
     """Check a file, store it, and make its document; queued for reading when there is a queue.
 
-    With `is_version` it is the next version of a document with the same file name, if there is one.
+    Without a way to cut, or a kind of PDF, those of the collection hold. With `is_version` it is the next version of a
+    document with the same file name, if there is one.
     """
     tenant_id = collection.tenant_id
+    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
     sha256 = hashlib.sha256(content).hexdigest()
     name = display_name(file_name)
     _require_new(database, collection, sha256, name)
@@ -112,8 +115,8 @@ def add_document(
             "sha256": sha256,
             "mime_type": MIME_TYPES[checked.kind],
             "page_count": checked.page_count,
-            "pdf_type": pdf_type,
-            "chunking_method": chunking_method,
+            "pdf_type": pdf_type or profile.pdf_type,
+            "chunking_method": chunking_method or profile.chunking_method,
             "generate_metadata": generate_metadata,
             "added_by": added_by.account_id if added_by else None,
             "is_version": is_version,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection as Several
 from collections.abc import Mapping, Sequence
-from typing import cast
+from datetime import datetime
 from uuid import UUID
 
 from psycopg import Connection
@@ -88,9 +88,9 @@ class DocumentLibrary(DocumentShelf):
                 file_name,
                 content,
                 password=password,
-                chunking_method=chunking_method or cast(ChunkingMethod, profile.chunking_method),
+                chunking_method=chunking_method,
                 generate_metadata=generate_metadata,
-                pdf_type=pdf_type or profile.pdf_type,
+                pdf_type=pdf_type,
                 added_by=identity,
                 queue=self._queue,
             )
@@ -112,6 +112,15 @@ class DocumentLibrary(DocumentShelf):
             if connection.execute(queries["confirm_document"], parameters).rowcount:
                 self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
         return self.get(identity, document_id)
+
+    def confirm_all(self, identity: Identity, *, until: datetime) -> int:
+        """Say yes to every estimate made by `until`, as their total was shown then; how many documents that were."""
+        require_admin(identity)
+        with self._database.transaction(identity) as connection:
+            found = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
+        for (document_id,) in found:
+            self.confirm(identity, document_id)
+        return len(found)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
         """Say no to the estimate: the document and its file are removed.

@@ -119,12 +119,14 @@ class Processor:
         tenant_id: str,
         collection: Collection,
         identity: Identity | None = None,
-        chunking_method: ChunkingMethod = "smart",
+        chunking_method: ChunkingMethod | None = None,
         generate_metadata: bool = True,
         password: str | None = None,
-        pdf_type: PdfType = "auto",
+        pdf_type: PdfType | None = None,
     ) -> ProcessingResult:
         """Take a file through the whole pipeline, without asking, and return when it is searchable.
+
+        Without a way to cut, or a kind of PDF, those of the collection hold.
 
         Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed.
         """
@@ -164,6 +166,7 @@ class Processor:
             chunk_count=document.chunk_count,
             processing_time=document.processing_ms,
             costs=self._ledger.document_costs(tenant_id, document_id),
+            message=document.message,
         )
 
     def remove_files(self, tenant_id: str) -> int:

@@ -118,7 +118,7 @@ class ReferenceDocuments:
             collection_id=collection.id,
             title=_title(title),
             file_name=display_name(file_name) if file_name else _title(title),
-            chunking_method="paged",
+            chunking_method=_chunking_method(collection),
             metadata=Jsonb({"is_named": True, **details}),
             added_by=identity.account_id,
         )
@@ -152,12 +152,12 @@ class ReferenceDocuments:
             file_name,
             content,
             password=None,
-            chunking_method="paged",
+            chunking_method=None,
             generate_metadata=True,
             added_by=identity,
             queue=None,
             is_version=False,
-            pdf_type=pdf_type or with_overrides(profile_by_name(collection.profile), collection.overrides).pdf_type,
+            pdf_type=pdf_type,
         )
         self._database.execute(identity, "name_document", document_id=document_id, **named)
         self._process(identity.tenant_id, document_id)
@@ -299,6 +299,12 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
     if sum(map(len, page_texts.values())) > MAXIMUM_TEXT_CHARACTERS:
         raise InvalidInput(f"This text is longer than {MAXIMUM_TEXT_CHARACTERS:,} characters. Send it in parts.")
     return [Page(number=number, text=page_texts[number]) for number in sorted(page_texts)]
+
+
+def _chunking_method(collection: Collection) -> str:
+    """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
+    method = with_overrides(profile_by_name(collection.profile), collection.overrides).chunking_method
+    return "paged" if method == "semantic" else method
 
 
 def _title(title: str) -> str:

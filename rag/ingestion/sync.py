@@ -137,7 +137,8 @@ def sync_collection(
     keeper = Keeper(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
     known = keeper.known()
     report, seen = SyncReport(), set[str]()
-    total = max(len(known), source.expected() if on_progress is not None else 0)
+    there = sum(not before.is_deleted for before in known.values())
+    total = max(there, source.expected() if on_progress is not None else 0)
     for item in source.items():
         if item.key in seen:
             continue  # a source that lists a thing twice, as pages of a list that grows meanwhile do

@@ -28,6 +28,8 @@ from rag.types import Collection, Identity, Role, Who
 log = logging.getLogger("rag.ingestion")
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
+#: The kind of source of the board that comes with the product.
+SAMPLES = "samples"
 #: Sentences on things that could not be read, kept with a run.
 MOST_PROBLEMS = 5
 
@@ -113,6 +115,25 @@ class Syncs:
             return kept
         return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
 
+    def default_collection(self, who: Who) -> Collection | None:
+        """The collection that is synced unless another is named: the oldest notice board, the sample after all others.
+
+        Without a notice board it is the oldest collection with a source, if there is one.
+        """
+        collections = find_collections(self._database, who)
+        kinds: dict[UUID, set[str]] = {c.id: set() for c in collections}
+        for source in self._database.fetch_all(who, "find_sources", SourceSettings, collection_id=None):
+            kinds.setdefault(source.collection_id, set()).add(source.kind)
+        boards = [c for c in collections if c.profile in self._usual]
+        boards.sort(key=lambda board: kinds[board.id] == {SAMPLES})
+        return next(iter(boards or [c for c in collections if kinds[c.id]]), None)
+
+    def _required_sources(self, collection: Collection) -> list[SourceSettings]:
+        kept = self.sources(collection)
+        if not kept:
+            raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
+        return kept
+
     def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
         """Keep where a collection's documents come from. Raises `InvalidInput` for settings that do not fit."""
         _require_admin(identity, collection)
@@ -136,9 +157,7 @@ class Syncs:
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
         """Ask for a comparison with each source; those that wait already are enough. Raises `InvalidInput`."""
         _require_admin(identity, collection)
-        kept = self.sources(collection)
-        if not kept:
-            raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
+        kept = self._required_sources(collection)
         ids = []
         with self._database.transaction(identity) as connection:
             for source in kept:
@@ -173,12 +192,13 @@ class Syncs:
     def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
         """Compare with every source in the caller's thread; what changed is left to the queue. For the command line.
 
-        Raises `WorkedOnElsewhere` and what reading the sources raises.
+        Raises `InvalidInput` where it has no source, `WorkedOnElsewhere`, and what reading the sources raises.
         """
         _require_admin(identity, collection)
+        kept_sources = self._required_sources(collection)
         whole = SyncReport()
         with self._bench.claimed(collection.tenant_id, f"sync {collection.id}"):
-            for kept in self.sources(collection):
+            for kept in kept_sources:
                 parameters = {"collection_id": collection.id, "kind": kept.kind, "asked_by": identity.name}
                 run_id = self._database.fetch_value(collection.tenant_id, "ask_for_run", **parameters)
                 try:

@@ -75,7 +75,7 @@ EMPTY_HEADING = re.compile(
 )
 #: An amount, a share, a time, a count of something; not the number of a paragraph or a year alone.
 FIGURE = re.compile(
-    r"[$€£₩¥]\s?\d|\d[\d.,]*\s?(?:%|％|€|EUR|USD|원|만|円|元|일|시간|개월|주|년|회|日|時間|か月|週|年|天|小时|[^\W\d_]{3,})"
+    r"[$€£₩¥]\s?\d|\d[\d.,]{0,30}\s?(?:%|％|€|EUR|USD|원|만|円|元|일|시간|개월|주|년|회|日|時間|か月|週|年|天|小时|[^\W\d_]{3,})"
 )
 NUMBERING = re.compile(
     r"^(\d+([.)]\d*)*\.?|[IVXivx]+\.|[A-Za-z]\)|제\s?\d+\s?[조장절관편]|第[\d一二三四五六七八九十百]+[条章节節]|§\s?\d+)\s*"

@@ -18,9 +18,11 @@ from openai.types.chat import ChatCompletion
 
 from rag.errors import (
     InvalidInput,
+    ProviderAnswerCut,
     ProviderAnswerInvalid,
     ProviderRefused,
     ProviderStreamCut,
+    ProviderStreamEmpty,
 )
 from rag.providers import Completed, Completion, TextDelta
 from rag.providers.calls import current_sending
@@ -210,7 +212,7 @@ class OpenAIChatModel:
         if received.finish_reason == "content_filter" or (received.is_refusal and not received.has_text):
             raise ProviderRefused(usage=usage)
         if received.finish_reason is None:
-            raise ProviderStreamCut(usage=usage)
+            raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(usage=usage)
         if not received.has_text:
             raise ProviderAnswerInvalid(
                 "The model ended its answer without a word. Try again in a moment.", usage=usage
@@ -227,7 +229,8 @@ class OpenAIChatModel:
     ) -> Completion:
         """The whole reply at once; as JSON by `json_schema` when given.
 
-        Raises `ProviderError`s; `ProviderAnswerInvalid` when JSON was wanted and something else came.
+        Raises `ProviderError`s; `ProviderAnswerCut` when it ends at the length limit, with what came in
+        `details["text"]`; `ProviderAnswerInvalid` when JSON was wanted and something else came.
         """
         request = self._request(messages, temperature, maximum_output_tokens)
         if json_schema is not None:
@@ -250,6 +253,8 @@ class OpenAIChatModel:
             usage = self._usage(reply.usage) if reply.usage else self._estimated_usage(messages, text)
         if choice.finish_reason == "content_filter" or (refusal and not text):
             raise ProviderRefused(usage=usage)
+        if choice.finish_reason == "length":
+            raise ProviderAnswerCut(usage=usage, text=text)
         if json_schema is not None and not _is_json(text):
             raise ProviderAnswerInvalid(usage=usage)
         return Completion(text=text, usage=usage)

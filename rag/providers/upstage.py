@@ -25,7 +25,7 @@ MODEL = "document-parse"
 #: The synchronous call reads the first 100 pages and leaves out the others without a word; fewer keep it quick.
 PAGES_PER_REQUEST = 50
 TIMEOUT_SECONDS = 180.0
-TAG = re.compile(r"<[^>]+>")
+TAG = re.compile(r"<[^<>]+>")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from rag.errors import NotFound
 from rag.records.figures import (
     DailyCost,
     Day,
-    DocumentName,
     DocumentUse,
     Filters,
     ModelCost,
@@ -138,9 +137,6 @@ class Analytics:
     def user_groups(self, who: Who, period: Period) -> list[str]:
         rows = self._database.fetch_all(who, "analytics_user_groups", _Group, **period.parameters())
         return [row.user_group for row in rows]
-
-    def documents(self, who: Who) -> list[DocumentName]:
-        return self._database.fetch_all(who, "analytics_documents", DocumentName)
 
     def _totals(self, who: Who, period: Period, filters: Filters) -> Totals:
         (totals,) = self._all(who, "analytics_summary", Totals, period, filters)

@@ -21,7 +21,9 @@ from rag.types import Identity, Outcome, RAGDetails, Section
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
 QUIET_SECONDS = 15.0
-ABANDONED = "The application was ended while this answer was being written. What had been written is kept."
+ABANDONED = "The application was ended while this answer was being written."
+#: Said after it where something had been written.
+KEPT = "What had been written is kept."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,7 @@ class ChatLogs:
             conversation_id=conversation_id,
             quiet_seconds=quiet_seconds,
             notice=ABANDONED,
+            notice_with_text=f"{ABANDONED} {KEPT}",
         )
         return int(closed)
 

@@ -38,8 +38,9 @@ _UNSPACED = (
 )
 _WORD = re.compile(
     rf"[{_UNSPACED}]+"
-    # A number with what stands around it: 401(k), § 4.2, FY25-26, 2026-01-15, 90일, 1,000.50, B2B.
-    rf"|(?:§+\s*)?[^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*"
+    # A number with what stands around it: 401(k), § 4.2, FY25-26, 2026-01-15, 90일, 1,000.50, B2B. What precedes it is
+    # bounded, and begins where no sign precedes: a row of them is not looked through from each of its places.
+    rf"|(?:(?<!§)§{{1,3}}\s{{0,20}})?[^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*"
     rf"(?:[.,:/\-–][^\W_{_UNSPACED}]*\d[^\W_{_UNSPACED}]*|\([^\W_]{{1,3}}\))*"
     # A word, or words joined by hyphens.
     rf"|[^\W\d_{_UNSPACED}]+(?:-[^\W\d_{_UNSPACED}]+)*"
@@ -152,6 +153,8 @@ def _identifier(word: str, language: str) -> list[str]:
     whole = re.sub(r"[()]", "", word).replace("–", "-")
     if _HANGUL.search(whole):
         whole = without_particle(whole)
+    # Once, and not for each part: a text of digits and dots is one word of two thousand parts.
+    is_korean = _HANGUL.search(whole) is not None
     parts = _PARTS.findall(whole)
     terms = [whole.lstrip("§")]
     if whole.startswith("§"):
@@ -159,7 +162,7 @@ def _identifier(word: str, language: str) -> list[str]:
     if len(parts) > 1:
         for part in parts:
             if part.isdigit():
-                if len(part) > 1 or _HANGUL.search(whole):
+                if len(part) > 1 or is_korean:
                     terms.append(part)
             elif len(part) > 1:
                 terms += _word(part, language)

@@ -23,7 +23,7 @@ from rag.retrieval.details import costs_from, evidence_said, left_out_said, rera
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.options import Options
 from rag.retrieval.order import needs_signals, ordered, read_facts
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.query_analysis import question_language
 from rag.retrieval.refine import names_said
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
@@ -77,11 +77,12 @@ class Retriever:
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
-        `language` is the question's ISO 639-1 code, detected when not given. `options` switch single steps for this
-        call. `on_step` is told "translating", "searching", "found" with their number, and "reranking" as they happen.
-        Without a passage that speaks to the question, `citations` is empty and `nearest` holds what came closest. The
-        charges are the caller's to record. Raises `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless
-        nothing can be searched without it.
+        `language` is the question's ISO 639-1 code, detected when not given: from its words, else from the
+        conversation, the asker and the collection. `options` switch single steps for this call. `on_step` is told
+        "translating", "searching", "found" with their number, and "reranking" as they happen. Without a passage that
+        speaks to the question, `citations` is empty and `nearest` holds what came closest. The charges are the caller's
+        to record. Raises `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless nothing can be searched
+        without it.
         """
         return self.retrieve(
             question, profile=profile, top_k=top_k, language=language, on_step=on_step, options=options
@@ -112,7 +113,7 @@ class Retriever:
             profile=profile,
             top_k=profile.passages(wanted),
             text=text,
-            language=language if language is not None else detect_language(text),
+            language=language if language is not None else question_language(question),
             filters=options.filters or question.filters,
             on_step=on_step or (lambda name, detail: None),
             tenant_prices=self._tenant_prices,
@@ -216,7 +217,6 @@ class Retriever:
                 details.latency_ms = run.details.timing.reranking_ms = ms_since(started)
         run.pay("reranking", reranked.usage)
         by_id = {item.result.chunk_id: item for item in judged}
-        details.output_documents = len(reranked.results)
         details.results = reranked_from(reranked.results)
         return [replace(by_id[r.chunk_id], result=r) for r in reranked.results]
 
@@ -268,6 +268,9 @@ class Retriever:
         return (wanted, own) if own < wanted else (wanted,)
 
     def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
+        if run.details.reranking.results:
+            # What was kept of the passages reranked; all of them are in `results`.
+            run.details.reranking.output_documents = len(cited)
         run.details.search.matched_terms = list(dict.fromkeys(word for item in cited for word in item.coverage.found))
         run.details.search.final_top_k = run.top_k
         run.details.costs = costs_from(run.charges)

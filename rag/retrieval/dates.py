@@ -97,6 +97,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 def dates_in(text: str, today: date) -> DateRange | None:
     """The days a question asks about; None where it names none."""
+    text = " ".join(text.split())
     between = _BETWEEN.search(text)
     if between is not None:
         return DateRange(date(int(between["first"]), 1, 1), date(int(between["last"]), 12, 31))
@@ -130,6 +131,7 @@ def dates_in(text: str, today: date) -> DateRange | None:
 
 def years_in(text: str, today: date) -> tuple[int, ...]:
     """The years a question names, "FY25-26" and "last year" among them, in their order."""
+    text = " ".join(text.split())
     years = [int(year) for year in _YEAR.findall(text)]
     years += [2000 + int(year) for year in _FISCAL_YEAR.findall(text)]
     for found in _ALONE.finditer(text):

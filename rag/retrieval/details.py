@@ -46,7 +46,8 @@ def costs_from(charges: Sequence[Charge]) -> CostDetails:
         embedding=total("embedding"),
         reranking=total("reranking"),
         translation=total("translation"),
-        total=total("embedding", "reranking", "translation"),
+        rewriting=total("chat") if any(c.operation == "chat" for c in charges) else None,
+        total=total("embedding", "reranking", "translation", "chat"),
     )
 
 

@@ -8,7 +8,8 @@ the question than the other candidates are.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,6 +36,10 @@ UNKNOWN_PAIR = 0.5
 #: Languages that write compounds as one word, and the shortest part of one that is a word.
 COMPOUNDING = frozenset({"nl", "de", "da", "sv", "no", "nb", "fi"})
 SHORTEST_PART = 4
+LONGEST_PART = 40
+
+#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
+MAXIMUM_QUESTION_WORDS = 300
 
 Idf = Callable[[str], float]
 
@@ -81,7 +86,11 @@ def question_words(text: str, language: str, analyser: str) -> list[QuestionWord
     """
     stopwords = STOPWORDS.get(language, frozenset())
     found: dict[tuple[str, ...], QuestionWord] = {}
+    # One letter may be short for a sentence (U+FDFA for four words): what a question is read as stays near its length.
+    text = unicodedata.normalize("NFKC", text)[: 2 * len(text)]
     for word, terms in words_with_terms(text, analyser):
+        if len(found) == MAXIMUM_QUESTION_WORDS:
+            break
         if terms and word not in stopwords:
             found.setdefault(terms, QuestionWord(word, terms, is_unspaced(word), analyser in COMPOUNDING))
     return list(found.values())
@@ -110,18 +119,15 @@ def coverage(words: Sequence[QuestionWord], passage_terms: Iterable[str], idf: I
     return Coverage(share=reached / total if total else 0.0, found=tuple(found), words=len(words))
 
 
-def compound_share(word: str, present: Iterable[str]) -> float:
+def compound_share(word: str, present: Collection[str]) -> float:
     """How much of a compound its beginning and its end make up, where these stand in the passage as words, 0 … 1.
 
     "zwangerschapsverlof" is in a passage on "Zwangerschaps- en bevallingsverlof".
     """
-    start = end = 0
-    for term in present:
-        if SHORTEST_PART <= len(term) < len(word):
-            if word.startswith(term):
-                start = max(start, len(term))
-            elif word.endswith(term):
-                end = max(end, len(term))
+    longest = min(len(word) - 1, LONGEST_PART)
+    # By the word's own parts, of which there are few, and not by each term of each passage.
+    start = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[:n] in present), 0)
+    end = next((n for n in range(longest, SHORTEST_PART - 1, -1) if word[-n:] in present and word[:n] != word[-n:]), 0)
     return min(1.0, (start + end) / len(word))
 
 

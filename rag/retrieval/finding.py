@@ -13,8 +13,10 @@ from rag.database import Database
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderError, SettingsError
 from rag.retrieval.details import raw_results_from, search_said
+from rag.retrieval.evidence import passage_terms
+from rag.retrieval.keywords import contextual_text
 from rag.retrieval.order import meets, of_passage, read_facts
-from rag.retrieval.query import TermStatistics
+from rag.retrieval.query import TermStatistics, asked_words
 from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
 from rag.retrieval.understanding import Asked, describe
@@ -93,7 +95,7 @@ def wordings_of(run: Run, asked: Asked, found: Found) -> list[tuple[str, str]]:
     others = [(text, searched_in) for text in asked.others]
     if not translated_from:
         return [(found.text, run.language), *others]
-    translated, _, original = found.text.partition("\n")
+    translated, original = _apart(found.text, asked)
     return [(translated, searched_in), (original or run.text, run.language), *others]
 
 
@@ -180,6 +182,9 @@ def _search(
     candidates: int,
 ) -> Found:
     profile, founds = run.profile, []
+    # Another search of the same question takes the place of the one before it, and adds its time.
+    searched_before, run.details.search.queries = run.details.search.queries, []
+    spent_before = sum(query.search_ms for query in searched_before)
     for number, text in enumerate([asked.text, *asked.others]):
         started = time.perf_counter()
         found = search(
@@ -212,15 +217,39 @@ def _search(
             by_keyword=profile.search_type == "hybrid" or vectors is None,
         )
         founds.append(found)
+        first, original = _apart(found.text, asked) if number == 0 else (found.text, "")
         run.details.search.queries.append(
             SearchQueryDetails(
-                query=found.text,
+                query=first,
                 embedding_ms=run.details.timing.embedding_ms if number == 0 else 0.0,
-                search_ms=ms_since(started),
+                search_ms=ms_since(started) + (spent_before if number == 0 else 0.0),
                 result_count=len(found.results),
             )
         )
+        if original:
+            run.details.search.queries.append(
+                SearchQueryDetails(query=original, result_count=_holding(found, original, run.language))
+            )
     return merged(founds, candidates)
+
+
+def _apart(text: str, asked: Asked) -> tuple[str, str]:
+    """What was searched for in the documents' language, and the original beside it; "" where nothing was translated."""
+    if not asked.translation.translated_from:
+        return text, ""
+    translated, _, original = text.partition("\n")
+    return translated, original
+
+
+def _holding(found: Found, wording: str, language: str) -> int:
+    """In how many of the results a word of this wording stands."""
+    count = 0
+    for result in found.results:
+        analyser = found.languages[result.document_id]
+        words = {term for word in asked_words(wording, language, analyser) for term in word.terms}
+        text = contextual_text(result.title, result.section, result.content)
+        count += not words.isdisjoint(passage_terms(text, analyser))
+    return count
 
 
 def _gives_way(run: Run, found: Found, vectors: FloatMatrix | None) -> bool:

@@ -15,9 +15,6 @@ from rag.errors import InvalidInput
 from rag.retrieval.evidence import QuestionWord, question_words
 from rag.retrieval.postings import inverse_document_frequency
 
-#: Words of a question that are searched for; a pasted page would otherwise make the scan slow.
-MAXIMUM_QUESTION_WORDS = 300
-
 
 @dataclass(frozen=True, kw_only=True)
 class SearchQuery:
@@ -96,7 +93,7 @@ class TermStatistics:
 def question_terms(text: str, language: str, analyser: str) -> tuple[str, ...]:
     """Distinct index terms of a question for documents of one language, in the question's order."""
     words = asked_words(text, language, analyser)
-    return tuple(dict.fromkeys(term for word in words[:MAXIMUM_QUESTION_WORDS] for term in word.terms))
+    return tuple(dict.fromkeys(term for word in words for term in word.terms))
 
 
 @lru_cache(maxsize=2_000)

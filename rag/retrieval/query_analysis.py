@@ -1,17 +1,21 @@
 """Which language a question is in: by its script and function words, and by a model of letters where those do not tell.
 
-Questions are short, so both look at a dozen languages and Turkish only; a wrong guess costs a translation.
+Questions are short, so both look at a dozen languages and Turkish only; a wrong guess costs a translation. A word or
+two and misspelt questions leave little evidence: then the languages that are likely beforehand count.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lingua import Language, LanguageDetector, LanguageDetectorBuilder
 
 from rag.retrieval.stopwords import STOPWORDS
+from rag.types import Question
 
 #: The languages told apart among those in Latin letters.
 LATIN = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "tr")
@@ -47,51 +51,155 @@ _MARKS = {
 }  # fmt: skip
 #: What a mark counts against a function word, which counts one shared among the languages that have it.
 _MARK_WEIGHT = 0.4
-#: How far the best language has to be ahead before it is believed.
-_LEAD = 0.45
+#: Longer words are hardly ever function words.
+_LONGEST_EXCHANGED = 8
+_A_TO_Z = frozenset("abcdefghijklmnopqrstuvwxyz")
+#: What a function word with two letters exchanged ("teh") counts against one that is spelt right.
+_EXCHANGED_WEIGHT = 0.5
+#: How far the best language has to be ahead of the next before it is believed, and of a likely one before the detector
+#: is not asked.
+_LEAD, _CLEAR_LEAD = 0.45, 1.25
+#: From which probability, and from how many letters on, the detector is believed where another language is likely.
+_PROBABILITY, _LETTERS = 0.9, 12
+#: Chinese characters without kana may be Japanese; more of them are hardly ever.
+_HAN_LETTERS = 6
+#: Characters that are simplified in Chinese and not in Japanese.
+_SIMPLIFIED = re.compile("[么谁吗们这为时间规请说现门员关税医险单资产]")
+#: So many words in Latin letters may be names in a language of other letters, or a greeting.
+_FOREIGN_WORDS = 2
+_OWN_SCRIPT = frozenset({"ko", "ja", "zh", "ar"})
+#: The letters beyond a to z that each language writes; a text with others is not in it.
+_ALPHABETS = {
+    "en": "é", "nl": "áéèëêïíóöúü", "de": "äöüßé", "fr": "àâæçéèêëîïôœùûüÿ", "es": "áéíñóúü", "it": "àèéìíîòóùú",
+    "pt": "áâãàçéêíóôõúü", "pl": "ąćęłńóśźż", "tr": "çğıöşüâîû",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What script and function words say of a text."""
+
+    language: str
+    #: How far the language is ahead of the next.
+    lead: float
+    letters: int
+    #: What speaks for each language in Latin letters; none where the script tells.
+    scores: Mapping[str, float]
+
+    def lead_over(self, language: str) -> float:
+        return self.scores.get(self.language, 0.0) - self.scores.get(language, 0.0)
 
 
 def detect_language_heuristic(text: str) -> str:
     """The language of a text as an ISO 639-1 code by script and function words alone; "" when these do not tell."""
-    language, _ = _guess(text)
-    return language
+    return _guess(text).language
 
 
-def detect_language(text: str) -> str:
-    """The language of a text as an ISO 639-1 code: the heuristic where it is sure, else a statistical detector."""
-    language, lead = _guess(text)
-    if lead >= _LEAD or not _LATIN_LETTERS.search(text.lower()):
-        return language
-    found = _detector().detect_language_of(text)
-    return found.iso_code_639_1.name.lower() if found is not None else language
+def detect_language(text: str, likely: Sequence[str] = ()) -> str:
+    """The language of a text as an ISO 639-1 code: the heuristic where it is sure, else a statistical detector.
+
+    Where both have little to go by, the first of the `likely` languages counts that the text can be written in.
+    """
+    text = unicodedata.normalize("NFC", text).lower()
+    found, probabilities = _guess(text), dict[str, float]()
+    if found.scores and found.letters and (found.lead < _LEAD or likely):
+        probabilities = _probabilities(text)
+        if found.lead < _LEAD and probabilities:
+            found = replace(found, language=max(probabilities, key=lambda code: probabilities[code]), lead=0.0)
+    expected = next((code for code in map(_code, likely) if _can_be(text, code, found)), "")
+    return found.language if not expected or _outweighs(found, text, expected, probabilities) else expected
 
 
-def _guess(text: str) -> tuple[str, float]:
-    """The likeliest language and how far it is ahead of the next."""
+def question_language(question: Question) -> str:
+    """The language of a question: its own, or where it does not tell, the one it is most likely asked in.
+
+    Likely are the conversation's language, then the asker's, then the collection's.
+    """
+    before = next(
+        (turn.content for turn in reversed(question.history) if turn.role == "user" and is_evident(turn.content)), ""
+    )
+    spoken = [detect_language(before)] if before else []
+    return detect_language(question.text, [*spoken, *question.reader_languages, question.collection.language, "en"])
+
+
+def is_evident(text: str) -> bool:
+    """Whether a text tells its language by itself, whatever is likely."""
+    return len({detect_language(text, [code]) for code in DETECTED}) == 1
+
+
+def _outweighs(found: _Evidence, text: str, expected: str, probabilities: Mapping[str, float]) -> bool:
+    """Whether there is evidence enough for another language than the expected one."""
+    if not found.language:
+        return False
+    if not found.scores:
+        return found.language != "zh" or found.letters > _HAN_LETTERS or bool(_SIMPLIFIED.search(text))
+    ahead = found.lead_over(expected)
+    if found.lead >= _LEAD:
+        # A single function word may be a misspelt one of the other language.
+        return ahead >= _CLEAR_LEAD or probabilities.get(found.language, 0.0) >= probabilities.get(expected, 0.0)
+    return ahead >= 0 and found.letters >= _LETTERS and probabilities.get(found.language, 0.0) >= _PROBABILITY
+
+
+def _can_be(text: str, language: str, found: _Evidence) -> bool:
+    """Whether a text may be in a language, going by its letters alone."""
+    if language not in DETECTED:
+        return False
+    if found.language and not found.scores:
+        return language == found.language or {language, found.language} == {"ja", "zh"}
+    if language in _OWN_SCRIPT:
+        return len(_WORDS.findall(text)) <= _FOREIGN_WORDS
+    return not set(_LATIN_LETTERS.findall(text)) - _A_TO_Z - set(_ALPHABETS[language])
+
+
+def _code(language: str) -> str:
+    """The ISO 639-1 code of a locale such as "pt-BR" or "en_US"."""
+    return re.split("[-_]", language.strip().lower(), maxsplit=1)[0]
+
+
+def _probabilities(text: str) -> dict[str, float]:
+    """How likely the detector takes each language to be; nothing where it has nothing to go by."""
+    values = _detector().compute_language_confidence_values(text)
+    found = {value.language.iso_code_639_1.name.lower(): value.value for value in values}
+    return found if any(found.values()) else {}
+
+
+def _guess(text: str) -> _Evidence:
+    """The likeliest language by script and function words, and how far it is ahead of the next."""
     text = unicodedata.normalize("NFC", text).lower()
     letters = sum(map(str.isalpha, text))
     for language, letter in _SCRIPTS:
         # Names stay in their own letters: "Windows 업데이트는?" is Korean, "the word 회의 in English" is not.
         found = len(letter.findall(text))
         if found >= max(1, (0.15 if language in ("ko", "ja", "zh") else 0.4) * letters):
-            return language, 1.0
+            return _Evidence(language, 1.0, found, {})
     scores = dict.fromkeys(LATIN, 0.0)
     for word in _WORDS.findall(text):
-        owners = _owners(word)
+        owners, weight = _owners(word), 1.0
+        if not owners:
+            owners, weight = _owners_of_misspelt(word), _EXCHANGED_WEIGHT
         for language in owners:
-            scores[language] += 1.0 / len(owners)
+            scores[language] += weight / len(owners)
     for language, mark in _MARKS.items():
         scores[language] += _MARK_WEIGHT * len(mark.findall(text))
     ranked = sorted(scores, key=lambda language: -scores[language])
     best, second = ranked[0], ranked[1]
     if scores[best] == scores[second]:
-        return "", 0.0
-    return best, scores[best] - scores[second]
+        return _Evidence("", 0.0, letters, scores)
+    return _Evidence(best, scores[best] - scores[second], letters, scores)
 
 
 @lru_cache(maxsize=20_000)
 def _owners(word: str) -> tuple[str, ...]:
     return tuple(language for language in LATIN if word in STOPWORDS[language])
+
+
+@lru_cache(maxsize=20_000)
+def _owners_of_misspelt(word: str) -> tuple[str, ...]:
+    """The languages of a function word that two letters of were exchanged in: "teh", "waht"."""
+    if not 3 <= len(word) <= _LONGEST_EXCHANGED:
+        return ()
+    exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
+    return tuple(sorted({language for spelt in exchanged if spelt != word for language in _owners(spelt)}))
 
 
 @lru_cache(maxsize=1)

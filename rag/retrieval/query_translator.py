@@ -63,7 +63,8 @@ def translate_query_if_needed(
     """Translate a question unless it is in the documents' language already.
 
     Languages are ISO 639-1 codes; an unknown one ("") is not translated, nor is anything without a model. The same
-    question is translated once per process. Raises `ProviderError` when the model fails or sends nothing usable.
+    question is translated once per process. Raises `ProviderError` when the model fails, is cut at its length limit or
+    sends nothing usable.
     """
     source, target = language.lower().split("-")[0], target_language.lower().split("-")[0]
     if model is None or not source or source == target or not query.strip():
@@ -81,6 +82,7 @@ def translate_query_if_needed(
         maximum_output_tokens=64 + 2 * len(query),
     )
     text = completion.text.strip().removeprefix("<question>").removesuffix("</question>").strip().strip('"“”')
+    text = " ".join(text.split())  # the original is searched for on the line below it
     # Ten times the question is not a translation of it, but an answer.
     if not text or len(text) > 200 + 10 * len(query):
         raise ProviderAnswerInvalid("The model sent no usable translation.", usage=completion.usage)

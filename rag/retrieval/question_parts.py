@@ -25,8 +25,9 @@ _QUESTION_WORDS = (
     "|que|quel(?:le)?s?|comment|quand|où|qui|pourquoi|combien|qué|cómo|cuándo|dónde|quién|cuáles|cuál|cuántos|cuántas"
     "|che|come|quando|dove|chi|quale|quali|perché|quanti|quante|quanto|quais|qual|onde|quem|como"
 )
+#: For text in which one space separates words: a run of them would be looked through again from each of its places.
 _JOIN = re.compile(
-    rf"[?？]\s+(?=\S)|[,;]?\s+(?:and|en|und|et|y|e)\s+(?=(?:{_QUESTION_WORDS})\b)|(?<=[까요나가])\?\s*(?:그리고\s*)?",
+    rf"[?？] (?=\S)|[,;]? (?:and|en|und|et|y|e) (?=(?:{_QUESTION_WORDS})\b)|(?<=[까요나가])\? ?(?:그리고 ?)?",
     re.IGNORECASE,
 )
 #: Capitalised words in a row, not at the beginning of a sentence.
@@ -48,6 +49,7 @@ def split_question(text: str, language: str = "") -> list[str]:
     Halves of fewer than four words stay together with what they stand in. A half keeps the names that only the other
     one has: what "the plan" is stands there.
     """
+    text = " ".join(text.split())
     parts = [part.strip(" ,;") for part in _JOIN.split(text) if part and part.strip(" ,;")]
     long_enough = [part for part in parts if len(part.split()) >= LEAST_WORDS or len(part) >= 40]
     if len(parts) < 2 or len(long_enough) < len(parts):

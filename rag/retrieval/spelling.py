@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from rag.retrieval.analysers import without_particle
@@ -18,6 +18,8 @@ SHORTEST = 4
 SHORTEST_REPLACED = 5
 #: The same in syllables: two with one letter replaced are mostly another word, as "사장" is for "시장".
 SHORTEST_REPLACED_KOREAN = 3
+#: Longer ones are no words that anybody mistypes, and have as many wordings with a letter left out as letters.
+LONGEST = 40
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _HANGUL = re.compile("[가-힣]{2,}")
 
@@ -33,7 +35,7 @@ def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, st
     A slip is a letter too many, missing, wrong or swapped with its neighbour: four of five misspellings (Damerau 1964).
     The letters of Korean are those that its syllables are made of, and the particles of a word stay as they were typed.
     """
-    unknown = [word for word in unknown if len(_letters(word)) >= SHORTEST and word.isalpha()]
+    unknown = [w for w in unknown if len(w) <= LONGEST and len(_letters(w)) >= SHORTEST and w.isalpha()]
     if not unknown:
         return {}
     texts = [passage.lower() for passage in passages]
@@ -44,27 +46,56 @@ def corrections(unknown: Iterable[str], passages: Iterable[str]) -> dict[str, st
 
 def _nearest_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
     counts = Counter(word for text in texts for word in _WORD.findall(text)) if unknown else Counter()
-    found = {}
+    # Words one slip apart have a form in common with a letter left out, so that not each has to be compared with each.
+    by_form: dict[str, list[str]] = defaultdict(list)
     for word in unknown:
-        close = {o: n for o, n in counts.items() if abs(len(o) - len(word)) <= 1 and is_one_slip_away(word, o)}
-        if close:
-            found[word] = _likeliest(word, close)
-    return found
+        for form in _forms(word):
+            by_form[form].append(word)
+    close: dict[str, Counter[str]] = {word: Counter() for word in unknown}
+    for other, n in counts.items():
+        if len(other) <= LONGEST + 1:
+            for word in {word for form in _forms(other) for word in by_form.get(form, ())}:
+                if is_one_slip_away(word, other):
+                    close[word][other] = n
+    return {word: _likeliest(word, others) for word, others in close.items() if others}
+
+
+def _forms(word: str) -> set[str]:
+    """A word as it is, and with each of its letters left out."""
+    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
 
 
 def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
     counts = Counter(word for text in texts for word in _HANGUL.findall(text)) if unknown else Counter()
-    found = {}
-    for word in unknown:
-        stem = without_particle(word)
-        close: Counter[str] = Counter()
-        for written, n in counts.items():
-            # A slip is within one syllable: the others are the same.
-            if sum(map(str.__ne__, stem, written)) == 1 and _is_korean_slip(stem, other := without_particle(written)):
-                close[other] += n
-        if close:
-            found[word] = _likeliest(stem, close) + word[len(stem) :]
-    return found
+    # A slip is within one syllable: without that one both are the same.
+    by_rest: dict[tuple[str, str], list[str]] = defaultdict(list)
+    stems = {word: without_particle(word) for word in unknown}
+    for word, stem in stems.items():
+        for rest in _rests(stem):
+            by_rest[rest].append(word)
+    lengths = sorted({len(stem) for stem in stems.values()})
+    close: dict[str, Counter[str]] = {word: Counter() for word in unknown}
+    for written, n in counts.items():
+        near = {
+            word
+            for length in lengths
+            if length <= len(written)
+            for rest in _rests(written[:length])
+            for word in by_rest.get(rest, ())
+        }
+        if near:
+            other = without_particle(written)
+            for word in near:
+                if stems[word] != other and _is_korean_slip(stems[word], other):
+                    close[word][other] += n
+    return {
+        word: _likeliest(stems[word], others) + word[len(stems[word]) :] for word, others in close.items() if others
+    }
+
+
+def _rests(word: str) -> list[tuple[str, str]]:
+    """What is before and after each syllable of a word."""
+    return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
 def _is_korean_slip(word: str, other: str) -> bool:

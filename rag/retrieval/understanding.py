@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field, replace
 from datetime import date
 
 from rag.errors import ProviderError, SettingsError
+from rag.profile_checks import is_found
 from rag.profiles import Profile
 from rag.providers.registry import Providers
 from rag.retrieval.dates import dates_in, years_in
@@ -109,7 +109,7 @@ def limits_of(original: str, query: str, profile: Profile, today: date) -> Searc
     """Categories by the profile's patterns, years and days, as far as the profile reads them."""
     filters = SearchFilters()
     if profile.filter_by_category:
-        filters = replace(filters, categories=categories_in(f"{query}\n{original}", profile))
+        filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
     if profile.filter_by_date and (days := dates_in(original, today) or dates_in(query, today)):
         filters = replace(filters, date_from=days.first, date_to=days.last)
     elif profile.filter_by_year:
@@ -123,7 +123,7 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
     As the source does it, a pattern is found anywhere in the text in small letters.
     """
     text = text.lower()
-    found = (c for pattern, categories in profile.query_patterns if re.search(pattern, text) for c in categories)
+    found = (c for pattern, categories in profile.query_patterns if is_found(pattern, text) for c in categories)
     return tuple(dict.fromkeys(found))
 
 

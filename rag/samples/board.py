@@ -14,6 +14,7 @@ from rag.ingestion.posts.files import AttachmentFiles
 from rag.ingestion.posts.post import Post, PostAttachment, moment
 from rag.ingestion.posts.table import item_from_post
 from rag.ingestion.sync import SourceItem
+from rag.ingestion.syncs import SAMPLES
 
 FOLDER = Path(__file__).parent / "board"
 
@@ -21,7 +22,7 @@ FOLDER = Path(__file__).parent / "board"
 class SampleBoard:
     """The sample posts. Implements `Source`."""
 
-    kind = "samples"
+    kind = SAMPLES
 
     def items(self) -> Iterator[SourceItem]:
         """Every sample post."""

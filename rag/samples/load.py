@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
+from rag.ingestion.collection_shelf import FIRST_COLLECTION
 from rag.ingestion.sync import sync_collection
-from rag.profiles import HR, NOTICES
+from rag.profiles import NOTICES
 from rag.public import _program
 from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
@@ -18,7 +18,7 @@ from rag.types import Collection
 
 log = logging.getLogger("rag.start")
 
-COLLECTION = "HR documents"
+COLLECTION = FIRST_COLLECTION
 BOARD = "Sample notice board"
 
 
@@ -28,11 +28,14 @@ def prepare_tenant(parts: Services) -> None:
     Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
     """
     tenant = parts.settings.tenant
-    collection = first_collection(parts)
-    stored = {document.file_name for document in parts.documents.list(tenant)}
-    missing = [sample for sample in SAMPLES if sample.file_name not in stored]
+    collection = parts.documents.ensure_first_collection(tenant)
+    stored = {document.file_name for document in parts.documents.list(tenant) if not document.is_synced}
+    samples = {sample.file_name: sample for sample in SAMPLES}
+    missing = [sample for name, sample in samples.items() if name not in stored]
     if not parts.settings.samples or not missing or parts.database.fetch_value(tenant, "has_accounts"):
         return
+    if stored - samples.keys():
+        return  # documents were added from the command line, and samples among them would answer too
     log.info("Loading %d sample documents", len(missing))
     load_samples(parts, collection=collection, missing=missing)
 
@@ -42,7 +45,7 @@ def load_samples(
 ) -> list[Collection]:
     """Take the missing samples in, and the board's posts; the collections they are in."""
     tenant = parts.settings.tenant
-    collection = collection or first_collection(parts)
+    collection = collection or parts.documents.ensure_first_collection(tenant)
     for sample in missing:
         try:
             parts.processor.process_document(
@@ -62,20 +65,6 @@ def load_samples(
         for filled in collections:
             parts.processor.meaning.store_known(tenant, filled.id, known)
     return collections
-
-
-def first_collection(parts: Services) -> Collection:
-    """The collection of the settings' tenant that samples are put into, made now if it has none."""
-    tenant = parts.settings.tenant
-    with parts.database.transaction(tenant) as connection:
-        connection.execute(queries["create_tenant"], {"id": tenant, "name": tenant.replace("-", " ").title()})
-    # Renamed or joined by others, the first collection stays the only one that is made unasked.
-    collections = parts.documents.collections(tenant)
-    if collections:
-        return collections[0]
-    return parts.documents.ensure_collection(
-        tenant, COLLECTION, HR.name, parts.providers.default_embedder_id(HR), language="en"
-    )
 
 
 def load_board(parts: Services) -> Collection:

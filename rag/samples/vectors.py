@@ -25,7 +25,8 @@ FILE = FOLDER / "meaning.npz"
 def read_vectors(path: Path = FILE) -> Mapping[bytes, FloatMatrix]:
     """Vectors by the digest of their text; none when the file is missing or cannot be read."""
     try:
-        with np.load(path) as stored:
+        # Opened here: what is no archive would be left open there.
+        with path.open("rb") as file, np.load(file) as stored:
             digests, vectors = stored["digests"], stored["vectors"].astype(np.float32)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as exc:
         log.warning("The samples' vectors of meaning cannot be read (%s); they are made in the background", exc)

@@ -5,20 +5,73 @@ SELECT id, tenant_id FROM accounts WHERE email = %(email)s
 -- attempts_of_account --
 -- Locks an account's count of wrong passwords, so that guesses made at once are counted one after the other.
 SELECT failed_attempts,
-       coalesce(extract(epoch FROM clock_timestamp() - last_failed_at), 0)::float8 AS seconds_since,
+       coalesce(extract(epoch FROM last_failed_at), 0)::float8 AS last_failed_at,
+       waiting_browsers,
        password_hash
 FROM accounts WHERE id = %(account_id)s
 FOR UPDATE
 
 -- count_attempt --
--- Counts an attempt as wrong until its password has proved right.
-UPDATE accounts SET failed_attempts = %(failed_attempts)s, last_failed_at = clock_timestamp() WHERE id = %(account_id)s
+-- Counts an attempt as wrong until its password has proved right, and keeps who waits for their turn.
+UPDATE accounts
+SET failed_attempts = %(failed_attempts)s,
+    last_failed_at = to_timestamp(%(last_failed_at)s),
+    waiting_browsers = %(waiting)s
+WHERE id = %(account_id)s
+
+-- attempts_in_browser --
+-- Locks the count of wrong passwords for an account in a browser where it has signed in before.
+SELECT b.failed_attempts,
+       coalesce(extract(epoch FROM b.last_failed_at), 0)::float8 AS last_failed_at,
+       a.password_hash
+FROM known_browsers b JOIN accounts a ON a.id = b.account_id
+WHERE b.token_hash = decode(%(browser)s, 'hex') AND b.account_id = %(account_id)s
+FOR UPDATE OF b
+
+-- count_attempt_in_browser --
+-- As `count_attempt`, for this browser alone.
+UPDATE known_browsers SET failed_attempts = %(failed_attempts)s, last_failed_at = to_timestamp(%(last_failed_at)s)
+WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
+
+-- is_known_browser --
+-- Whether an account has signed in there before.
+SELECT EXISTS (SELECT FROM known_browsers
+               WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s)
+
+-- keeps_known_browser --
+-- Whether anybody of the tenant has signed in there before.
+SELECT EXISTS (SELECT FROM known_browsers WHERE token_hash = decode(%(browser)s, 'hex'))
+
+-- know_browser --
+-- Somebody has signed in there.
+INSERT INTO known_browsers (token_hash, tenant_id, account_id)
+VALUES (decode(%(browser)s, 'hex'), rag_tenant(), %(account_id)s)
+ON CONFLICT (token_hash, account_id) DO UPDATE
+SET failed_attempts = 0, last_failed_at = NULL, last_used_at = now()
+
+-- drop_old_browsers --
+-- Of an account's browsers, the latest are kept for so many days.
+DELETE FROM known_browsers
+WHERE account_id = %(account_id)s
+  AND (last_used_at < now() - make_interval(days => %(days)s)
+       OR token_hash NOT IN (SELECT token_hash FROM known_browsers WHERE account_id = %(account_id)s
+                             ORDER BY last_used_at DESC LIMIT %(most)s))
+
+-- forget_browsers --
+-- A new password: who came in with the old one is known no more.
+DELETE FROM known_browsers WHERE account_id = %(account_id)s
 
 -- record_sign_in --
--- Clears the count; notes the sign-in of an active account; replaces a hash made with older parameters.
+-- Clears the count of the known browser, or that of all unknown ones; notes the sign-in of an active account; replaces a
+-- hash made with older parameters.
+WITH cleared AS (
+    UPDATE known_browsers SET failed_attempts = 0, last_failed_at = NULL
+    WHERE token_hash = decode(%(browser)s, 'hex') AND account_id = %(account_id)s
+)
 UPDATE accounts
-SET failed_attempts = 0,
-    last_failed_at = NULL,
+SET failed_attempts = CASE WHEN %(browser)s <> '' THEN failed_attempts ELSE 0 END,
+    last_failed_at = CASE WHEN %(browser)s <> '' THEN last_failed_at END,
+    waiting_browsers = CASE WHEN %(browser)s <> '' THEN waiting_browsers ELSE '[]' END,
     last_signed_in_at = CASE WHEN is_active THEN now() ELSE last_signed_in_at END,
     password_asked_at = NULL,
     password_hash = CASE WHEN password_hash = %(checked_hash)s THEN %(fresh_hash)s ELSE password_hash END
@@ -28,7 +81,8 @@ RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, l
 -- set_password --
 -- Stores the hash of a new password of an active account and forgets wrong ones.
 UPDATE accounts
-SET password_hash = %(password_hash)s, failed_attempts = 0, last_failed_at = NULL, password_asked_at = NULL
+SET password_hash = %(password_hash)s, failed_attempts = 0, last_failed_at = NULL, waiting_browsers = '[]',
+    password_asked_at = NULL
 WHERE id = %(account_id)s AND is_active
 RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 
@@ -42,6 +96,10 @@ RETURNING id, tenant_id, email, name, role, user_group, is_active, created_at, l
 -- One account of the tenant.
 SELECT id, tenant_id, email, name, role, user_group, is_active, created_at, last_signed_in_at
 FROM accounts WHERE id = %(account_id)s
+
+-- account_groups --
+-- The groups that people of the tenant are in
+SELECT DISTINCT user_group FROM accounts WHERE tenant_id = rag_tenant() AND user_group <> '' ORDER BY user_group
 
 -- list_accounts --
 -- All accounts of the tenant by name.

@@ -261,7 +261,3 @@ SELECT user_group FROM accounts WHERE user_group <> ''
 UNION
 SELECT user_group FROM chat_logs WHERE user_group <> '' AND created_at >= %(start)s AND created_at < %(end)s
 ORDER BY 1
-
--- analytics_documents --
--- Documents to filter by.
-SELECT id, title FROM documents WHERE status = 'completed' ORDER BY title, created_at

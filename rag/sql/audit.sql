@@ -9,7 +9,7 @@ VALUES (rag_tenant(), rag_account(), current_setting('rag.actor'), %(action)s, %
 -- The latest entries that meet the conditions given.
 SELECT id, account_id, actor, action, target_id, target, changes, created_at
 FROM audit_log
-WHERE tenant_id = rag_tenant()
+WHERE tenant_id = (SELECT rag_tenant())
   AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
   AND (%(actor)s::text IS NULL OR actor = %(actor)s)
   AND (%(kind)s::text IS NULL OR action LIKE %(kind)s || ' %%')
@@ -18,5 +18,12 @@ ORDER BY id DESC
 LIMIT %(limit)s
 
 -- audit_actors --
--- Everybody who ever changed something.
-SELECT DISTINCT actor FROM audit_log WHERE tenant_id = rag_tenant() ORDER BY actor
+-- Everybody who ever changed something, found in the index from one name to the next.
+WITH RECURSIVE found AS (
+    (SELECT actor FROM audit_log WHERE tenant_id = (SELECT rag_tenant()) ORDER BY actor LIMIT 1)
+    UNION ALL
+    SELECT (SELECT l.actor FROM audit_log l WHERE l.tenant_id = (SELECT rag_tenant()) AND l.actor > found.actor
+            ORDER BY l.actor LIMIT 1)
+    FROM found WHERE found.actor IS NOT NULL
+)
+SELECT actor FROM found WHERE actor IS NOT NULL ORDER BY actor

@@ -11,14 +11,34 @@ WHERE tenant_id = rag_tenant()
 ORDER BY created_at, id
 
 -- choose_collection --
--- The collection of that id or name; without one, the first of the profile, else the oldest
-SELECT id, tenant_id, name, profile, embedding_model, language, overrides, created_at, calibrated_threshold,
-       calibrated_at, groups
-FROM collections
-WHERE tenant_id = rag_tenant() AND (%(wanted)s::text IS NULL OR %(wanted)s IN (id::text, name))
-ORDER BY CASE WHEN %(wanted)s::text IS NULL THEN profile = %(profile)s ELSE id::text = %(wanted)s END DESC,
-         created_at, id
+-- The collection of that id or name. Without one: what the account or key asked last, else the oldest of the preferred
+-- profile with documents that can be searched, else the oldest of any with such, else the oldest, the preferred first.
+SELECT c.id, c.tenant_id, c.name, c.profile, c.embedding_model, c.language, c.overrides, c.created_at,
+       c.calibrated_threshold, c.calibrated_at, c.calibrated_model, c.calibrated_passages, c.groups
+FROM collections c
+CROSS JOIN LATERAL (
+    SELECT EXISTS (SELECT FROM documents d WHERE d.collection_id = c.id AND d.status = 'completed') AS can_be_searched,
+           c.profile = %(preferred)s AS is_preferred,
+           c.id IN (SELECT last_collection_id FROM accounts WHERE id = rag_account()
+                    UNION ALL SELECT last_collection_id FROM api_keys WHERE id = rag_account()) AS is_last
+) AS known
+WHERE c.tenant_id = rag_tenant() AND (%(wanted)s::text IS NULL OR %(wanted)s IN (c.id::text, c.name))
+  AND (NOT %(is_only)s OR known.is_preferred)
+ORDER BY c.id::text = %(wanted)s DESC NULLS LAST, coalesce(known.is_last, false) DESC,
+         known.can_be_searched AND known.is_preferred DESC, known.can_be_searched DESC, known.is_preferred DESC,
+         c.created_at, c.id
 LIMIT 1
+
+-- note_last_collection --
+-- What the account or key of this transaction asks, if it may be read; nothing is written where nothing changes
+WITH asked AS (
+    SELECT id FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s
+), of_account AS (
+    UPDATE accounts a SET last_collection_id = asked.id FROM asked
+    WHERE a.tenant_id = rag_tenant() AND a.id = rag_account() AND a.last_collection_id IS DISTINCT FROM asked.id
+)
+UPDATE api_keys k SET last_collection_id = asked.id FROM asked
+WHERE k.tenant_id = rag_tenant() AND k.id = rag_account() AND k.last_collection_id IS DISTINCT FROM asked.id
 
 -- add_collection --
 -- A new collection; nothing happens when the name is taken
@@ -61,13 +81,13 @@ FROM collections c
 LEFT JOIN (
     SELECT collection_id, count(*) AS documents, count(*) FILTER (WHERE status = 'completed') AS ready,
            sum(page_count) AS pages, sum(chunk_count) AS chunks
-    FROM documents WHERE tenant_id = rag_tenant() AND status <> 'superseded' GROUP BY collection_id
+    FROM documents WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded' GROUP BY collection_id
 ) AS d ON d.collection_id = c.id
 LEFT JOIN (
     SELECT collection_id, count(*) AS conversations, count(DISTINCT account_id) AS people
-    FROM conversations WHERE tenant_id = rag_tenant() GROUP BY collection_id
+    FROM conversations WHERE tenant_id = (SELECT rag_tenant()) GROUP BY collection_id
 ) AS t ON t.collection_id = c.id
-WHERE c.tenant_id = rag_tenant() AND (%(collection_id)s::uuid IS NULL OR c.id = %(collection_id)s)
+WHERE c.tenant_id = (SELECT rag_tenant()) AND (%(collection_id)s::uuid IS NULL OR c.id = %(collection_id)s)
 ORDER BY c.created_at, c.id
 
 -- delete_collection --

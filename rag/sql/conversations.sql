@@ -171,7 +171,9 @@ WITH quiet AS MATERIALIZED (
       AND greatest(m.created_at, l.created_at + coalesce(l.total_ms, 0) * interval '1 millisecond')
           <= clock_timestamp() - %(quiet_seconds)s * interval '1 second'
 ), cut AS (
-    UPDATE messages m SET state = 'cut', notice = %(notice)s
+    UPDATE messages m
+    SET state = 'cut',
+        notice = CASE WHEN m.content = '' THEN %(notice)s::text ELSE %(notice_with_text)s::text END
     FROM quiet
     WHERE m.id = quiet.id
     RETURNING m.id

@@ -21,6 +21,207 @@ WHERE d.tenant_id = rag_tenant()
 ORDER BY d.created_at DESC, d.version DESC, d.id
 LIMIT %(limit)s OFFSET %(offset)s
 
+-- library_page --
+-- A page of the documents that meet the filters, in the order asked for; those of notice boards come last. The page is
+-- chosen by ids, so that what is large is read of its rows only
+SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
+       d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
+       d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
+       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages
+FROM unnest(ARRAY(
+    SELECT d.id
+    FROM documents d JOIN collections c ON c.id = d.collection_id
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+      AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+      AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+      AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+      AND (%(language)s::text IS NULL OR d.language = %(language)s)
+      AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+      AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+      AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+    ORDER BY c.profile = 'notices',
+             CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
+             CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
+                 WHEN 'cost' THEN coalesce((d.costs ->> 'total')::numeric, 0) END DESC,
+             CASE WHEN %(sort)s::text = 'oldest' THEN d.created_at END, d.created_at DESC, d.version DESC, d.id
+    LIMIT %(limit)s OFFSET %(offset)s
+)) WITH ORDINALITY AS page (id, place)
+JOIN documents d ON d.id = page.id
+LEFT JOIN accounts a ON a.id = d.added_by
+ORDER BY page.place
+
+-- library_count --
+-- How many documents meet the filters, and when the newest of them came
+SELECT count(*), max(d.created_at)
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+  AND (%(language)s::text IS NULL OR d.language = %(language)s)
+  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+
+-- library_shares --
+-- Of the documents that meet the filters: how many can be tried again, and how many of those with metadata lack tags
+SELECT count(*) FILTER (WHERE d.status IN ('failed', 'needs_ocr')),
+       count(*) FILTER (WHERE d.status = 'completed' AND d.generate_metadata AND (
+           coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+  AND (%(language)s::text IS NULL OR d.language = %(language)s)
+  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+
+-- library_names --
+-- Documents that meet the filters by their names, newest first; `until` leaves out what came after a list was shown
+SELECT d.id, d.title, d.file_name, d.created_at
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+  AND (%(language)s::text IS NULL OR d.language = %(language)s)
+  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+  AND (%(until)s::timestamptz IS NULL OR d.created_at <= %(until)s)
+  AND (NOT %(is_untagged)s OR d.status = 'completed' AND d.generate_metadata AND (
+       coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
+ORDER BY d.created_at DESC, d.id
+LIMIT %(limit)s
+
+-- library_figures --
+-- What the library holds, counted by what it can be filtered by; costs without a known price are counted apart
+SELECT collection_id, status, language, chunking_method, mime_type, count(*) AS documents, sum(page_count) AS pages,
+       sum(chunk_count) AS chunks, coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
+       count(*) FILTER (WHERE costs ? 'total') - count(costs ->> 'total') AS unpriced,
+       coalesce(sum((estimate ->> 'total')::numeric), 0) AS estimated,
+       count(*) FILTER (WHERE estimate ? 'total') - count(estimate ->> 'total') AS unpriced_estimates,
+       max(created_at) AS created_at, max(updated_at) AS updated_at
+FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded'
+GROUP BY collection_id, status, language, chunking_method, mime_type
+
+-- documents_at_work --
+-- Documents that are read or processed, or tagged while they answer: those the worker came to first
+SELECT id, status FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+ORDER BY steps_total > 0 DESC, created_at, id
+LIMIT %(limit)s
+
+-- count_documents_at_work --
+-- How many there are in all
+SELECT count(*) FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+
+-- confirmable_documents --
+-- Documents that wait for a yes, with the estimate that somebody has seen
+SELECT id FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND status = 'estimated' AND updated_at <= %(until)s
+ORDER BY created_at, id
+
+-- searchable_collections --
+-- Collections with a document that answers
+SELECT c.id FROM collections c
+WHERE c.tenant_id = (SELECT rag_tenant())
+  AND EXISTS (SELECT FROM documents d
+              WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = c.id AND d.status = 'completed')
+
+-- board_categories --
+-- Categories of a notice board's posts, by their slugs
+SELECT DISTINCT post."categorySlug" AS slug,
+       coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug") AS name
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post ("categorySlug" text, "categoryName" text, category text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."categorySlug" <> ''
+
+-- board_figures --
+-- What a notice board holds by category: posts, marks, and those at work
+SELECT coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '') AS category,
+       count(*) AS posts, count(*) FILTER (WHERE post."isPinned" = 'true') AS pinned,
+       count(*) FILTER (WHERE post."isImportant" = 'true') AS important,
+       count(*) FILTER (WHERE coalesce(post."attachmentCount", '0') <> '0') AS with_attachments,
+       count(*) FILTER (WHERE d.status IN ('reading', 'processing')) AS at_work
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+    "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+    "attachmentCount" text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
+GROUP BY 1
+ORDER BY 1
+
+-- board_page --
+-- A page of a board's posts that meet the filters: pinned first, then important, then the latest by the day a post gives
+-- itself, as ISO text or in milliseconds since 1970, in Korea
+SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
+       d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
+       d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
+       d.added_by, '' AS added_by_name, d.created_at, d.updated_at,
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages
+FROM unnest(ARRAY(
+    SELECT d.id
+    FROM documents d
+    CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+        "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+        "attachmentCount" text, "backdatedAt" jsonb, backdated_at jsonb, "createdAt" jsonb, created_at jsonb)
+    CROSS JOIN LATERAL (
+        SELECT CASE jsonb_typeof(given.moment)
+            WHEN 'number' THEN
+                to_char(to_timestamp((given.moment #>> '{}')::numeric / 1000) AT TIME ZONE 'Asia/Seoul', 'YYYY-MM-DD')
+            ELSE left(given.moment #>> '{}', 10) END AS day
+        FROM (VALUES (1, post."backdatedAt"), (2, post.backdated_at), (3, post."createdAt"), (4, post.created_at),
+                     (5, to_jsonb(to_char(d.created_at, 'YYYY-MM-DD')))) AS given (place, moment)
+        WHERE given.moment #>> '{}' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}'
+           OR jsonb_typeof(given.moment) = 'number' AND (given.moment #>> '{}')::numeric > 0
+        ORDER BY given.place
+        LIMIT 1
+    ) AS written
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+      AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
+      AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
+      AND (%(categories)s::text[] IS NULL OR
+           coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '')
+               = ANY (%(categories)s))
+      AND (NOT %(is_pinned)s OR post."isPinned" = 'true')
+      AND (NOT %(is_important)s OR post."isImportant" = 'true')
+      AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
+    ORDER BY (post."isPinned" = 'true') IS TRUE DESC, (post."isImportant" = 'true') IS TRUE DESC,
+             written.day DESC, d.created_at DESC, d.id
+    LIMIT %(limit)s OFFSET %(offset)s
+)) WITH ORDINALITY AS page (id, place)
+JOIN documents d ON d.id = page.id
+ORDER BY page.place
+
+-- board_count --
+-- How many posts of a board meet the filters
+SELECT count(*)
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+    "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+    "attachmentCount" text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
+  AND (%(categories)s::text[] IS NULL OR
+       coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '')
+           = ANY (%(categories)s))
+  AND (NOT %(is_pinned)s OR post."isPinned" = 'true')
+  AND (NOT %(is_important)s OR post."isImportant" = 'true')
+  AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
+
 -- count_documents --
 -- How many documents a list has in all its parts
 SELECT count(*) FROM documents

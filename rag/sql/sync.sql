@@ -133,11 +133,11 @@ WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 UPDATE sync_runs SET message = %(message)s WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- end_run --
--- What it found
+-- What it found. How many things there would be was only a guess, which hidden ones made too large
 UPDATE sync_runs
 SET status = %(status)s, message = %(message)s, added = %(added)s, updated = %(updated)s, unchanged = %(unchanged)s,
     removed = %(removed)s, failed = %(failed)s, finished_at = now(), items_done = %(items_done)s,
-    items_total = greatest(items_total, %(items_done)s)
+    items_total = CASE WHEN %(status)s = 'done' THEN %(items_done)s ELSE greatest(items_total, %(items_done)s) END
 WHERE tenant_id = rag_tenant() AND id = %(run_id)s
 
 -- enqueue_sync --

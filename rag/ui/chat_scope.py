@@ -17,14 +17,24 @@ from rag.errors import NotFound
 from rag.ingestion.library import DocumentLibrary
 from rag.profiles import NOTICES, Profile, profile_by_name, with_overrides
 from rag.retrieval.options import Options
-from rag.retrieval.posts import category_of
-from rag.types import Collection, Conversation, Document, DocumentStatus, Identity, SearchFilters
+from rag.types import (
+    Collection,
+    Conversation,
+    DocumentFilters,
+    DocumentName,
+    DocumentStatus,
+    Identity,
+    SearchFilters,
+)
 from rag.ui.document_kinds import field_label
 from rag.ui.formats import count
+from rag.ui.labels import document_labels, keep_chosen, name_labels
 from rag.ui.text import plain
 
 #: So many collections stand side by side to choose from; more are in a list.
 SIDE_BY_SIDE = 4
+#: Most documents in the list to choose from; more are searched for.
+MOST_OFFERED = 50
 #: Height of a field that a search is narrowed by, and of the sentence above them.
 FIELD_PIXELS, SENTENCE_PIXELS = 84, 58
 
@@ -40,11 +50,12 @@ class ChatScope:
 
     @cached_property
     def collection(self) -> Collection:
-        """The open conversation's collection, else the one chosen for a new one, else the first. Raises `NotFound`."""
+        """The open conversation's collection, else the one chosen for a new one, else the default.
+
+        Raises `NotFound`.
+        """
         wanted = self.conversation.collection_id if self.conversation else st.session_state.get("chat_collection")
-        chosen = next(
-            (c for c in self.collections if c.id == wanted), self.collections[0] if self.collections else None
-        )
+        chosen = next((c for c in self.collections if c.id == wanted), None) or self.library.choose(self.identity)
         if chosen is None:
             raise NotFound("There are no documents yet. An administrator has to add some first.")
         return chosen
@@ -61,8 +72,8 @@ class ChatScope:
     @property
     def document_ids(self) -> tuple[UUID, ...]:
         """The documents to ask in, as far as they are in the collection; none means all."""
-        wanted = st.session_state.get("chat_documents") or ()
-        here = {d.id for d in self._documents} if wanted else set()
+        wanted = self._chosen
+        here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
         return tuple(document_id for document_id in wanted if document_id in here)
 
     @property
@@ -84,17 +95,25 @@ class ChatScope:
     @cached_property
     def _category_names(self) -> dict[str, str]:
         """Names of the categories of a notice board's posts by their slugs; none where it is no board."""
-        if not self._is_board:
-            return {}
-        return {
-            str(d.metadata["categorySlug"]): category_of(d.metadata)
-            for d in self._documents
-            if d.metadata.get("categorySlug")
-        }
+        return self.library.categories(self.identity, self.collection.id) if self._is_board else {}
 
-    @cached_property
-    def _documents(self) -> list[Document]:
-        return self.library.list(self.identity, collection_id=self.collection.id)
+    @property
+    def _chosen(self) -> tuple[UUID, ...]:
+        """The documents that were chosen, whether they are there or not."""
+        wanted = st.session_state.get("chat_documents") or ()
+        return tuple(document_id for document_id in wanted if isinstance(document_id, UUID))
+
+    def _named(
+        self, *, document_ids: tuple[UUID, ...] | None = None, text: str = "", limit: int | None = None
+    ) -> list[DocumentName]:
+        """Searchable documents of the collection by their names, newest first."""
+        filters = DocumentFilters(
+            statuses=(DocumentStatus.COMPLETED,),
+            collection_id=self.collection.id,
+            document_ids=document_ids,
+            text=text,
+        )
+        return self.library.names(self.identity, filters, limit=limit)
 
     @property
     def _is_board(self) -> bool:
@@ -104,25 +123,22 @@ class ChatScope:
         return f"chat_narrow_{self.collection.id}_{field}"
 
     def draw_choice(self) -> None:
-        """Which collection the first question goes to: the oldest, unless another is chosen."""
-        names = {c.id: c.name for c in self.collections}
+        """Which collection the first question goes to: the default, unless another is chosen."""
+        names = name_labels({c.id: plain(c.name) for c in self.collections}, gone="Deleted collection")
         if st.session_state.get("chat_collection") not in names:
-            st.session_state.chat_collection = self.collections[0].id
-
-        def name(collection_id: UUID) -> str:
-            return plain(names.get(collection_id, "Deleted collection"))
-
+            st.session_state.chat_collection = self.collection.id
+        keep_chosen("chat_collection")
         if len(names) <= SIDE_BY_SIDE:
             st.segmented_control(
                 "Ask in",
                 list(names),
                 required=True,
-                format_func=name,
+                format_func=names.of,
                 key="chat_collection",
                 on_change=forget_narrowing,
             )
         else:
-            st.selectbox("Ask in", list(names), format_func=name, key="chat_collection", on_change=forget_narrowing)
+            st.selectbox("Ask in", list(names), format_func=names.of, key="chat_collection", on_change=forget_narrowing)
 
     def draw_filter(self) -> None:
         """Ask in some documents only. The list is read only while the popover is open."""
@@ -136,6 +152,7 @@ class ChatScope:
         )
         is_bound = len(self.collections) > 1 and self.conversation is not None
         fields = 1 + self._is_board + len(self.profile.metadata_filters)
+        fields += chooser.open is True and len(self._named(limit=MOST_OFFERED + 1)) > MOST_OFFERED
         # The place is there before what stands in it: a popover that grew after it opened would go below the window.
         with chooser:
             inside = st.container(height=FIELD_PIXELS * fields + SENTENCE_PIXELS * is_bound, border=False)
@@ -163,25 +180,19 @@ class ChatScope:
 
     def _draw_fields(self) -> None:
         """Categories, documents, and a choice for each field of the metadata that has values here."""
-        if names := self._category_names:
+        if self._category_names:
+            names = name_labels({slug: plain(name) for slug, name in self._category_names.items()})
+            keep_chosen("chat_categories")
             st.pills(
                 "Categories",
                 sorted(names, key=names.__getitem__),
                 selection_mode="multi",
-                format_func=lambda slug: plain(names.get(str(slug), str(slug))),
+                format_func=names.of,
                 key="chat_categories",
                 help="None chosen: all of them.",
                 persist_state="page",
             )
-        titles = {d.id: d.title for d in self._documents if d.status is DocumentStatus.COMPLETED}
-        st.multiselect(
-            "Ask only in",
-            list(titles),
-            format_func=lambda i: titles.get(i, "Deleted document"),
-            key="chat_documents",
-            placeholder="All posts" if self._is_board else "All documents",
-            persist_state="page",
-        )
+        self._draw_documents()
         for field in self.profile.metadata_filters:
             if values := self.library.metadata_values(self.identity, self.collection.id, field):
                 st.selectbox(
@@ -192,6 +203,32 @@ class ChatScope:
                     key=self._field_key(field),
                     persist_state="page",
                 )
+
+    def _draw_documents(self) -> None:
+        """The documents to ask in; where there are more than a list can hold, those that a search finds."""
+        offered = self._named(limit=MOST_OFFERED + 1)
+        if len(offered) > MOST_OFFERED:
+            text = st.text_input(
+                "Find documents",
+                type="search",
+                live=True,
+                placeholder="Search by title or file name",
+                key="chat_documents_text",
+                persist_state="page",
+            )
+            offered = self._named(text=text or "", limit=MOST_OFFERED) if text else offered[:MOST_OFFERED]
+        known = {name.id for name in offered}
+        chosen = [i for i in self._chosen if i not in known]
+        titles = document_labels([*(self._named(document_ids=tuple(chosen)) if chosen else []), *offered])
+        keep_chosen("chat_documents")
+        st.multiselect(
+            "Ask only in",
+            list(titles),
+            format_func=titles.of,
+            key="chat_documents",
+            placeholder="All posts" if self._is_board else "All documents",
+            persist_state="page",
+        )
 
 
 def forget_narrowing() -> None:

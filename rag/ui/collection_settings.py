@@ -14,6 +14,7 @@ from rag.profile_checks import ProfileField
 from rag.profile_fields import FIELDS, GROUPS
 from rag.profiles import differences
 from rag.types import Collection
+from rag.ui.labels import name_labels
 from rag.ui.profile_values import LISTS, is_left_out, shown_value, text_of, value_from
 from rag.ui.text import plain
 
@@ -42,12 +43,13 @@ def draw_settings(
                 on_click=on_reset,
                 args=(collection.id, list(different)),
             )
+    names = name_labels({name: f"{CHANGED} ({len(different)})" if name == CHANGED else name for name in options})
     group = st.pills(
         "Settings",
-        options,
+        list(names),
         default=CHANGED if different else GROUPS[0],
         required=True,
-        format_func=lambda name: f"{CHANGED} ({len(different)})" if name == CHANGED else name,
+        format_func=names.of,
         # With the first change the choices are others, and so is the widget.
         key=f"collections_group_{collection.id}_{bool(different)}",
         label_visibility="collapsed",

@@ -11,7 +11,7 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.types import Document, DocumentChunk, DocumentPage, DocumentStatus, Who
+from rag.types import Collection, Document, DocumentChunk, DocumentPage, DocumentStatus, Who
 from rag.ui.document_names import KINDS, METHODS, PDF_TYPES, STATUSES
 from rag.ui.document_pages import draw_chunks, draw_pages
 from rag.ui.formats import count, duration, file_size, money
@@ -24,7 +24,9 @@ COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedd
 class Documents(Protocol):
     def pages(self, who: Who, document_id: UUID) -> list[DocumentPage]: ...
 
-    def chunks(self, who: Who, document_id: UUID) -> list[DocumentChunk]: ...
+    def chunks(self, who: Who, document_id: UUID, *, limit: int | None = None) -> list[DocumentChunk]: ...
+
+    def collection(self, who: Who, collection_id: UUID) -> Collection: ...
 
 
 def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
@@ -203,5 +205,9 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: Documents) -> str:
-    chunks = documents.chunks(document.tenant_id, document.id)
-    return ", ".join(sorted({chunk.embedding_model for chunk in chunks}))
+    """The model of a document's vectors: the collection's, unless it is a version that no longer answers."""
+    if not document.chunk_count:
+        return ""
+    if document.status is DocumentStatus.COMPLETED:
+        return documents.collection(document.tenant_id, document.collection_id).embedding_model
+    return "".join(chunk.embedding_model for chunk in documents.chunks(document.tenant_id, document.id, limit=1))

@@ -1,37 +1,26 @@
-"""The library: every document that the filters let through, as a table with one document opened below it."""
+"""The library: what the documents shown are narrowed by and ordered by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import streamlit as st
 
-from rag.types import Document, DocumentStatus
+from rag.types import DocumentFigures, DocumentFilters, DocumentSort, DocumentStatus
 from rag.ui.document_names import KINDS, METHODS, STATUSES
+from rag.ui.labels import Labels, keep_chosen, name_labels
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the filters ask for; empty means anything."""
-
-    text: str = ""
-    statuses: tuple[DocumentStatus, ...] = ()
-    language: str = ""
-    method: str = ""
-    kind: str = ""
-    collection_id: UUID | None = None
-
-    def fits(self, document: Document) -> bool:
-        return (
-            (not self.statuses or document.status in self.statuses)
-            and self.language in ("", document.language)
-            and self.method in ("", document.chunking_method)
-            and self.kind in ("", document.mime_type)
-            and self.collection_id in (None, document.collection_id)
-            and (self.text in document.title.casefold() or self.text in document.file_name.casefold())
-        )
+SORTS: Mapping[DocumentSort, str] = {
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "title": "By title",
+    "language": "By language",
+    "pages": "Most pages first",
+    "chunks": "Most chunks first",
+    "size": "Largest first",
+    "cost": "Most expensive first",
+}
 
 
 def draw_empty_library() -> None:
@@ -42,9 +31,11 @@ def draw_empty_library() -> None:
         st.space("small")
 
 
-def draw_filters(documents: Sequence[Document], collections: Mapping[UUID, str]) -> Wanted:
-    """The row of filters; each is there only where there is something to choose."""
-    present = [status for status in DocumentStatus if any(d.status is status for d in documents)]
+def draw_filters(
+    figures: Sequence[DocumentFigures], collections: Mapping[UUID, str]
+) -> tuple[DocumentFilters, DocumentSort]:
+    """The row of filters, each there only where there is something to choose, and the order."""
+    statuses = status_labels(figures)
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
             "Search by name",
@@ -57,52 +48,61 @@ def draw_filters(documents: Sequence[Document], collections: Mapping[UUID, str])
         )
         only = None
         if collections:
+            names = name_labels(collections, gone="Deleted collection")
+            keep_chosen("documents_only")
             only = st.selectbox(
                 "Collection",
-                list(collections),
+                list(names),
                 index=None,
                 placeholder="All collections",
-                format_func=lambda i: collections.get(i, "Deleted collection"),
+                format_func=names.of,
                 key="documents_only",
                 label_visibility="collapsed",
                 width=240,
             )
-        kind = _choice("Kind", "All kinds", {d.mime_type for d in documents}, KINDS.get, "documents_kind")
-        language = _choice("Language", "All languages", {d.language for d in documents}, None, "documents_language")
-        method = _choice(
-            "Chunking",
-            "Any chunking",
-            {str(d.chunking_method) for d in documents},
-            lambda name: METHODS.get(name),  # type: ignore[call-overload]
-            "documents_filter_method",
+        kinds = {f.mime_type: KINDS.get(f.mime_type, f.mime_type) for f in figures}
+        kind = _choice("Kind", "All kinds", kinds, "documents_kind")
+        languages = {f.language: f.language for f in figures}
+        language = _choice("Language", "All languages", languages, "documents_language")
+        methods = {str(f.chunking_method): METHODS.get(f.chunking_method, f.chunking_method) for f in figures}
+        method = _choice("Chunking", "Any chunking", methods, "documents_filter_method")
+        sort = st.selectbox(
+            "Order",
+            list(SORTS),
+            format_func=SORTS.__getitem__,
+            key="documents_sort",
+            label_visibility="collapsed",
+            width=180,
         )
-        statuses = st.pills(
+        wanted = st.pills(
             "Status",
-            present,
+            list(statuses),
             selection_mode="multi",
-            format_func=lambda status: f"{STATUSES[status][0]} {sum(d.status is status for d in documents)}",
+            format_func=statuses.of,
             key="documents_wanted",
             label_visibility="collapsed",
         )
-    return Wanted(
-        text=(text or "").casefold().strip(),
-        statuses=tuple(statuses),
+    filters = DocumentFilters(
+        text=text or "",
+        statuses=tuple(wanted),
         language=language,
         method=method,
-        kind=kind,
-        collection_id=only,
+        mime_type=kind,
+        # A label that was sent before it changed comes back as it is.
+        collection_id=only if isinstance(only, UUID) else None,
     )
+    return filters, sort
 
 
-def _choice(label: str, everything: str, values: set[str], names: Callable[[str], str | None] | None, key: str) -> str:
+def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
+    """The states that documents are in, with how many are."""
+    counted = {status: sum(f.documents for f in figures if f.status is status) for status in DocumentStatus}
+    return name_labels({status: f"{STATUSES[status][0]} {number}" for status, number in counted.items() if number})
+
+
+def _choice(label: str, everything: str, values: Mapping[str, str], key: str) -> str:
+    names = name_labels({"": everything, **{value: values[value] for value in sorted(values) if value}})
+    keep_chosen(key)
     return (
-        st.selectbox(
-            label,
-            ["", *sorted(value for value in values if value)],
-            format_func=lambda value: ((names(value) if names else None) or value) if value else everything,
-            key=key,
-            label_visibility="collapsed",
-            width=150,
-        )
-        or ""
+        st.selectbox(label, list(names), format_func=names.of, key=key, label_visibility="collapsed", width=150) or ""
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from decimal import Decimal
 
 import streamlit as st
 
-from rag.types import Document, DocumentStatus
+from rag.types import Document, DocumentFigures, DocumentStatus
 from rag.ui.document_cards import draw_estimate
-from rag.ui.document_details import known_cost
+from rag.ui.document_names import STATUSES
 from rag.ui.document_table import draw_cost_table
 from rag.ui.formats import count, money
 from rag.ui.text import plain
@@ -17,16 +18,15 @@ from rag.ui.text import plain
 OnOne = Callable[[Document], None]
 
 
-def draw_figures(documents: Sequence[Document]) -> None:
+def draw_figures(figures: Sequence[DocumentFigures]) -> None:
     """What the library holds and what it cost."""
-    ready = [d for d in documents if d.status is DocumentStatus.COMPLETED]
-    totals = [known_cost(d.costs, "total") for d in documents]
-    unpriced = sum(total is None for total in totals)
-    cost = money(sum((t for t in totals if t is not None), Decimal(0)))
+    ready = [f for f in figures if f.status is DocumentStatus.COMPLETED]
+    unpriced = sum(f.unpriced for f in figures)
+    cost = money(sum((f.cost for f in figures), Decimal(0)))
     with st.grid(4, min_column_width=150):
-        st.metric("Ready documents", f"{len(ready):,}", icon=":material/task:", border=True)
-        st.metric("Pages", f"{sum(d.page_count for d in ready):,}", icon=":material/auto_stories:", border=True)
-        st.metric("Chunks", f"{sum(d.chunk_count for d in ready):,}", icon=":material/grid_view:", border=True)
+        st.metric("Ready documents", f"{sum(f.documents for f in ready):,}", icon=":material/task:", border=True)
+        st.metric("Pages", f"{sum(f.pages for f in ready):,}", icon=":material/auto_stories:", border=True)
+        st.metric("Chunks", f"{sum(f.chunks for f in ready):,}", icon=":material/grid_view:", border=True)
         st.metric(
             "Processing cost",
             plain(cost) + (" \\+" if unpriced else ""),
@@ -39,36 +39,47 @@ def draw_figures(documents: Sequence[Document]) -> None:
 
 
 def draw_estimates(
-    estimated: Sequence[Document], *, on_confirm: Callable[[Sequence[Document]], None], on_discard: OnOne
+    estimated: Sequence[Document],
+    figures: Sequence[DocumentFigures],
+    *,
+    on_confirm: OnOne,
+    on_confirm_all: Callable[[datetime], None],
+    on_discard: OnOne,
 ) -> None:
-    """Every document that waits for a yes, and one button for all of them."""
-
-    def confirm_one(document: Document) -> None:
-        on_confirm([document])
-
-    totals = [known_cost(d.estimate, "total") for d in estimated]
-    total = money(sum((t for t in totals if t is not None), Decimal(0)))
-    words = total if None not in totals else f"{total} + unpriced"
+    """The documents that wait longest for a yes, and one button for all of them: those of the `figures`."""
+    waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
+    number = max(sum(f.documents for f in waiting), len(estimated))
+    total = money(sum((f.estimated for f in waiting), Decimal(0)))
+    words = f"{total} + unpriced" if any(f.unpriced_estimates for f in waiting) else total
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Confirm before anything is spent", anchor=False, width="content")
-        if len(estimated) > 1:
+        if number > 1 and waiting:
             st.button(
-                f"Confirm all {len(estimated)} ({plain(words)})",
+                f"Confirm all {number} ({plain(words)})",
                 key="documents_confirm_all",
                 icon=":material/done_all:",
                 type="primary",
-                on_click=on_confirm,
-                args=(list(estimated),),
+                on_click=on_confirm_all,
+                # What was estimated after this total was made is not confirmed with it.
+                args=(max(f.updated_at for f in waiting),),
             )
-    for document in reversed(estimated):
-        draw_estimate(document, is_only=len(estimated) == 1, on_confirm=confirm_one, on_discard=on_discard)
+    for document in estimated:
+        draw_estimate(document, is_only=number == 1, on_confirm=on_confirm, on_discard=on_discard)
+    draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
 
 
-def draw_many_finished(ready: Sequence[Document], *, on_dismiss: Callable[[], None]) -> None:
-    """One card for many that became ready while this page was open."""
+def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
+    """How many more documents there are than cards, and where they are found."""
+    if number > 0:
+        verb = one if number == 1 else many
+        st.caption(f"{count(number, 'more document')} {verb}: choose {STATUSES[status][0]} in the library to see them.")
+
+
+def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
+    """One card for the `number` that became ready while this page was open, with the latest of them as a table."""
     with st.container(border=True, key="documents_finished", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f":green[:material/check_circle:] **{len(ready)} documents** are ready", width="stretch")
+            st.markdown(f":green[:material/check_circle:] **{number:,} documents** are ready", width="stretch")
             st.button(
                 "Dismiss",
                 key="documents_done_all",
@@ -77,6 +88,8 @@ def draw_many_finished(ready: Sequence[Document], *, on_dismiss: Callable[[], No
                 on_click=on_dismiss,
             )
         draw_cost_table(ready)
+        if number > len(ready):
+            st.caption(f"The latest {len(ready)} of them.")
 
 
 @st.dialog("Delete this document?", icon=":material/delete:")

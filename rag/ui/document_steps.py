@@ -9,7 +9,7 @@ from typing import Protocol
 import streamlit as st
 
 from rag.ingestion.reembedding import Reembedding
-from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
+from rag.types import ChunkingMethod, Collection, Document, PdfType, Step
 from rag.ui.document_names import METHODS, PDF_TYPE_HELP, PDF_TYPES
 from rag.ui.formats import count, money
 from rag.ui.page_view import has_pictures
@@ -107,41 +107,43 @@ def draw_meaning(done: int, passages: int) -> None:
 
 
 def draw_bulk(
-    shown: Sequence[Document],
+    number: int,
     *,
-    on_retry: Callable[[Sequence[Document]], None],
-    on_tag: Callable[[Sequence[Document]], None],
-    on_delete: Callable[[Sequence[Document]], None],
+    count_shares: Callable[[], tuple[int, int]],
+    on_retry: Callable[[], None],
+    on_tag: Callable[[], None],
+    on_delete: Callable[[], None],
 ) -> None:
-    """Actions on all documents that the filters show."""
-    failed = [d for d in shown if d.status in (DocumentStatus.FAILED, DocumentStatus.NEEDS_OCR)]
-    ready = [d for d in shown if d.status is DocumentStatus.COMPLETED and d.generate_metadata]
-    untagged = [d for d in ready if not d.metadata.get("summary") or d.metadata.get("untagged_chunks")]
-    with st.popover(f"All {len(shown)} shown", icon=":material/checklist:", key="documents_bulk"):
+    """Actions on all documents that the filters let through, of this page of the table and the others.
+
+    How many of them failed and how many lack tags is counted only while the menu is open.
+    """
+    menu = st.popover(f"All {number:,} shown", icon=":material/checklist:", key="documents_bulk", on_change="rerun")
+    if not menu.open:
+        return
+    with menu:
+        failed, untagged = count_shares()
         st.button(
-            f"Try {len(failed)} failed again",
+            f"Try {failed:,} failed again",
             key="documents_bulk_retry",
             width="stretch",
             disabled=not failed,
             on_click=on_retry,
-            args=(failed,),
         )
         st.button(
-            f"Tag {len(untagged)} without tags",
+            f"Tag {untagged:,} without tags",
             key="documents_bulk_tag",
             width="stretch",
             disabled=not untagged,
             on_click=on_tag,
-            args=(untagged,),
         )
         sure = st.checkbox("Yes, delete them for good", key="documents_bulk_sure")
         st.button(
-            f"Delete {len(shown)}",
+            f"Delete {number:,}",
             key="documents_bulk_delete",
             width="stretch",
             disabled=not sure,
             on_click=on_delete,
-            args=(list(shown),),
         )
 
 

@@ -13,6 +13,7 @@ from rag.ui.document_details import COST_STEPS, known_cost
 from rag.ui.document_kinds import column_settings, columns_of_kinds
 from rag.ui.document_names import KINDS, METHODS, STATUSES
 from rag.ui.formats import duration, file_size, money
+from rag.ui.labels import document_labels
 from rag.ui.posts import is_post
 
 
@@ -85,21 +86,29 @@ def draw_table(
     )
 
 
-def draw_opener(shown: Sequence[Document], opened: str | None, *, on_open: Callable[[str | None], None]) -> None:
-    """The same choice as a box to type in: rows of a table are hard to reach with a keyboard or a screen reader."""
-    titles = {str(d.id): d.title for d in shown}
-    key = f"documents_opener_{hash((opened, *titles))}"
+def draw_opener(
+    shown: Sequence[Document], opened: str | None, *, is_whole: bool, on_open: Callable[[str | None], None]
+) -> None:
+    """The same choice as a box to type in: rows of a table are hard to reach with a keyboard or a screen reader.
+
+    It offers the documents that the table shows; `is_whole` where these are all there are.
+    """
+    titles = document_labels(shown).as_text()
+    # The labels are part of the key: the browser answers with one of those it was sent.
+    key = f"documents_opener_{hash((opened, *titles.items()))}"
 
     def open_chosen() -> None:
-        st.session_state["documents_table_turn"] += 1  # a table keeps its own selection as long as it is the same
-        on_open(st.session_state[key])
+        chosen = st.session_state[key]
+        if chosen in titles:
+            st.session_state["documents_table_turn"] += 1  # a table keeps its own selection as long as it is the same
+            on_open(chosen)
 
     st.selectbox(
         "Open a document",
         list(titles),
-        index=list(titles).index(opened) if opened in titles else None,
-        format_func=lambda i: titles.get(i, "Deleted document"),
-        placeholder="Open a document",
+        index=list(titles).index(opened) if opened is not None and opened in titles else None,
+        format_func=titles.of,
+        placeholder="Open a document" if is_whole else "Open a document of this page",
         key=key,
         on_change=open_chosen,
         label_visibility="collapsed",

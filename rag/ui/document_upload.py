@@ -18,6 +18,7 @@ from rag.types import ChunkingMethod, Collection
 from rag.ui.document_cards import Refused, UploadOptions
 from rag.ui.document_kinds import draw_fields
 from rag.ui.document_names import METHOD_HELP, METHODS, PDF_TYPE_HELP, PDF_TYPES
+from rag.ui.labels import keep_chosen, name_labels
 from rag.ui.text import plain
 
 #: Takes one file: its name, bytes, options and a key that is its own.
@@ -52,9 +53,10 @@ def _options(collections: Sequence[Collection]) -> UploadOptions:
     collection = collections[0]
     with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
         if len(collections) > 1:
-            collection = st.selectbox(
-                "Collection", collections, format_func=lambda c: c.name, key="documents_collection"
-            )
+            names = name_labels({c.id: c.name for c in collections}, gone="Deleted collection")
+            keep_chosen("documents_collection")
+            chosen = st.selectbox("Collection", list(names), format_func=names.of, key="documents_collection")
+            collection = next((c for c in collections if c.id == chosen), collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         methods = list(METHODS)
         method = st.selectbox(

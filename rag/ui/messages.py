@@ -89,10 +89,11 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
     if message.content:
         st.markdown(answer_markdown(message.content, numbers, anchor))
     notice = plain(message.notice)
+    kept = "What was written is kept." if message.content else "Nothing had been written yet."
     if message.state is MessageState.STOPPED:
-        st.caption(f":material/stop_circle: {notice or 'Stopped. What was written is kept.'}")
+        st.caption(f":material/stop_circle: {f'Stopped. {notice}' if notice else f'Stopped. {kept}'}")
     elif message.state is MessageState.CUT:
-        st.warning(notice or "The answer ended early. What was written is kept.", icon=":material/content_cut:")
+        st.warning(notice or f"The answer ended early. {kept}", icon=":material/content_cut:")
     elif message.state is MessageState.FAILED:
         st.error(notice or RagError().message, icon=":material/error:")
     elif notice:

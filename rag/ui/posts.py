@@ -25,19 +25,6 @@ def post_day(document: Document) -> date:
     return written_on(document.metadata) or document.created_at.date()
 
 
-def by_priority(documents: Sequence[Document]) -> list[Document]:
-    """Pinned first, then important, then the latest: as the board itself would list them."""
-
-    def order(document: Document) -> tuple[bool, bool, date]:
-        return (
-            document.metadata.get("isPinned") is True,
-            document.metadata.get("isImportant") is True,
-            post_day(document),
-        )
-
-    return sorted(documents, key=order, reverse=True)
-
-
 def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
     """Category, date and marks as one line of Markdown."""
     badges = [f":blue-badge[{plain(category)}]"] if category else []

@@ -23,6 +23,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "stopped": ("Stopped", "gray"),
     "failed": ("Failed", "red"),
 }
+OUTCOME_WORDS: Mapping[str, str] = {outcome: words for outcome, (words, _) in OUTCOMES.items()}
 IN_PROGRESS = ("In progress", "blue")
 #: Columns of the passages where nothing was reranked.
 NOT_RERANKED = ("Before", "Document", "Page", "Section", "Similarity", "Passage")

@@ -24,7 +24,7 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
     state = st.session_state
     state.setdefault("chat_all_recent", False)
     st.html(LEFT_ALIGNED)
-    st.button(
+    is_clicked = st.button(
         "New chat",
         key="chat_new",
         icon=":material/edit_square:",
@@ -33,6 +33,10 @@ def draw_recent(conversations: Conversations, identity: Identity, opened: Conver
         on_click=on_open,
         args=(None,),
     )
+    if is_clicked and opened is not None:
+        # The first run of a session, which knows no callback yet: what is asked next is not for the old conversation.
+        on_open(None)
+        st.rerun()
     found = conversations.list(identity)
     if not found:
         return

@@ -50,7 +50,7 @@ def _prose(text: str, known: set[int], anchor: str) -> str:
 
 def _harmless(text: str) -> str:
     # Escapes the model wrote itself go first: doubled, they would undo ours.
-    text = re.sub(r"\\*([\[\]$<~]|:(?=[A-Za-z]))", r"\\\1", text)
+    text = re.sub(r"(?<!\\)\\*+([\[\]$<~]|:(?=[A-Za-z]))", r"\\\1", text)
     return UNDERLINE.sub(r"\1\\\2", text) if "|" not in text else text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.api.sign_in import SignInPages, routes
@@ -37,6 +38,7 @@ class Access:
     sessions: Sessions
     api_keys: ApiKeys
     single_sign_on: OpenIdProvider | None = None
+    limits: Limits = field(default_factory=lambda: Limits(Settings()))
 
 
 def at_provider(settings: Settings, issuer: str) -> Settings:

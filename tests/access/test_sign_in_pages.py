@@ -75,12 +75,14 @@ def test_cookies_are_closed_to_scripts_and_other_sites(
     hidden = fields_of(client.get("/login").text)
     answer = client.post("/login", data={**hidden, "email": person.email, "password": PASSWORD})
     cookies = answer.headers.get_list("set-cookie")
-    assert {cookie.partition("=")[0] for cookie in cookies} == {"hr_session", "hr_csrf"}
+    assert {cookie.partition("=")[0] for cookie in cookies} == {"hr_session", "hr_csrf", "hr_known_browser"}
     for cookie in cookies:
         assert "HttpOnly" in cookie
         assert "SameSite=lax" in cookie
         assert "Path=/" in cookie
-        assert "Max-Age=1209600" in cookie
+        # That somebody has signed in here is known for longer than they are signed in.
+        days = 180 if cookie.startswith("hr_known_browser") else 14
+        assert f"Max-Age={days * 24 * 60 * 60}" in cookie
         assert ("Secure" in cookie) is is_secure
 
 

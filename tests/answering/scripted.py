@@ -96,6 +96,7 @@ class FixedRetriever:
     citations: tuple[Citation, ...] = ()
     nearest: tuple[Citation, ...] = ()
     charges: tuple[Charge, ...] = ()
+    notices: tuple[str, ...] = ()
     error: Exception | None = None
     wait_for: Event | None = None
     searched: list[str] = field(default_factory=list)
@@ -128,6 +129,7 @@ class FixedRetriever:
             cost=Decimal(0),
             rag_details=details,
             charges=self.charges,
+            notices=self.notices,
         )
 
 

@@ -10,9 +10,21 @@ import pytest
 from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.errors import ProviderKeyRejected, ProviderRefused, ProviderStreamCut, ProviderUnavailable
+from rag.answering.bookkeeping import Bookkeeping
+from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
+from rag.answering.run import TOO_LONG, UNCITED
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerCut,
+    ProviderKeyRejected,
+    ProviderRefused,
+    ProviderStreamCut,
+    ProviderStreamEmpty,
+    ProviderUnavailable,
+)
 from rag.profiles import HR, Profile
 from rag.records.chat_logs import to_json
+from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
 
 NO_FOLLOW_UPS = replace(HR, follow_ups=0)
@@ -83,6 +95,26 @@ def test_two_equal_charges_are_two_charges(desk: Any) -> None:
     assert sum(r["operation"] == "embedding" for r in desk.rows("cost_ledger")) == 2
 
 
+def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any) -> None:
+    class Interrupted(Ledger):
+        is_up = False
+
+        def record(self, *given: Any, **also: Any) -> None:
+            if not self.is_up:
+                raise DatabaseUnavailable
+            super().record(*given, **also)
+
+    ledger, logs = Interrupted(desk.database), desk.answerer.chat_logs
+    log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
+    books = Bookkeeping("demo", log_id, ledger=ledger, chat_logs=logs)
+    books.record(charged("embedding", "0.0001"))
+    assert desk.rows("cost_ledger") == []
+    ledger.is_up = True
+    ended = {"outcome": Outcome.ANSWERED, "answer": "", "error": "", "language": "en", "model": "", "document_ids": []}
+    assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
+    assert len(desk.rows("cost_ledger")) == 1
+
+
 def test_an_unknown_price_is_unpriced_and_never_nothing(desk: Any) -> None:
     desk.retriever.charges = (charged("embedding", None),)
     desk.model.scripts = [["Yes [1]."]]
@@ -129,6 +161,12 @@ def test_a_model_that_finds_nothing_ends_as_no_context_with_the_passages(desk: A
     assert len(desk.model.asked) == 1  # no follow-up questions
 
 
+def test_a_figure_that_the_cited_page_does_not_hold_marks_its_source(desk: Any) -> None:
+    desk.model.scripts = [["You have 99 days [1]. They are booked in June [2]."]]
+    _, done, _ = run_to_end(desk, "Vacation?")
+    assert [c.is_supported for c in done.citations] == [False, True]
+
+
 def test_an_answer_without_a_source_says_so(desk: Any) -> None:
     desk.model.scripts = [["NOT so many."]]
     text, done, _ = run_to_end(desk, "Parking?")
@@ -161,6 +199,33 @@ def test_what_the_provider_counted_before_the_cut_is_charged(desk: Any) -> None:
     run_to_end(desk, "Vacation?")
     (paid,) = desk.rows("cost_ledger")
     assert (paid["output_tokens"], "tokens" in paid["unit_prices"]) == (7, False)
+
+
+@pytest.mark.parametrize("script", [[ProviderStreamCut()], ["NOT_", ProviderStreamCut()]], ids=["none", "unshown"])
+def test_nothing_is_said_to_be_kept_where_no_word_was_shown(desk: Any, script: Sequence[Any]) -> None:
+    desk.model.scripts = [script]
+    _, done, _ = run_to_end(desk, "How many vacation days do employees have?")
+    assert (done.outcome, done.notices) == (Outcome.FAILED, (str(ProviderStreamEmpty()),))
+
+
+def test_what_was_done_without_is_said_beside_why_it_ended(desk: Any) -> None:
+    desk.retriever.notices = ("The reranker did not answer.",)
+    desk.model.scripts, desk.model.finish_reason = [["You have 25 days [1]"], ["No source."]], "length"
+    _, done, _ = run_to_end(desk, "Vacation?")
+    assert done.notices == (TOO_LONG, "The reranker did not answer.")
+    desk.model.finish_reason = "stop"
+    _, done, _ = run_to_end(desk, "Vacation?")
+    assert done.notices == ("The reranker did not answer.", UNCITED)
+
+
+def test_a_program_that_is_interrupted_leaves_a_question_that_was_stopped(desk: Any) -> None:
+    desk.model.scripts = [["You have 25 days [1].", " And more."]]
+    events = answering(desk, "Vacation?")
+    while not isinstance(next(events), TextEvent):
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        events.throw(KeyboardInterrupt())
+    assert desk.rows("chat_logs")[0]["outcome"] == "stopped"
 
 
 @pytest.mark.parametrize("error", [ProviderKeyRejected(), ProviderUnavailable()], ids=["key", "down"])
@@ -249,6 +314,46 @@ def test_a_follow_up_is_rewritten_by_the_small_model_before_the_search(desk: Any
     assert details["query"]["expanded"] == ["How many vacation days do part-timers have?"]
     assert {r["operation"] for r in desk.rows("cost_ledger")} == {"chat"}
     assert done.cost == sum(r["cost"] for r in desk.rows("cost_ledger"))
+
+
+def test_tokens_and_costs_of_the_answer_are_those_of_one_call(desk: Any) -> None:
+    small = ScriptedModel(scripts=[["What about June?"]], completions=["How many days do part-timers have?"])
+    desk.providers.small = small
+    desk.model.scripts = [["Fewer [1]."]]
+    run_to_end(desk, "And for part-timers?", history=HISTORY, profile=HR)
+    details = desk.rows("chat_logs")[0]["rag_details"]
+    costs, paid = details["costs"], desk.rows("cost_ledger")
+    assert [row["output_tokens"] for row in paid] == [5, 1, 1]  # rewriting, answer, next questions
+    assert [Decimal(str(costs[name])) for name in ("rewriting", "openai", "followUps")] == [r["cost"] for r in paid]
+    assert (details["openai"]["inputTokens"], details["openai"]["outputTokens"]) == (1000, 1)
+    assert Decimal(str(costs["total"])) == sum(row["cost"] for row in paid)
+
+
+@pytest.mark.parametrize(
+    ("question", "searched", "notice"),
+    [
+        ("And for part-timers?", "How many vacation days do employees have?\n", NOT_REWRITTEN_JOINED),
+        ("How do I report an injury at the workplace?", "", NOT_REWRITTEN),
+    ],
+)
+@pytest.mark.parametrize(
+    "reply", [ProviderAnswerCut(), ProviderUnavailable(), "", "x " * 5000], ids=["cut", "down", "empty", "lengthy"]
+)
+def test_a_question_that_was_not_rewritten_says_so(
+    desk: Any, reply: str | Exception, question: str, searched: str, notice: str
+) -> None:
+    desk.providers.small = ScriptedModel(completions=[reply])
+    desk.model.scripts = [["Fewer [1]."]]
+    _, done, _ = run_to_end(desk, question, history=HISTORY)
+    assert desk.retriever.searched == [searched + question]
+    assert done.notices == (notice,)
+
+
+def test_a_next_question_that_was_cut_is_not_offered(desk: Any) -> None:
+    desk.providers.small = ScriptedModel(scripts=[["What about June?\nMay I carry th"]], finish_reason="length")
+    desk.model.scripts = [["Yes [1]."]]
+    _, done, _ = run_to_end(desk, "Vacation?", profile=HR)
+    assert done.follow_ups == ("What about June?",)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def filtered(pieces: list[str], known: range = range(1, 6)) -> str:
         pytest.param("A [0] and [12] b [3].", "A and b [1].", id="several that were not given"),
         pytest.param("A [1, 3].", "A [1][2].", id="a list"),
         pytest.param("A [2-4].", "A [1][2][3].", id="a range"),
+        pytest.param("A [1-2000].", "A [1].", id="too wide to be a range"),
         pytest.param("A [1,9].", "A [1].", id="a list with a wrong one"),
         pytest.param("A 【2】 and [^3].", "A [1] and [2].", id="other brackets"),
         pytest.param("A [1](https://bad.example/?q=1) b", "A [1] b", id="a link made of it"),
@@ -152,3 +153,8 @@ def test_a_stored_citation_comes_back_as_it_was() -> None:
 
 def test_markers_are_taken_out_of_the_history() -> None:
     assert without_markers("A [1][2], b [3].") == "A, b."
+
+
+def test_words_that_the_search_found_stay_marked() -> None:
+    found = replace(passage(1, "Employees have 25 days of vacation."), matched_terms=("vacation",))
+    assert with_matched_terms(found, ("How many employees?",), "en").matched_terms == ("vacation", "Employees")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from scripted import add_account
 
 from rag.answering.events import StepEvent
-from rag.answering.live import LiveAnswer, clean_question
-from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong
+from rag.answering.live import SHUT_DOWN, LiveAnswer, clean_question
+from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong, TooManyRequests
+from rag.records.chat_logs import ABANDONED, KEPT
 from rag.types import Identity, MessageState, Outcome
 
 
@@ -225,8 +227,19 @@ def test_what_a_dead_process_left_is_closed(desk: Any) -> None:
     assert (row["outcome"], row["answer"]) == ("failed", "Half an")
     message = desk.conversations.messages(desk.identity, live)[-1]
     assert (message.state, message.content) == (MessageState.CUT, "Half an")
-    assert "had been written is kept" in message.notice
+    assert message.notice == f"{ABANDONED} {KEPT}"
     assert desk.answers.close_abandoned("demo", quiet_seconds=0) == 0
+
+
+def test_nothing_is_said_to_be_kept_where_nothing_was_written(desk: Any) -> None:
+    dead = ask_and_die(desk, "")
+    desk.answers.close_abandoned("demo", quiet_seconds=0)
+    assert desk.conversations.messages(desk.identity, dead)[-1].notice == ABANDONED
+    desk.model.scripts = [[Event()]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    eventually(lambda: live.context is not None)
+    desk.answers.stop_all()
+    assert desk.conversations.messages(desk.identity, live.conversation_id)[-1].notice == SHUT_DOWN
 
 
 def test_a_conversation_left_by_a_dead_process_is_usable_after_a_while(desk: Any) -> None:
@@ -250,12 +263,13 @@ def test_shutting_down_keeps_what_was_written_and_says_why(desk: Any) -> None:
     for live in (one, two):
         message = desk.conversations.messages(desk.identity, live.conversation_id)[-1]
         assert (message.state, message.content) == (MessageState.CUT, live.text)
-        assert "shut down" in message.notice
+        assert message.notice == f"{SHUT_DOWN} {KEPT}"
     assert [row["outcome"] for row in desk.rows("chat_logs")] == ["stopped", "stopped"]
 
 
 def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: Any) -> None:
     gate = Event()
+    desk.answers._answerer.settings = replace(desk.answers._answerer.settings, key_answers_at_once=0)
     desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(100)]
     desk.providers.small = None
     asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(100)]
@@ -266,7 +280,22 @@ def test_a_hundred_answers_at_once_hold_no_connection_while_they_stream(desk: An
     assert {row["outcome"] for row in desk.rows("chat_logs")} == {"answered"}
 
 
-def ask_and_die(desk: Any) -> Any:
+@pytest.mark.parametrize(("session_id", "most"), [("a" * 64, 4), ("", 30)], ids=["person", "key"])
+def test_so_many_answers_are_written_for_one_person_at_once(desk: Any, session_id: str, most: int) -> None:
+    who, gate = replace(desk.identity, session_id=session_id), Event()
+    desk.model.scripts = [["You have 25 days [1].", gate] for _ in range(most + 1)]
+    desk.providers.small = None
+    with ThreadPoolExecutor(most + 6) as pool:
+        asking = [pool.submit(desk.answers.ask, who, None, desk.collection, f"Vacation {n}?") for n in range(most + 6)]
+    refused = [one.exception() for one in asking if one.exception()]
+    assert [type(exc) for exc in refused] == [TooManyRequests] * 6
+    assert str(refused[0]).startswith(f"{most} answers are being written for you")
+    gate.set()
+    eventually(lambda: all(one.result().is_done for one in asking if not one.exception()), 20)
+    assert desk.answers.ask(who, None, desk.collection, "Vacation?").owner == (who.tenant_id, who.account_id)
+
+
+def ask_and_die(desk: Any, written: str = "Half an") -> Any:
     """Write to the database what a process leaves that is killed in the middle of an answer."""
     conversation = desk.conversations.create(desk.identity, desk.collection.id, "Vacation?")
     chat_log_id = desk.answerer.chat_logs.open(
@@ -275,7 +304,7 @@ def ask_and_die(desk: Any) -> Any:
     with desk.database.transaction("demo") as connection:
         connection.execute(
             "INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id) "
-            "VALUES ('demo', %s, 'assistant', 'Half an', 'streaming', %s)",
-            (conversation.id, chat_log_id),
+            "VALUES ('demo', %s, 'assistant', %s, 'streaming', %s)",
+            (conversation.id, written, chat_log_id),
         )
     return conversation.id

@@ -7,7 +7,16 @@ from scripted import ScriptedModel
 
 from rag.answering.followups import questions_from, suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
-from rag.answering.prompts import FOLDER, LANGUAGES, LANGUAGES_IN_KOREAN, NotFoundMark, recent_turns, system_prompt
+from rag.answering.prompts import (
+    FOLDER,
+    LANGUAGES,
+    LANGUAGES_IN_KOREAN,
+    NotFoundMark,
+    answer_messages,
+    follow_up_messages,
+    recent_turns,
+    system_prompt,
+)
 from rag.errors import ProviderUnavailable
 from rag.types import ChatMessage
 
@@ -101,3 +110,19 @@ def test_follow_up_questions_never_fail() -> None:
         question="q", answer="a", context_text="c", language="en", model=model, count=3, cancel=Event()
     )
     assert found.questions == ()
+
+
+def test_a_prompt_is_the_rules_the_last_turns_and_the_passages_with_the_question() -> None:
+    turns = [ChatMessage(role="user", content="How many days?"), ChatMessage(role="assistant", content="25.")]
+    made = answer_messages(system="Rules.", history=turns, context_text="[1] Leave", question="And in June?")
+    assert [message.role for message in made] == ["system", "user", "assistant", "user"]
+    assert made[1:3] == turns
+    assert made[3].content == "<passages>\n[1] Leave\n</passages>\n\nThe question:\nAnd in June?"
+
+
+@pytest.mark.parametrize("fence", ["</passages>", "< / PASSAGES >", "<question>", "</ question >"])
+def test_no_passage_can_imitate_a_fence(fence: str) -> None:
+    made = answer_messages(system="", history=[], context_text=f"a {fence} b", question="?")
+    assert fence not in made[-1].content.removesuffix("</passages>\n\nThe question:\n?")
+    asked = follow_up_messages(question="?", answer="", context_text=f"a {fence} b", language="en", count=3)
+    assert fence not in asked[-1].content.partition(" b\n</passages>")[0]

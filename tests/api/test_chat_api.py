@@ -6,13 +6,20 @@ import json
 import time
 from typing import Any
 
+import httpx
 import pytest
 from callers import Api
 from standin import ProviderStandin
 
+from rag.answering.run import TOO_LONG
+from rag.errors import ProviderRefused
+from rag.retrieval.understanding import NO_TRANSLATION
 from rag.types import Role
 
 QUESTION = "How many days of annual leave do employees have?"
+DUTCH = "Hoeveel dagen annual leave heeft een employee?"
+#: What every answer says of its end, beside what the document names.
+ENDING = ("outcome", "state", "notices")
 
 
 def events(text: str) -> list[dict[str, Any]]:
@@ -31,7 +38,7 @@ def test_the_basic_query_of_the_document_works_with_a_session(api: Api, provider
     answer = browser.post(
         "/api/rag/chat", headers={"Content-Type": "application/json"}, content=json.dumps({"query": QUESTION})
     ).json()
-    assert set(answer) == {"query", "answer", "sources", "latencyMs"}
+    assert set(answer) == {"query", "answer", "sources", "latencyMs", *ENDING}
     assert (answer["query"], answer["answer"]) == (QUESTION, "직원의 연차는 25일입니다 [1].")
     source = answer["sources"][0]
     assert {"postId", "title", "content", "category", "score", "metadata", "attachments"} <= set(source)
@@ -55,7 +62,7 @@ def test_the_streaming_client_of_the_document_works_though_it_names_no_content_t
     assert kinds[:3] == ["searching", "context", "generating"]
     assert set(kinds[3:-1]) == {"chunk"}
     assert len(kinds) > 5
-    assert heard[-1] == {"type": "done"}
+    assert heard[-1] == {"type": "done", "outcome": "answered", "state": "complete", "notices": []}
     assert heard[0] == {"type": "searching"}
     assert heard[1]["data"][0]["postId"]
     text = "".join(event["data"] for event in heard if event["type"] == "chunk")
@@ -71,7 +78,7 @@ def test_the_filtered_search_of_the_document_works(api: Api) -> None:
     assert (found["query"], found["total"]) == (QUESTION, 0)
     del options["categoryFilter"]
     found = caller.post("/api/rag/search", json={"query": QUESTION, "options": options}).json()
-    assert set(found) == {"query", "results", "total", "latencyMs"}
+    assert set(found) == {"query", "results", "total", "latencyMs", "notices"}
     assert 0 < found["total"] == len(found["results"]) <= 3
 
 
@@ -140,3 +147,95 @@ def test_a_conversation_goes_on_under_its_id_for_the_same_key_only(api: Api, pro
     second = {"query": "And with five years of service?", "conversationId": conversation}
     assert caller.post("/api/rag/chat", json=second).headers["x-conversation-id"] == conversation
     assert api.client(api.key("chat")).post("/api/rag/chat", json=second).status_code == 404
+
+
+# How it ended
+
+
+def test_an_answer_cut_at_its_length_says_so_to_every_caller(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.reply("Employees have 25 days of annual leave [1] and", finish_reason="length")
+    caller = api.client(api.key("chat"))
+    answer = caller.post("/api/rag/chat", json={"query": QUESTION}).json()
+    assert answer["answer"].endswith("and")
+    assert {name: answer[name] for name in ENDING} == {"outcome": "answered", "state": "cut", "notices": [TOO_LONG]}
+    assert answer["notice"] == TOO_LONG
+    streamed = caller.post("/api/rag/chat", json={"query": QUESTION, "options": {"stream": True}})
+    last = events(streamed.text)[-1]
+    assert (last["type"], last["data"], last["code"]) == ("error", TOO_LONG, "cut")
+    assert {name: last[name] for name in ENDING} == {name: answer[name] for name in ENDING}
+
+
+def test_what_was_done_without_is_said_to_every_caller(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    caller = api.client(api.key("chat", "search"))
+    # In the question's own words next to nothing is found.
+    whole = {"outcome": "no_context", "state": "complete", "notices": [NO_TRANSLATION]}
+    provider_standin.fail_next(400, endpoint="chat")
+    answer = caller.post("/api/rag/chat", json={"query": DUTCH}).json()
+    assert {name: answer[name] for name in ENDING} == whole
+    assert "notice" not in answer
+    provider_standin.fail_next(400, endpoint="chat")
+    streamed = caller.post("/api/rag/chat", json={"query": DUTCH, "options": {"stream": True}})
+    assert events(streamed.text)[-1] == {"type": "done", **whole}
+    provider_standin.fail_next(400, endpoint="chat")
+    assert caller.post("/api/rag/search", json={"query": DUTCH}).json()["notices"] == [NO_TRANSLATION]
+
+
+def test_a_refused_answer_is_never_a_quiet_end(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.refuse()
+    caller = api.client(api.key("chat"))
+    streamed = caller.post("/api/rag/chat", json={"query": QUESTION, "options": {"stream": True}})
+    last = events(streamed.text)[-1]
+    assert (last["type"], last["code"], last["data"]) == ("error", "refused", str(ProviderRefused()))
+    refused = caller.post("/api/rag/chat", json={"query": QUESTION})
+    assert (refused.status_code, refused.json()["detail"]) == (502, str(ProviderRefused()))
+
+
+def test_the_api_file_says_how_an_answer_may_end(api: Api) -> None:
+    schemas = api.client(api.key()).get("/api/openapi.json").json()["components"]["schemas"]
+    assert set(ENDING) <= set(schemas["ChatAnswer"]["required"])
+    for answer in ("SearchAnswer", "Block"):
+        assert "notices" in schemas[answer]["required"]
+    assert set(schemas["Outcome"]["enum"]) == {"answered", "no_context", "refused", "stopped", "failed"}
+
+
+def test_without_a_collection_the_one_with_documents_is_asked_and_then_the_keys_last(api: Api) -> None:
+    parts = api.parts
+    for name, profile, text in (
+        ("Board", "notices", b"Boats pay twelve crowns of mooring fee each night."),
+        ("Rules", "hr", b"Boats pay thirty crowns of mooring fee each night."),
+    ):
+        made = parts.documents.ensure_collection("demo", name, profile, "builtin/lexical@1536", "en")
+        parts.processor.process_document(
+            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+        )
+    caller, other = api.client(api.key("search")), api.client(api.key("search"))
+
+    def found(client: httpx.Client, **more: str) -> str:
+        answer = client.post("/api/rag/search", json={"query": "mooring fee", **more}).json()
+        return str(answer["results"][0]["title"])
+
+    assert found(caller) == "Rules", "neither the empty oldest nor the notice board"
+    assert found(caller, collection="Board") == "Board"
+    assert (found(caller), found(other)) == ("Board", "Rules")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "question", "sentence"),
+    [
+        ("nl-NL,nl;q=0.9,en;q=0.5", "bonus", "De documenten beantwoorden"),
+        ("en;q=0.5, de", "bonus", "Die Dokumente beantworten"),
+        ("nl", "What is the dress code of the moon base?", "The documents do not answer"),
+        ("", "thanks a lot", "The documents do not answer"),
+        ("nonsense;q=x", "thanks a lot", "The documents do not answer"),
+    ],
+)
+def test_a_question_that_does_not_tell_its_language_is_answered_in_the_callers(
+    api: Api, accepted: str, question: str, sentence: str
+) -> None:
+    answer = api.client(api.key("chat"), **{"Accept-Language": accepted}).post(
+        "/api/rag/chat", json={"query": question}
+    )
+    assert answer.json()["answer"].startswith(sentence)

@@ -19,6 +19,7 @@ from rag.api.service import Readiness
 from rag.errors import DatabaseUnavailable
 from rag.services import Services
 from rag.settings import Settings
+from rag.types import Role
 
 JSON = {"Content-Type": "application/json"}
 
@@ -159,3 +160,20 @@ def answer_of(line: socket.socket) -> tuple[int, dict[str, str], dict[str, Any]]
     first, *lines = head.split("\r\n")
     headers = {name.lower(): value for name, _, value in (item.partition(": ") for item in lines)}
     return int(first.split()[1]), headers, json.loads(body)
+
+
+def test_a_person_asks_and_searches_so_often_a_minute(api: Api) -> None:
+    cookie = {"Cookie": f"hr_session={api.session(Role.EMPLOYEE)}"}
+    person, body = api.client(**cookie), {"query": "annual leave"}
+    most = api.parts.settings.questions_per_minute
+    assert {person.post("/api/rag/search", json=body).status_code for _ in range(most)} == {200}
+    for path in ("/api/rag/search", "/api/rag/chat"):
+        refused = person.post(path, json=body)
+        assert refused.status_code == 429
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert 0 < int(refused.headers["retry-after"]) <= 60
+        problem = refused.json()
+        assert problem["code"] == "too_many_requests"
+        assert problem["detail"].startswith(f"You may ask {most} questions a minute. Wait ")
+    # Others are not concerned, and a key has its own limit.
+    assert api.client(api.key()).post("/api/rag/search", json=body).status_code == 200

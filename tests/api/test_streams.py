@@ -43,9 +43,7 @@ def test_a_comment_keeps_a_silent_line_open_and_is_no_event() -> None:
             said.append(sent)
             if said.count(HEARTBEAT) == 2 and not live.is_done:
                 live.take(TextEvent("25 days"))
-                live.take(
-                    DoneEvent(outcome=Outcome.ANSWERED, state=MessageState.COMPLETE, notice="", cost=None, total_ms=1)
-                )
+                live.take(DoneEvent(outcome=Outcome.ANSWERED, state=MessageState.COMPLETE, cost=None, total_ms=1))
                 live.set_done()
         return said
 

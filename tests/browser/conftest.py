@@ -50,10 +50,10 @@ class Product:
 
 
 def start_product(folder: Path, **environment: str) -> Product:
-    """Start `python -m rag serve` on a free port and wait until it says that it is ready."""
+    """Start `python -m rag serve` on a free port, or on `PORT`, and wait until it says that it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port = environment.get("PORT") or probe.getsockname()[1]
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-m", "rag", "serve"],

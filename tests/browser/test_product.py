@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from reportlab.pdfgen.canvas import Canvas
 from standin import ProviderStandin
 
-from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, start_product
+from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, sign_up, start_product
 
 pytestmark = pytest.mark.browser
 
@@ -234,6 +234,34 @@ def test_it_starts_again_after_a_kill_with_everything_there(tmp_path: Path) -> N
     second = start_product(tmp_path / "data", RAG_SAMPLES="false")
     second.stop()
     assert not (tmp_path / "data" / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_tab_that_stayed_open_over_a_restart_begins_a_new_chat_at_the_first_click(
+    browser: Browser, tmp_path: Path
+) -> None:
+    first = start_product(tmp_path / "data", RAG_SAMPLES="false")
+    context = sign_up(browser, first)
+    page = context.new_page()
+    page.goto(first.address)
+    ask(page, "How many days of annual leave do employees have?")
+    expect(page.get_by_test_id("stChatMessage")).to_have_count(2)
+    settle(page)
+    old = page.url
+    assert "c=" in old
+    first.stop()
+    expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(0)
+    second = start_product(tmp_path / "data", RAG_SAMPLES="false", PORT=first.address.rsplit(":", 1)[1])
+    expect(page.locator("[data-test-connection-state=CONNECTED]")).to_have_count(1, timeout=60_000)
+    page.get_by_role("button", name="New chat").click()
+    expect(page.get_by_test_id("stChatMessage")).to_have_count(0)
+    ask(page, "Who pays for hotels?")
+    expect(page.get_by_test_id("stChatMessage")).to_have_count(2)
+    settle(page)
+    assert page.url != old
+    page.goto(old)
+    expect(page.get_by_test_id("stChatMessage")).to_have_count(2)
+    context.close()
+    second.stop()
 
 
 def test_a_port_in_use_is_one_sentence(product: Product, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from standin import ProviderStandin
 
+from rag.errors import ProviderAnswerCut
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.attachment import (
     MAXIMUM_BYTES,
@@ -75,6 +76,16 @@ def test_a_picture_is_described_in_korean_within_500_characters(
     text, image = body["messages"][0]["content"]
     assert "한국어로 500자 이내" in text["text"]
     assert image["image_url"]["url"].startswith("data:image/png;base64,")
+
+
+def test_a_description_cut_at_its_length_says_so(
+    model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("교육 일정표입니다. 장소는 본관", finish_reason="length")
+    found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
+    assert found.text == "교육 일정표입니다."
+    assert found.note == str(ProviderAnswerCut())
+    assert found.usage is not None
 
 
 def test_a_document_is_summarised_within_800_characters(

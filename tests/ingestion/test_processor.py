@@ -164,6 +164,7 @@ def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
     document = library.get("demo", result.document_id)
     assert document.status is DocumentStatus.COMPLETED
     assert "could not be tagged" in document.message
+    assert result.message == document.message
     assert document.metadata["suggested_questions"] == []
     assert result.costs.metadata == 0
 

@@ -290,3 +290,4 @@ def test_chunk_tags_that_failed_are_counted_and_made_again(
     assert provider_standin.calls["chat"] == before + 2
     assert all(chunk.metadata["topic"] == "leave" for chunk in library.chunks("demo", document.id))
     assert library.get("demo", document.id).pending_steps == []
+    assert "could not be tagged" not in library.get("demo", document.id).message

@@ -243,6 +243,71 @@ def test_a_long_history_shows_the_last_turns_and_the_earlier_ones_on_demand(
     assert not tab.exception
 
 
+def test_the_first_click_after_a_restart_of_the_server_opens_a_new_chat(
+    running: Services, handbook: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    ask(tab.run(), "How many days of annual leave are there?")
+    (first,) = running.conversations.list(identity)
+    button(tab, "New chat").click()
+    restarted = new_tab(identity.session_id)
+    restarted.query_params["c"] = str(first.id)
+    # What the browser sends to the server it finds: the clicked button, in a session that never drew it.
+    restarted._run(tab._tree.get_widget_states())
+    assert not restarted.exception
+    assert "c" not in restarted.query_params
+    ask(restarted, "Who pays for hotels?")
+    assert not restarted.exception
+    assert len(running.conversations.list(identity)) == 2
+    assert len(running.conversations.messages(identity, first.id)) == 2
+
+
+def test_a_question_sent_to_a_restarted_server_is_asked_once(
+    running: Services, handbook: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run()
+    tab.chat_input[0].set_value("How many days of annual leave are there?")
+    restarted = new_tab(identity.session_id)
+    restarted._run(tab._tree.get_widget_states())
+    assert not restarted.exception
+    (conversation,) = running.conversations.list(identity)
+    assert len(running.conversations.messages(identity, conversation.id)) == 2
+
+
+def test_documents_with_one_title_are_told_apart_in_the_list_to_ask_in(
+    running: Services, handbook: Collection, signed_in: SignIn
+) -> None:
+    add_named(running, handbook, "Handbook", "other.pdf")
+    older = next(d for d in running.documents.list("demo") if d.file_name == "handbook.pdf")
+    tab, _ = signed_in(Role.EMPLOYEE)
+    tab.session_state["chat_filter"] = True
+    tab.run()
+    assert sorted(tab.multiselect(key="chat_documents").options) == [
+        "Handbook · handbook.pdf",
+        "Handbook · other.pdf",
+    ]
+    tab.multiselect(key="chat_documents").set_value([older.id]).run()
+    assert tab.session_state["chat_documents"] == [older.id]
+    # Its label is shorter again once the other is gone; it stays chosen.
+    other = next(d for d in running.documents.list("demo") if d.id != older.id)
+    with running.database.transaction("demo") as connection:
+        connection.execute("DELETE FROM documents WHERE id = %s", [other.id])
+    tab.run()
+    assert tab.multiselect(key="chat_documents").options == ["Handbook"]
+    assert tab.session_state["chat_documents"] == [older.id]
+    assert not tab.exception
+
+
+def add_named(running: Services, collection: Collection, title: str, file_name: str) -> None:
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status) "
+            "VALUES ('demo', %s, %s, %s, %s, 'completed')",
+            [collection.id, title, file_name, file_name],
+        )
+
+
 def test_a_stopped_answer_keeps_what_it_has_and_is_marked(
     running: Services, handbook: Collection, signed_in: SignIn
 ) -> None:
@@ -279,3 +344,23 @@ def _citation(running: Services) -> Citation:
         passage=chunk.content,
         score=0.5,
     )
+
+
+def test_a_new_chat_opens_the_collection_with_documents_and_later_the_one_asked_last(
+    running: Services, collection: Collection, signed_in: SignIn, new_tab: NewTab
+) -> None:
+    texts = {"Rules": b"Boats pay twelve crowns of mooring fee each night.", "Canteen": b"Lunch is served at noon."}
+    for name, text in texts.items():
+        made = running.documents.ensure_collection("demo", name, "hr", "builtin/lexical@1536", "en")
+        running.processor.process_document(
+            file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
+        )
+    tab, identity = signed_in(Role.EMPLOYEE)
+    tab.run()
+    assert tab.chat_input[0].placeholder == "Ask in Rules", "the oldest collection is empty"
+    chosen = next(c for c in running.documents.collections("demo") if c.name == "Canteen")
+    tab.session_state["chat_collection"] = chosen.id
+    ask(tab.run(), "When is lunch?")
+    assert "Lunch is served at noon" in markdown(tab)
+    assert new_tab(identity.session_id).run().chat_input[0].placeholder == "Ask in Canteen"
+    assert not tab.exception

@@ -155,7 +155,7 @@ def test_documents_are_added_to_the_chosen_collection_and_shown_by_collection(
     assert list(page.dataframe[0].value["Collection"]) == ["HR documents"]
     page.selectbox(key="documents_only").set_value(other.id).run()
     assert "No document matches." in texts(page)
-    page.selectbox(key="documents_collection").set_value(other).run()
+    page.selectbox(key="documents_collection").set_value(other.id).run()
     page.file_uploader[0].upload("notice.pdf", running.documents.original("demo", running.documents.list("demo")[0].id))
     page.run()
     assert not page.exception
@@ -187,3 +187,11 @@ def test_a_collection_is_deleted_once_its_name_is_typed(running: Services, page:
     assert running.documents.list("demo") == []
     assert "collection" not in page.query_params
     assert "There is no collection yet" in page.info[0].value
+
+
+def test_the_form_for_a_new_collection_says_that_its_embedder_can_be_changed_and_where(page: AppTest) -> None:
+    page.run()
+    page.button("collections_new").click().run()
+    (embedder,) = [box for box in page.selectbox if box.label == "Embedder"]
+    assert "cannot be changed" not in embedder.help
+    assert "page Documents, under Embedding models" in embedder.help

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
 from rag.database import Database, queries
+from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
 from rag.providers.meaning import MeaningEmbedder
 from rag.services import Services
 from rag.types import Account, Collection, DocumentStatus, Role
@@ -89,23 +90,26 @@ def add(database: Database, collection: Collection, account: Account) -> Add:
             "costs": {},
             "processing_ms": 0,
             "generate_metadata": True,
+            "file_name": f"{title}.pdf",
+            "metadata": {},
         } | values
         with database.transaction("demo") as connection:
             found = connection.execute(
                 "INSERT INTO documents (tenant_id, collection_id, title, file_name, file_size, sha256, status, step, "
                 "steps_done, steps_total, message, page_count, empty_pages, chunk_count, estimate, costs, "
-                "processing_ms, generate_metadata, added_by) VALUES ('demo', %(collection_id)s, %(title)s, "
-                "%(file_name)s, 1048576, %(title)s, %(status)s, %(step)s, %(steps_done)s, %(steps_total)s, "
+                "processing_ms, generate_metadata, added_by, metadata) VALUES ('demo', %(collection_id)s, %(title)s, "
+                "%(file_name)s, 1048576, %(sha256)s, %(status)s, %(step)s, %(steps_done)s, %(steps_total)s, "
                 "%(message)s, %(page_count)s, %(empty_pages)s::integer[], %(chunk_count)s, %(estimate)s, %(costs)s, "
-                "%(processing_ms)s, %(generate_metadata)s, %(added_by)s) RETURNING id",
+                "%(processing_ms)s, %(generate_metadata)s, %(added_by)s, %(metadata)s) RETURNING id",
                 {
                     **row,
                     "collection_id": collection.id,
                     "title": title,
-                    "file_name": f"{title}.pdf",
+                    "sha256": f"{title} {row['file_name']}",
                     "status": status,
                     "estimate": Jsonb(row["estimate"]) if row["estimate"] else None,
                     "costs": Jsonb(row["costs"]),
+                    "metadata": Jsonb(row["metadata"]),
                     "added_by": account.id,
                 },
             ).fetchone()
@@ -479,6 +483,97 @@ def test_a_document_is_opened_by_its_name_without_the_table(page: AppTest, add: 
     (opener,) = [box for box in page.selectbox if box.label == "Open a document"]
     opener.select(str(second)).run()
     assert page.query_params["document"] in (str(second), [str(second)])
+
+
+def test_of_two_documents_with_one_title_the_opened_one_stays_open_and_is_deleted(
+    page: AppTest, app_services: Services, add: Add
+) -> None:
+    first = add("Employee handbook", "completed", file_name="handbook_2025.pdf")
+    second = add("Employee handbook", "completed", file_name="handbook_2026.pdf")
+    page.query_params["document"] = str(first)
+    page.run()
+    (opener,) = [box for box in page.selectbox if box.label == "Open a document"]
+    assert opener.options == ["Employee handbook · handbook_2026.pdf", "Employee handbook · handbook_2025.pdf"]
+
+    page.button("documents_delete").click().run()
+    assert page.query_params["document"] in (str(first), [str(first)])
+    assert r"handbook\_2025\.pdf" in words(page)
+
+    page.button("documents_delete_confirmed").click().run()
+    assert not page.exception
+    assert [document.id for document in app_services.documents.list("demo")] == [second]
+
+
+def test_the_table_has_pages_and_is_searched_and_ordered_as_a_whole(page: AppTest, add: Add) -> None:
+    for number in range(DOCUMENTS_PER_PAGE + 3):
+        add(f"Rule {number:03}", "completed", page_count=number)
+    page.run()
+    assert list(page.dataframe[0].value["Title"])[:2] == ["Rule 052", "Rule 051"]
+    assert len(page.dataframe[0].value) == DOCUMENTS_PER_PAGE
+    assert "1 to 50 of 53 documents" in words(page)
+
+    page.session_state["documents_page_0"] = 2
+    page.run()
+    assert list(page.dataframe[0].value["Title"]) == ["Rule 002", "Rule 001", "Rule 000"]
+
+    page.selectbox("documents_sort").set_value("title").run()
+    assert list(page.dataframe[0].value["Title"])[:2] == ["Rule 000", "Rule 001"]
+    page.text_input("documents_text").set_value("rule 000").run()
+    assert list(page.dataframe[0].value["Title"]) == ["Rule 000"]
+    assert not page.exception
+
+
+def test_what_is_done_with_all_shown_is_done_with_those_of_every_page_and_no_other(
+    page: AppTest, app_services: Services, add: Add
+) -> None:
+    for number in range(DOCUMENTS_PER_PAGE + 2):
+        add(f"Rule {number:03}", "completed")
+    add("Handbook", "completed")
+    page.session_state["documents_bulk"] = True
+    page.run()
+    page.text_input("documents_text").set_value("rule").run()
+    page.checkbox("documents_bulk_sure").check().run()
+    deletion = page.button("documents_bulk_delete")
+    assert deletion.label == "Delete 52"
+    add("Rule made meanwhile", "completed")
+    deletion.click().run()
+    assert not page.exception
+    assert {d.title for d in app_services.documents.list("demo")} == {"Handbook", "Rule made meanwhile"}
+
+
+def test_many_estimates_get_some_cards_and_are_confirmed_for_the_total_that_was_shown(
+    page: AppTest, app_services: Services, add: Add
+) -> None:
+    for number in range(25):
+        add(f"Rule {number:02}", "estimated", estimate=ESTIMATE)
+    page.run()
+    assert len([b for b in page.button if str(b.key).startswith("documents_confirm_")]) == 1 + 20
+    assert "5 more documents wait" in words(page)
+    everything = page.button("documents_confirm_all")
+    assert everything.label == r"Confirm all 25 (\$0\.0480)"
+    late = add("Estimated after the total was shown", "estimated", estimate=ESTIMATE)
+    everything.click().run()
+    assert not page.exception
+    waiting = [d.id for d in app_services.documents.list("demo") if d.status is DocumentStatus.ESTIMATED]
+    assert waiting == [late]
+
+
+def test_tagging_again_is_followed_until_its_sentence_is_gone(page: AppTest, add: Add, database: Database) -> None:
+    sentence = "It could not be tagged: the model’s answer was not usable."
+    document = add("Leave policy", "completed", message=sentence)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET pending_steps = '{tag}' WHERE id = %s", [document])
+    page.query_params["document"] = str(document)
+    page.run()
+    assert not page.exception
+    assert "could not be tagged" in words(page)
+    # The page looks again by itself, which AppTest does not: what a fragment is redrawn by is in its own message.
+    assert page.session_state["documents_interval"] == "1s"
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET pending_steps = '{}', message = '' WHERE id = %s", [document])
+    page.run()
+    assert "could not be tagged" not in words(page)
+    assert page.session_state["documents_interval"] is None
 
 
 def test_deleting_asks_first_and_names_the_document(page: AppTest, app_services: Services, add: Add) -> None:

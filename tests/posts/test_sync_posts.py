@@ -146,6 +146,23 @@ def test_a_sync_tells_how_far_it_is(
     assert (run.status, run.items_done, run.items_total) == ("done", 3, 3)
 
 
+def test_a_sync_that_is_done_has_seen_all_of_what_people_may_read(
+    parts: Services, notices: Collection, administrator: Identity, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag.ingestion.syncs.PROGRESS_SECONDS", 0.0)
+    for number in range(8):
+        board.put(f"p{number}", f"제목 {number}", f"<p>본문 {number}</p>")
+    board.put("draft", "초안", "<p>아직</p>", status="draft")
+    parts.syncs.sync_now(administrator, notices)
+    (run,) = parts.syncs.runs("demo", notices.id)
+    assert (run.status, run.items_done, run.items_total) == ("done", 8, 8)
+    board.remove("p7")
+    parts.syncs.sync_now(administrator, notices)
+    parts.syncs.sync_now(administrator, notices)
+    latest = parts.syncs.runs("demo", notices.id)[0]
+    assert (latest.items_done, latest.items_total) == (7, 7)
+
+
 def test_pins_and_views_are_renewed_free_of_charge(
     parts: Services,
     notices: Collection,

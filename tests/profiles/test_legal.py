@@ -17,6 +17,7 @@ from rag import build_full_prompt
 from rag.answering.opinions import reference_query
 from rag.errors import NotFound
 from rag.profiles import LEGAL
+from rag.retrieval.finding import NO_EMBEDDING
 from rag.services import Services
 from rag.types import Identity
 
@@ -95,6 +96,15 @@ def test_a_pdf_is_ingested_and_its_block_drafted_as_the_document_describes(
     ]
     positions = [prompt.index(part) for part in order]
     assert positions == sorted(positions)
+
+
+def test_a_block_says_what_was_done_without(
+    client: TestClient, korean_pdf: bytes, provider_standin: ProviderStandin
+) -> None:
+    ingest(client, korean_pdf)
+    provider_standin.fail_next(400, times=9, endpoint="embeddings")
+    block = client.post("/api/opinion/reference-block", json={"opinionType": "무죄주장"}).json()
+    assert block["notices"] == [NO_EMBEDDING]
 
 
 def test_a_block_is_narrowed_by_tags_and_by_how_many(client: TestClient, korean_pdf: bytes) -> None:

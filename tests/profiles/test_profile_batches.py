@@ -29,7 +29,12 @@ def test_passages_are_embedded_in_the_batches_of_the_document(
     collection = app_services.documents.create_collection(admin, "Texts", profile)
     text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(70))
     app_services.processor.process_document(
-        file=text.encode(), file_name="notes.txt", tenant_id="demo", collection=collection, generate_metadata=False
+        file=text.encode(),
+        file_name="notes.txt",
+        tenant_id="demo",
+        collection=collection,
+        chunking_method="smart",
+        generate_metadata=False,
     )
     asked = [body for endpoint, body in provider_standin.requests if endpoint == "embeddings"]
     *full, rest = sorted((len(body["input"]) for body in asked), reverse=True)
@@ -55,7 +60,12 @@ def test_batches_of_a_portfolio_are_100_milliseconds_apart(
     collection = app_services.documents.collection("demo", collection.id)
     text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(20))
     app_services.processor.process_document(
-        file=text.encode(), file_name="notes.txt", tenant_id="demo", collection=collection, generate_metadata=False
+        file=text.encode(),
+        file_name="notes.txt",
+        tenant_id="demo",
+        collection=collection,
+        chunking_method="smart",
+        generate_metadata=False,
     )
     asked = zip(provider_standin.requests, provider_standin.times, strict=True)
     came = [at for (endpoint, _), at in asked if endpoint == "embeddings"]

@@ -17,12 +17,14 @@ from standin import ProviderStandin
 
 from rag.errors import (
     InvalidInput,
+    ProviderAnswerCut,
     ProviderAnswerInvalid,
     ProviderError,
     ProviderKeyRejected,
     ProviderQuotaExhausted,
     ProviderRefused,
     ProviderStreamCut,
+    ProviderStreamEmpty,
     ProviderUnavailable,
 )
 from rag.providers import ChatModel, Completed, Embedder, TextDelta
@@ -260,7 +262,7 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_says_so(
 
 def test_a_stream_that_ends_before_any_text_is_cut(model: OpenAIChatModel, provider_standin: ProviderStandin) -> None:
     provider_standin.end_stream_after(0)
-    assert type(read(model)[2]) is ProviderStreamCut
+    assert type(read(model)[2]) is ProviderStreamEmpty  # nothing came that could be kept
 
 
 @pytest.mark.parametrize(
@@ -458,6 +460,17 @@ def test_a_host_that_is_not_there_is_unavailable() -> None:
         embedder = OpenAIEmbedder(client, provider="openai", model="m", dimensions=8)
         with pytest.raises(ProviderUnavailable):
             embedder.embed(["text"], purpose="query")
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object", "properties": {}, "additionalProperties": False}])
+def test_a_whole_reply_cut_at_its_limit_is_an_error_that_was_paid(
+    model: OpenAIChatModel, provider_standin: ProviderStandin, schema: dict[str, Any] | None
+) -> None:
+    provider_standin.reply('{"a": 1}' if schema else "Half a", finish_reason="length")
+    with pytest.raises(ProviderAnswerCut) as cut:
+        model.complete(MESSAGES, temperature=0.0, maximum_output_tokens=50, json_schema=schema)
+    assert cut.value.details["text"] in ("Half a", '{"a": 1}')
+    assert cut.value.details["usage"].output_tokens > 0
 
 
 # Every error there is

@@ -10,7 +10,7 @@ from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.feedback import Feedback
+from rag.records.feedback import MAXIMUM_COMMENT_CHARACTERS, Feedback
 from rag.types import Collection, Identity, Role
 
 
@@ -66,3 +66,8 @@ def test_only_the_person_who_asked_can_rate(database: Database, asker: Identity,
 def test_another_rating_is_refused(database: Database, asker: Identity, answer_id: UUID) -> None:
     with pytest.raises(InvalidInput):
         Feedback(database).rate(asker, answer_id, 5)  # type: ignore[arg-type]
+
+
+def test_a_comment_is_kept_up_to_its_limit(database: Database, asker: Identity, answer_id: UUID) -> None:
+    Feedback(database).rate(asker, answer_id, 0, "x" * (MAXIMUM_COMMENT_CHARACTERS + 1))
+    assert ratings(database) == [(0, "x" * MAXIMUM_COMMENT_CHARACTERS)]

@@ -199,7 +199,15 @@ def test_everything_done_is_in_the_details(
     assert all(len(r.preview) <= 200 and -1 <= r.similarity <= 1 for r in details.search.raw_results)
     assert "vacation" in details.search.matched_terms
     assert details.reranking.enabled
-    assert details.reranking.input_documents == details.reranking.output_documents == 5
+    # One entry for each wording: the translation with what embedding and searching took, and the original beside it.
+    assert [(q.query, q.embedding_ms > 0, q.search_ms > 0) for q in details.search.queries] == [
+        ("How many vacation days does an employee have?", True, True),
+        ("Hoeveel vakantiedagen heeft een medewerker eigenlijk?", False, False),
+    ]
+    assert details.search.queries[1].result_count == 0  # no word of it stands in a passage
+    # All were read by the reranker; what it left is what the answer is made from.
+    assert (details.reranking.input_documents, details.reranking.output_documents) == (5, len(found.citations))
+    assert len(found.citations) < 5
     assert [r.new_rank for r in details.reranking.results] == [1, 2, 3, 4, 5]
     assert {r.original_rank for r in details.reranking.results} == {1, 2, 3, 4, 5}
     timing = details.timing
@@ -211,6 +219,27 @@ def test_everything_done_is_in_the_details(
     assert details.costs.total == pytest.approx(
         details.costs.translation + details.costs.embedding + details.costs.reranking
     )
+
+
+def test_a_translation_cut_at_its_length_is_not_searched_for(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.reply("How many", finish_reason="length")
+    text = "Hoeveel vacation days krijgt een employee?"
+    found = online.retrieve_context(question(text, asker, paid_shelf.collection), profile=HR)
+    assert found.notices == (NO_TRANSLATION,)
+    assert found.rag_details.query.translated_from is None
+    assert [q.query for q in found.rag_details.search.queries] == [text]
+    assert "translation" in [c.operation for c in found.charges]  # it was paid all the same
+
+
+def test_a_search_done_again_has_one_entry_for_each_wording(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    asked = question("How many vacation days are there in 1999?", asker, paid_shelf.collection)
+    found = online.retrieve_context(asked, profile=replace(HR, filter_by_year=True))
+    assert "search everywhere" in [step.name for step in found.rag_details.steps or []]
+    assert [q.result_count for q in found.rag_details.search.queries] == [len(found.rag_details.search.raw_results)]
 
 
 def test_a_dead_translator_leaves_the_original(

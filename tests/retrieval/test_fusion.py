@@ -10,12 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from rag.retrieval.boosts import closenesses, naming, raised_scores
+from rag.retrieval.finding import merged
 from rag.retrieval.fusion import (
     limited_per_document,
     reciprocal_rank_fusion,
     weighted_fusion,
     without_repeats,
 )
+from rag.retrieval.query import TermStatistics
+from rag.retrieval.search import Found
 from rag.types import SearchResult
 
 
@@ -134,3 +137,13 @@ def test_texts_of_the_same_beginning_are_told_apart() -> None:
 
 def terms(*numbers: int) -> NDArray[np.int32]:
     return np.array(numbers, dtype=np.int32)
+
+
+def test_of_several_wordings_a_passage_keeps_its_best_score() -> None:
+    def found(**scores: float) -> Found:
+        results = tuple(result(int(name[1:]), score=score) for name, score in scores.items())
+        return Found(results=results, statistics=TermStatistics(), languages={}, text="")
+
+    made = merged([found(p1=0.9, p2=0.5), found(p2=0.7, p3=0.6, p1=0.2)], 3)
+    assert [(r.chunk_id.int, r.score) for r in made.results] == [(1, 0.9), (2, 0.7), (3, 0.6)]
+    assert [r.chunk_id.int for r in merged([found(p1=0.1), found(p2=0.7)], 1).results] == [2]

@@ -21,8 +21,10 @@ from rag.retrieval.boosts import (
     year_factor,
 )
 from rag.retrieval.context import Retriever
+from rag.retrieval.evidence import Coverage
 from rag.retrieval.options import Options
-from rag.retrieval.order import Signals, meets, of_passage, signals_from
+from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
+from rag.retrieval.relevance import Judged
 from rag.settings import Settings
 from rag.types import Identity, Question, SearchFilters, SearchResult
 
@@ -73,6 +75,23 @@ def test_pinned_comes_before_important_before_regular() -> None:
         priority(is_pinned=False, is_important=False),
     ]
     assert classes == [0, 1, 2]
+
+
+def test_a_pinned_post_never_displaces_a_relevant_one() -> None:
+    judged = [
+        Judged(
+            result=SearchResult(
+                chunk_id=UUID(int=number), document_id=UUID(int=number), collection_id=UUID(int=1), title="Post",
+                file_name="", content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={},
+                score=1 - number / 10,
+            ),
+            coverage=Coverage(share=1.0, found=("post",), words=1), is_evidence=True, words=(), language="en",
+        )
+        for number in (1, 2, 3)
+    ]  # fmt: skip
+    signals = {UUID(int=n): Signals(written_on=TODAY, is_pinned=n > 1) for n in (1, 2, 3)}
+    found = ordered(judged, signals, profile=NOTICES, top_k=2, today=TODAY)
+    assert [item.result.chunk_id.int for item in found] == [2, 1]
 
 
 def test_a_backdated_day_comes_before_the_day_of_the_post_and_that_of_the_file() -> None:

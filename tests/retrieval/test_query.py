@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from threading import Event
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 from rag.providers import Completed, Completion, Ranking, TextDelta
-from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+from rag.retrieval.query_analysis import detect_language, detect_language_heuristic, question_language
 from rag.retrieval.query_translator import translate_query_if_needed
 from rag.retrieval.reranker import is_reranking_enabled, rerank_results
 from rag.settings import Settings
-from rag.types import ChatMessage, SearchResult, Usage
+from rag.types import ChatMessage, Collection, Identity, Question, Role, SearchResult, Usage
 
 QUESTIONS = {
     "en": ["How many days off do I get?", "What does the dental plan cover?", "Who approves travel expenses?"],
@@ -52,6 +53,66 @@ def test_the_heuristic_alone_recognises_nearly_all() -> None:
 
 def test_a_foreign_name_does_not_change_the_language() -> None:
     assert detect_language("Microsoft Teams 회의는 어떻게 예약하나요?") == "ko"
+
+
+#: A word or two, and questions as people mistype them: none of them tells its language to a detector.
+LITTLE = {
+    "en": ["thanks a lot", "thanks", "ok", "hello", "bonus", "overtime", "dress code", "contact", "pto", "Hi",
+           "vacation", "waht is teh probaton periode", "hwo mnay vacaton dyas", "wat is teh notice peirod"],
+    "nl": ["salaris", "bonus", "contact", "bedankt", "hallo", "verlof", "wta is de prbeertijd", "hoevel vakatie"],
+    "de": ["danke", "Gehalt", "Urlaub", "hallo", "Bonus", "Kontakt", "wsa ist de prbezeit",
+           "wei viel ulaub hab cih"],
+    "fr": ["merci", "salaire", "bonjour", "contact", "prime", "congés", "qeul est la perode d'essai"],
+    "es": ["gracias", "hola", "bono", "contacto", "sueldo", "vacaciones", "cuatnos dias de vacacioens tengo"],
+    "it": ["grazie", "ciao", "ferie", "contatto", "bonus", "stipendio", "qaunti girni di ferie ho"],
+    "pt": ["obrigado", "olá", "férias", "contato", "salário", "quantso dais de ferias tneho"],
+    "pl": ["urlop", "cześć", "kontakt", "premia", "dzięki", "ile dni urolpu mam"],
+    "tr": ["izin", "merhaba", "maaş", "bonus", "kaç gnü izin hakikm var"],
+    "ko": ["감사합니다", "연차", "ok", "VPN"],
+    "ja": ["休暇", "有給休暇", "賞与", "OK", "ありがとう"],
+    "zh": ["年假", "休假", "谢谢", "OK"],
+    "ar": ["شكرا", "إجازة", "OK"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "text"), [(code, text) for code, texts in LITTLE.items() for text in texts])
+def test_with_little_to_go_by_the_likely_language_counts(language: str, text: str) -> None:
+    assert detect_language(text, [language]) == language
+    assert detect_language(text, ["xx", "sv-SE", f"{language}-XX", "en"]) == language, "unknown ones are passed over"
+
+
+@pytest.mark.parametrize("likely", ["en", "nl", "de", "fr", "ko", "ja"])
+@pytest.mark.parametrize(("language", "text"), [(code, text) for code, texts in QUESTIONS.items() for text in texts])
+def test_an_ordinary_question_is_in_its_own_language_whatever_is_likely(language: str, text: str, likely: str) -> None:
+    assert detect_language(text, [likely]) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "likely", "language"),
+    [
+        ("sick leave certificate please", ["ko", "en"], "en"),  # Koreans write names in these letters, not sentences
+        ("연차", ["en"], "ko"),
+        ("dzięki", ["en"], "pl"),  # English has no such letter
+        ("你们公司什么时候放假", ["ja"], "zh"),
+        ("Hoeveel leave heb ik? HR policy", ["en"], "nl"),
+        ("", ["nl"], "nl"),
+        ("12345", ["", "ko"], "ko"),
+    ],
+)
+def test_letters_rule_a_likely_language_out(text: str, likely: list[str], language: str) -> None:
+    assert detect_language(text, likely) == language
+
+
+def test_the_conversation_counts_before_the_reader_and_the_reader_before_the_collection(collection: Collection) -> None:
+    reader = Identity(account_id=uuid4(), tenant_id="demo", email="", name="", role=Role.EMPLOYEE)
+    turns = [ChatMessage(role="user", content=text) for text in ("Hoeveel vakantiedagen heb ik?", "ok", "thanks")]
+    question = Question(text="bonus", identity=reader, collection=collection)
+    assert question_language(question) == "en"
+    assert question_language(replace(question, collection=replace(collection, language="pl"))) == "pl"
+    assert question_language(replace(question, reader_languages=["de-AT", "fr"])) == "de"
+    assert question_language(replace(question, reader_languages=["de"], history=turns)) == "nl"
+    asked = replace(question, reader_languages=["de"], history=turns, text="How many days of leave do I get?")
+    assert question_language(asked) == "en", "it tells its own"
 
 
 class FixedModel:
@@ -106,6 +167,15 @@ def test_a_translation_is_paid_once() -> None:
     assert first.usage is not None
     assert again.usage is None
     assert model.calls == 1
+
+
+def test_a_translation_is_remembered_for_its_own_language_only() -> None:
+    model = FixedModel("Was ist das?", "two targets")
+    translate_query_if_needed("Wat is dit nu?", "nl", target_language="de", model=model)
+    model.text = "What is this?"
+    assert translate_query_if_needed("Wat is dit nu?", "nl", target_language="en", model=model).query == "What is this?"
+    assert translate_query_if_needed("Wat is dit nu?", "nl", target_language="de", model=model).query == "Was ist das?"
+    assert model.calls == 2
 
 
 @pytest.mark.parametrize("text", ["", "  ", "word " * 1000])

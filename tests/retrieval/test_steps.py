@@ -147,6 +147,8 @@ def test_a_model_rephrases_only_when_wanted_and_it_is_charged_and_logged(
     )
     assert provider_standin.calls["chat"] == provider_standin.calls["embeddings"] == 1
     assert [c.operation for c in found.charges] == ["chat", "embedding", "reranking"]
+    assert found.rag_details.costs.rewriting
+    assert found.rag_details.costs.total == pytest.approx(float(found.cost))
     assert found.rag_details.query.expanded == ["How many vacation days? holiday leave"]
     assert found.rag_details.query.alternative_queries == ["days off a year", "annual leave"]
     assert len(found.rag_details.search.queries) == 3

@@ -93,17 +93,13 @@ def opinion_rules(opinion_type: str) -> str:
 def answer_messages(
     *, system: str, history: Sequence[ChatMessage], context_text: str, question: str
 ) -> list[ChatMessage]:
-    """The rules, the last turns, then the passages and the question.
-
-    The passages are fenced; whatever looks like the fence inside them is defused.
-    """
-    passages = re.sub(r"<\s*(/?)\s*(passages|question)\s*>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
+    """The rules, the last turns, then the passages and the question."""
     return [
         ChatMessage(role="system", content=system),
         *history,
         ChatMessage(
             role="user",
-            content=f"<passages>\n{passages}\n</passages>\n\nThe question:\n{question}",
+            content=f"{_fenced(context_text)}\n\nThe question:\n{question}",
         ),
     ]
 
@@ -124,7 +120,7 @@ def follow_up_messages(
     turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
     return [
         ChatMessage(role="system", content=system.replace("{count}", str(count))),
-        ChatMessage(role="user", content=f"<passages>\n{context_text}\n</passages>\n\n{_conversation(turns)}"),
+        ChatMessage(role="user", content=f"{_fenced(context_text)}\n\n{_conversation(turns)}"),
     ]
 
 
@@ -175,6 +171,12 @@ class NotFoundMark:
     def _release(self, text: str) -> str:
         self._held = None
         return text
+
+
+def _fenced(context_text: str) -> str:
+    """The passages in their fence; whatever looks like it inside them is defused."""
+    passages = re.sub(r"<\s*+(/?)\s*+(passages|question)\s*+>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
+    return f"<passages>\n{passages}\n</passages>"
 
 
 def _conversation(turns: Sequence[ChatMessage]) -> str:

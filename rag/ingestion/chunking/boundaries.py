@@ -18,7 +18,8 @@ LINE = re.compile(r"\n\s*")
 #: One class of characters comes first: the engine then skips to the next of them without trying each place.
 SENTENCE = re.compile(
     r"[.!?…。！？｡．؟۔।॥](?:"
-    r"(?<=[.!?…])[.!?…]*[\"'”’»)\]]*\s++(?![a-zß-öø-ÿ])"
+    # Only from the first of several marks: a row of dots is not looked through from each of them.
+    r"(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’»)\]]*+\s++(?![a-zß-öø-ÿ])"
     r"|(?<=[。！？｡．])[。！？｡．]*[”’」』）】〉》\"')]*\s*+"
     r"|(?<=[؟۔।॥])[؟۔।॥]*[\"'”’»)]*\s*+)"
 )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rag.errors import DocumentError, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import DocumentError, ProviderAnswerCut, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
 from rag.ingestion.extracted import ExtractedPdf
 from rag.providers import ChatModel
 from rag.types import ChatMessage, Usage
@@ -131,10 +131,13 @@ def describe_attachment(
         raise
     except (DocumentError, ProviderError) as exc:
         usage = exc.details.get("usage")  # an answer that cannot be used is paid all the same
+        # A description cut at its end is right as far as it goes; the ellipsis and the note say that there was more.
+        text = str(exc.details.get("text", "")) if isinstance(exc, ProviderAnswerCut) else ""
         return AttachmentText(
             file_name=file_name,
             kind=kind,
             size=len(content),
+            text=shortened(text, min(limit, max(len(text) - 1, 1))),
             note=exc.message,
             usage=usage if isinstance(usage, Usage) else None,
         )

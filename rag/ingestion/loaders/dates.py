@@ -16,10 +16,13 @@ TIME = r"(?:[T\s,]*(?:\([월화수목금토일]\)\s*)?(?P<half>오전|오후)?\s
 LABEL = r"(?:작성일자?|등록일시?|게시일자?|공지일자?|작성\s?일시|공고일자?|시행일자?|기안일|일\s?자|날\s?짜|date|posted(?: on)?|published(?: on)?|updated(?: on)?)"  # noqa: E501
 #: After a label a year may have two figures, and a date no marks at all: 25.12.15, 20251215.
 SHORT = r"(?P<year>20\d{2}|\d{2})(?:(?P<mark>[-./])\s?(?P<month>\d{1,2})(?P=mark)\s?(?P<day>\d{1,2})(?!\d)\.?|(?<=20\d\d)(?P<month2>\d{2})(?P<day2>\d{2})(?!\d))"  # noqa: E501
-LABELLED_SHORT = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*[:：|\])]*\s*{SHORT}", re.IGNORECASE | re.MULTILINE)
-LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*[:：|\])]*\s*{DATE}{TIME}", re.IGNORECASE | re.MULTILINE)
-#: A line that holds a date and nothing else, but for the day of the week.
-ALONE = re.compile(rf"^[\s\[(<]*{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}[\s\])>]*$", re.MULTILINE)
+LABELLED_SHORT = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{SHORT}", re.IGNORECASE | re.MULTILINE)
+LABELLED = re.compile(rf"(?:^|[\s\[(|]){LABEL}\s*+[:：|\])]*+\s*+{DATE}{TIME}", re.IGNORECASE | re.MULTILINE)
+#: A line that holds a date and nothing else, but for the day of the week. What surrounds it does not reach into other
+#: lines: blank ones would be looked through again from each of them.
+ALONE = re.compile(
+    rf"^(?:[^\S\n]|[\[(<])*+{DATE}(?:\s*\(?[월화수목금토일](?:요일)?\)?)?{TIME}(?:[^\S\n]|[\])>])*+$", re.MULTILINE
+)
 #: Where a date of its own line is that of the notice: so many lines with content from its beginning or its end.
 EDGE_LINES = 4
 LOOKED_AT = 50_000

@@ -88,7 +88,7 @@ def _parsed(source: str) -> tuple[Any, bool]:
     # A declared encoding would be taken for that of the text, which has none any more.
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))
     # Word's conditional comments: what other programs are meant to see stands between them.
-    source = re.sub(r"<!\[(?:if|endif)[^\]>]*\]>", "", source, flags=re.IGNORECASE)
+    source = re.sub(r"<!\[(?:if|endif)[^\]>]{0,200}\]>", "", source, flags=re.IGNORECASE)
     parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     try:
         tree = lxml.html.document_fromstring(source, parser=parser)

@@ -18,10 +18,11 @@ HIDDEN = re.compile(
 )
 NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*:\s*0(?:px|pt|em|%)?\s*(?:;|!|$)", re.IGNORECASE)
 CUT_OFF = re.compile(r"overflow\s*:\s*hidden", re.IGNORECASE)
-COLOUR = re.compile(r"(?<![-\w])color\s*:\s*(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]*\)|[a-z]+)", re.IGNORECASE)
+COLOUR = re.compile(r"(?<![-\w])color\s*:\s*(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
 BACKGROUND = re.compile(r"background(?:-color)?\s*:", re.IGNORECASE)
-RULE = re.compile(r"(?P<selectors>[^{}]+)\{(?P<style>[^{}]*)\}")
-COMMENT = re.compile(r"/\*.*?\*/|<!--|-->", re.DOTALL)
+#: From the end of the rule before, so that text without braces is looked through once.
+RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
+COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
 #: A style sheet is read so far, in characters.
 LOOKED_AT = 200_000

@@ -19,8 +19,8 @@ CHARACTERS = str.maketrans(
 CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 SPACES = re.compile(r" {2,}")
 BLANK_LINES = re.compile(r"\n{3,}")
-BROKEN_WORD = re.compile(r"([^\W\d_]{2,})[-\u2010]\n([^\W\d_]+)")
-COMPOUND = re.compile(r"[^\W\d_]{2,}-[^\W\d_]+")
+BROKEN_WORD = re.compile(r"(?<![^\W\d_])([^\W\d_]{2,}+)[-\u2010]\n([^\W\d_]+)")
+COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+-[^\W\d_]+")
 NUMBERS = re.compile(r"\d+")
 #: A line that holds a page number and nothing else: "7", "- 7 -", "Page 7 of 12", "7 / 12", "Pagina 7", "7쪽".
 PAGE_NUMBER = re.compile(

@@ -1,0 +1,102 @@
+"""What a run of a page reads from the database: a page's worth, however much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
+from rag.services import Services
+from rag.types import Collection, Identity, Role
+
+SignIn = Callable[[Role], tuple[AppTest, Identity]]
+FEW, MANY = 20, 300
+#: Rows of one table or list, and as many again for figures, filters, people, collections and conversations.
+MOST_ROWS = 2 * DOCUMENTS_PER_PAGE + 20
+PAGES = ["chat.py", "documents.py", "collection_settings.py", "board.py", "analytics.py", "people.py", "audit.py"]
+
+
+class Reads:
+    """Counts what cursors bring; everything they do is done as ever."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows: list[tuple[int, str]] = []
+        execute = psycopg.Cursor.execute
+
+        def counting(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
+            done = execute(cursor, query, *arguments, **options)
+            if cursor.description is not None and cursor.rowcount > 0:
+                self.rows.append((cursor.rowcount, " ".join(str(query).split())[:90]))
+            return done
+
+        monkeypatch.setattr(psycopg.Cursor, "execute", counting)
+
+    def of(self, run: Callable[[], Any]) -> tuple[int, int]:
+        """Statements that brought something, and their rows, of one run."""
+        self.rows.clear()
+        run()
+        return len(self.rows), sum(number for number, _ in self.rows)
+
+
+def add_documents(running: Services, collection_id: UUID, first: int, last: int, *, is_board: bool = False) -> None:
+    with running.database.transaction("demo") as connection:
+        connection.execute(
+            """
+            INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, page_count, metadata)
+            SELECT 'demo', %(collection)s, 'Rule ' || n, 'rule_' || n || '.pdf', 'rule ' || %(kind)s || n,
+                   'completed', 3, CASE WHEN %(kind)s = 'post'
+                       THEN jsonb_build_object('postId', n::text, 'categorySlug', 'c', 'categoryName', 'News')
+                       ELSE jsonb_build_object('summary', 'About rule ' || n,
+                                               'questions', jsonb_build_array('What is rule ' || n || '?')) END
+            FROM generate_series(%(first)s::integer, %(last)s::integer) AS n
+            """,
+            {"collection": collection_id, "kind": "post" if is_board else "file", "first": first, "last": last},
+        )
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_reads_no_more_where_there_are_many_documents(
+    running: Services, collection: Collection, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    board = running.documents.create_collection(identity, "Board", "notices")
+    for where, is_board in ((collection, False), (board, True)):
+        add_documents(running, where.id, 1, FEW, is_board=is_board)
+    reads = Reads(monkeypatch)
+    tab.run()
+    if path != "chat.py":
+        tab.switch_page(path).run()
+    assert not tab.exception
+    few_statements, _ = reads.of(tab.run)
+
+    for where, is_board in ((collection, False), (board, True)):
+        add_documents(running, where.id, FEW + 1, MANY, is_board=is_board)
+    tab.run()
+    statements, rows = reads.of(tab.run)
+    assert not tab.exception
+    assert rows <= MOST_ROWS, sorted(reads.rows, reverse=True)[:5]
+    # A pager, a search in a list, a connection that is asked whether it works: some statements, none for each document.
+    assert statements <= few_statements + 10
+
+
+def test_the_model_of_a_document_is_named_without_reading_its_passages(
+    running: Services, handbook: Collection, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (document,) = running.documents.list("demo")
+    tab, _ = signed_in(Role.ADMIN)
+    tab.run()
+    tab.query_params["document"] = str(document.id)
+    tab.switch_page("documents.py")
+    tab.session_state[f"documents_tabs_{document.id}"] = "About"
+    tab.run()
+    reads = Reads(monkeypatch)
+    reads.of(tab.run)
+    assert not tab.exception
+    (facts,) = [table for table in tab.get("table") if "Embedding model" in str(table.value)]
+    assert handbook.embedding_model.split("@")[0].split("/")[1] in str(facts.value).replace("\\", "")
+    assert not [query for _, query in reads.rows if "FROM document_chunks" in query or "has_embedding" in query]

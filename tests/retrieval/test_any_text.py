@@ -1,0 +1,185 @@
+"""Any 4,000 characters are understood in little processor time: nobody's question stalls everybody else's."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import rag
+from rag.answering.citations import CitationFilter
+from rag.answering.extractive import FOOTNOTE
+from rag.answering.live import clean_question
+from rag.answering.prompts import answer_messages
+from rag.answering.rewriting import leans_on_history
+from rag.ingestion.chunking.boundaries import SENTENCE
+from rag.ingestion.loaders.dates import backdated_at_from
+from rag.ingestion.loaders.html import _parsed
+from rag.ingestion.loaders.html_hidden import COLOUR, COMMENT, RULE
+from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
+from rag.ingestion.tagging import FIGURE
+from rag.profiles import PORTFOLIO
+from rag.providers import offline
+from rag.providers.upstage import TAG
+from rag.records.conversations import title_from_question
+from rag.retrieval import analysers, query, query_analysis
+from rag.retrieval.dates import dates_in, years_in
+from rag.retrieval.query import asked_words, question_terms
+from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.question_parts import split_question
+from rag.retrieval.spelling import corrections
+from rag.retrieval.understanding import categories_in
+from rag.ui.text import answer_markdown, plain
+
+LONGEST = 4000
+MOST_SECONDS = 0.05
+TODAY = date(2026, 1, 1)
+_TEXTS = " ".join(p.read_text("utf-8") for p in sorted((Path(rag.__file__).parent / "samples/texts").glob("*.md")))
+#: What a search found: the passages whose words are compared with those of the question.
+PASSAGES = [_TEXTS[start : start + 1500] for start in range(0, 36_000, 1500)]
+#: Pieces that stalled something once, or look as if they could.
+PIECES = [
+    *" \t\n\r\x0b\x0c\u00a0\u2003\u3000\u2028", "\r\n", " \n", *"?!.,;:-_/\\|([{<>}])*#@&%$^~`'\"“”…。！？",
+    "a", "word ", "leave", "Aa Bb ", "a-", "a1", "1", "2024", "1.", "1-", "1,", "1(a)", "§", "§ ", "FY25 ", "Ａ１",
+    "https://example.com/a/b?c=d&e=f ", "www.", "e@", "\u0301", "\u0323\u0301", "é", "\u1100", "\u1161", "\u11a8",
+    "ㄱ", "가", "연차휴가를 ",
+    "年假", "かな", "การ", "الإجازة ", "\ufdfa", "İ", "ß", "😀", "👨‍👩‍👧", "🇳🇱", "\u200b", "and ", " and what ", "? ",
+    "까? ", "since ", "since last ", "since 1 of ", "between 2020 and ", "2024. 1. ", "1 march ", "2024년 ",
+    "it ", "it?",
+    "zwangerschaps", "<b>", "[1]", "$x$", "```", "`",
+]  # fmt: skip
+
+
+def understand(text: str) -> None:
+    """Everything that is done to a question before something is searched, and with its words after."""
+    question = clean_question(text, maximum_characters=LONGEST)
+    title_from_question(question)
+    language = detect_language(question)
+    leans_on_history(question, language)
+    split_question(question, language)
+    dates_in(question, TODAY)
+    years_in(question, TODAY)
+    categories_in(question, PORTFOLIO)
+    words = asked_words(question, language, language)
+    question_terms(question, language, language)
+    corrections([word.text for word in words], PASSAGES)
+
+
+def seconds_of(work: Callable[[str], Any], text: str, *, runs: int = 5) -> float:
+    """The processor time of this thread, the least of several runs, each with nothing remembered."""
+    least = float("inf")
+    for _ in range(runs):
+        for remembered in (analysers._terms, query.asked_words, query.question_terms, query_analysis._owners):
+            remembered.cache_clear()
+        gc.disable()
+        began = time.thread_time()
+        work(text)
+        least = min(least, time.thread_time() - began)
+        gc.enable()
+        if least < MOST_SECONDS / 2:
+            break
+    return least
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded() -> None:
+    """What is loaded once in a process is no part of a question."""
+    understand("Wat zijn de regels, and how many days?")
+
+
+def filled(piece: str) -> str:
+    return (piece * (LONGEST // len(piece) + 1))[:LONGEST]
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=ascii)
+def test_one_piece_again_and_again(piece: str) -> None:
+    for text in (filled(piece), f"a{filled(piece)[2:]}b"):
+        if text.strip("\u200b\u00ad \t\r\n\x0b\x0c\u00a0\u2003\u3000\u2028"):
+            assert seconds_of(understand, text) <= MOST_SECONDS
+
+
+def test_words_that_stand_nowhere() -> None:
+    random = Random(1)
+    for letters, length in (("abcdefghijklmnopqrstuvwxyz", 6), ("가나다라마바사아자차카타파하", 3), ("ab", 40)):
+        words = ["".join(random.choices(letters, k=length)) for _ in range(LONGEST)]
+        assert seconds_of(understand, " ".join(words)[:LONGEST]) <= MOST_SECONDS
+
+
+def mixed() -> st.SearchStrategy[str]:
+    piece = st.one_of(st.sampled_from(PIECES), st.text(min_size=1, max_size=8), st.characters())
+    runs = st.tuples(piece, st.integers(1, 600)).map(lambda run: run[0] * run[1])
+    return st.lists(runs, min_size=1, max_size=12).map(lambda parts: ("a" + "".join(parts))[:LONGEST])
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(mixed())
+def test_any_text_is_understood_in_fifty_milliseconds(text: str) -> None:
+    assert seconds_of(understand, text) <= MOST_SECONDS
+
+
+def _finished(text: str) -> str:
+    citations = CitationFilter([1])
+    return citations.feed(text) + citations.finish()
+
+
+#: What sees text of people, documents and models, with what stalled it; each is given twice as much each time.
+GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
+    "split_spaces": (split_question, " "),
+    "split_tabs": (split_question, "\t"),
+    "signs_of_paragraphs": (lambda text: analysers.analyse(text, "en"), "§"),
+    "numbers_with_dots": (lambda text: analysers.analyse(text, "en"), "1."),
+    "sentences_of_dots": (lambda text: SENTENCE.findall(text), "?"),
+    "dates": (lambda text: dates_in(text, TODAY), "since  "),
+    "embedding": (lambda text: offline._embed(text), "a "),
+    "answer": (answer_markdown, "`a"),
+    "answer_links": (answer_markdown, "[1"),
+    "answer_lines": (answer_markdown, "\n- "),
+    "answer_blanks": (answer_markdown, "\n"),
+    "answer_dashes": (answer_markdown, "-"),
+    "answer_slashes": (answer_markdown, "\\"),
+    "plain": (plain, "* "),
+    "answer_of_spaces": (lambda text: CitationFilter([1]).feed(text), " "),
+    "answer_of_brackets": (lambda text: CitationFilter([1]).feed(text), "[ "),
+    "end_of_an_answer": (lambda text: _finished(f"[1{text}"), " "),
+    "passages_of_a_prompt": (
+        lambda text: answer_messages(system="", history=(), question="", context_text=f"<{text[1:]}"),
+        " ",
+    ),
+    "quoted_passage": (lambda text: FOOTNOTE.sub("", text), " "),
+    "conditional_comments": (_parsed, "<![if"),
+    "style_sheet": (lambda text: list(RULE.finditer(text)), "x"),
+    "comments_of_a_style": (lambda text: COMMENT.sub("", text), "/*"),
+    "colours": (lambda text: list(COLOUR.finditer(text)), "color:rgb("),
+    "recognised_table": (lambda text: TAG.sub(" ", text), "<"),
+    "long_word_of_a_page": (lambda text: BROKEN_WORD.sub("", COMPOUND.sub("", text)), "x"),
+    "blank_lines_of_a_notice": (backdated_at_from, "\n"),
+    "label_of_a_notice": (lambda text: backdated_at_from(f"작성일{text[1:]}"), " "),
+    "figures_of_a_document": (lambda text: FIGURE.findall(text), "1."),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_twice_the_text_takes_about_twice_the_time(name: str) -> None:
+    work, piece = GROWING[name]
+    size = 4000
+    while True:
+        once, twice = (seconds_of(work, f"a{piece * (n // len(piece))}b") for n in (size, 2 * size))
+        if twice > 0.01 or size >= 64_000:
+            break
+        size *= 2
+    # Four times where each place is looked through from each other one.
+    assert twice <= 3 * once + 0.01

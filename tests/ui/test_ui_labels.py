@@ -1,0 +1,167 @@
+"""Labels of choices: two that look the same would be one choice for the browser."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import pytest
+
+from rag.ui.labels import distinct_labels, name_labels
+
+PROJECT = Path(__file__).resolve().parents[2]
+PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
+TABLES = {"dataframe", "data_editor"}
+#: Makers of labels that are never equal.
+HELPERS = {"name_labels", "document_labels", "distinct_labels", "status_labels", "as_text"}
+#: Pickers whose options are their own labels, and why no two are equal.
+OWN_LABELS = {
+    "collections_groups": "a set of names of groups",
+    "analytics_period": "keys of a constant",
+    "analytics_group": "the names of groups, each once",
+    "analytics_order": "two words",
+    "audit_period": "keys of a constant",
+    "audit_kind": "keys of a constant",
+    "audit_actor": "the names of those who act, each once",
+    "key": "words written beside the call, or those of a profile's field",
+    "self._field_key(field)": "the values of a field, each once",
+}
+
+
+class Thing(NamedTuple):
+    number: str
+    title: str
+    file: str = ""
+    day: str = ""
+
+
+def labels_of(*things: Thing) -> list[str]:
+    return list(
+        distinct_labels(things, lambda t: t.number, lambda t: t.title, lambda t: t.file, lambda t: t.day).values()
+    )
+
+
+def test_what_differs_is_added_until_no_two_labels_are_equal() -> None:
+    assert labels_of(Thing("1", "Handbook", "a.pdf"), Thing("2", "Travel", "a.pdf")) == ["Handbook", "Travel"]
+    assert labels_of(Thing("1", "Handbook", "a.pdf"), Thing("2", "Handbook", "b.pdf"), Thing("3", "Travel")) == [
+        "Handbook · a.pdf",
+        "Handbook · b.pdf",
+        "Travel",
+    ]
+    same = Thing("1", "Handbook", "a.pdf", "1 May"), Thing("2", "Handbook", "a.pdf", "2 May")
+    assert labels_of(*same) == ["Handbook · a.pdf · 1 May", "Handbook · a.pdf · 2 May"]
+    twins = Thing("0123456789", "Handbook", "a.pdf", "1 May"), Thing("9876543210", "Handbook", "a.pdf", "1 May")
+    assert [label.rpartition(" · ")[2] for label in labels_of(*twins)] == ["01234567", "98765432"]
+    beginning_alike = Thing("01234567-a", "Handbook"), Thing("01234567-b", "Handbook")
+    assert len(set(labels_of(*beginning_alike))) == 2
+
+
+def test_a_title_that_looks_like_another_with_its_file_is_told_apart_too() -> None:
+    found = labels_of(Thing("1", "A", "b"), Thing("2", "A", "c"), Thing("3", "A · b", "d"))
+    assert len({" ".join(label.split()) for label in found}) == 3
+
+
+def test_spaces_that_nobody_sees_tell_nothing_apart() -> None:
+    assert len({" ".join(label.split()) for label in labels_of(Thing("1", "A  b"), Thing("2", "A b"))}) == 2
+
+
+def test_what_is_no_longer_there_has_a_name() -> None:
+    names = name_labels({1: "One"}, gone="Deleted collection")
+    assert (names.of(1), names.of(2)) == ("One", "Deleted collection")
+    assert names.as_text().of("1") == "One"
+
+
+# Every picker of the pages
+
+
+class Call(NamedTuple):
+    path: Path
+    tree: ast.Module
+    node: ast.Call
+    name: str
+
+    def argument(self, name: str) -> str:
+        return next((ast.unparse(k.value) for k in self.node.keywords if k.arg == name), "")
+
+    @property
+    def place(self) -> str:
+        return f"{self.path.relative_to(PROJECT)}:{self.node.lineno}"
+
+
+def calls(names: set[str]) -> Iterator[Call]:
+    for path in sorted([*(PROJECT / "pages").glob("*.py"), *(PROJECT / "rag" / "ui").glob("*.py")]):
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+                yield Call(path, tree, node, node.func.attr)
+
+
+def assigned_from(call: Call, name: str) -> set[str]:
+    """The functions whose results a name is given in the file of the call."""
+    found = set()
+    for node in ast.walk(call.tree):
+        if (
+            isinstance(node, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+            and isinstance(node.value, ast.Call)
+        ):
+            function = node.value.func
+            found.add(function.id if isinstance(function, ast.Name) else getattr(function, "attr", ""))
+    return found
+
+
+def test_there_are_pickers_to_look_at() -> None:
+    assert len(list(calls(PICKERS))) > 25
+
+
+@pytest.mark.parametrize("call", [*calls(PICKERS)], ids=lambda call: f"{call.place}-{call.name}")
+def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
+    shown = call.argument("format_func")
+    if not shown:
+        key = call.argument("key").strip("'\"")
+        assert key in OWN_LABELS, f"{call.place}: say why no two options of {key} have one label, or use rag.ui.labels"
+        return
+    owner, _, attribute = shown.rpartition(".")
+    if attribute == "of":
+        assert assigned_from(call, owner) & HELPERS, f"{call.place}: {owner} is not made by rag.ui.labels"
+        return
+    # Words of the product itself.
+    assert attribute == "__getitem__", f"{call.place}: {shown} may give two options one label; use rag.ui.labels"
+    assert owner.isupper(), f"{call.place}: {owner} is no constant; use rag.ui.labels"
+    words = constant(call.path, owner)
+    assert len(set(words.values())) == len(words)
+
+
+def constant(path: Path, name: str) -> Mapping[object, object]:
+    """A constant by the name that a page or a module of the interface has it by; pages are not imported, but read."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            found: ModuleType = importlib.import_module(str(node.module))
+            return dict(getattr(found, name))
+    if path.parent.name == "ui":
+        return dict(getattr(importlib.import_module(f"rag.ui.{path.stem}"), name))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            found_words: dict[object, object] = ast.literal_eval(node.value)
+            return found_words
+    raise AssertionError(f"{name} is not defined in {path}")
+
+
+@pytest.mark.parametrize("call", [*calls(TABLES)], ids=lambda call: call.place)
+def test_a_selected_row_is_read_with_the_rows_that_were_drawn(call: Call) -> None:
+    """A selection is a row number: the rows are part of the key, or of what the key names."""
+    if not call.argument("on_select"):
+        return
+    key = call.argument("key")
+    if key == "key":
+        key = " ".join(
+            ast.unparse(node.value)
+            for node in ast.walk(call.tree)
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "key"
+        )
+    assert "hash(tuple(" in key or "document.id" in key, f"{call.place}: other rows would be selected with {key}"
