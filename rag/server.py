@@ -56,6 +56,9 @@ async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     if running.settings.worker:
         running.queue.start_worker()
     _warm_up()
+    if running.providers.meaning is not None:
+        # Beside the start, and not before it: the first question may wait for it, no page has to.
+        threading.Thread(target=running.providers.meaning.warm_up, name="meaning", daemon=True).start()
     try:
         with _stopped_by_signals(running):
             yield None

@@ -537,6 +537,9 @@ class SearchResult:
     #: BM25 (k1 1.5, b 0.75, Lucene idf), ≥ 0.
     keyword_score: float | None = None
     keyword_rank: int | None = None
+    #: Cosine similarity by the built-in model of meaning, beside `similarity` where that compares words.
+    meaning: float | None = None
+    meaning_rank: int | None = None
     #: What the results are ordered by; its scale is that of the step that set it.
     score: float = 0.0
     #: The reranker's relevance, 0 … 1.

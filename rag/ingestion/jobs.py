@@ -38,6 +38,8 @@ from rag.providers.registry import provider_name
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
 TASK = "process_document"
+#: Work that waits for nothing and that nobody waits for has a queue of its own: it takes no document's place.
+MEANING_QUEUE = "meaning"
 #: Documents that one process works on at once: while one waits for its provider, another is read.
 DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
@@ -54,6 +56,8 @@ OUTAGE_SECONDS = 3.0
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
+#: When work that another process has is looked at again.
+ELSEWHERE_SECONDS = 5.0
 #: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
 SUSPENDED_SECONDS = 300.0
 #: Longest wait for work to end by itself when the application stops.
@@ -196,25 +200,32 @@ class Queue:
         app.task(name="reembed", queue=QUEUE, retry=later)(self._reembed)
         app.task(name="remove_files", queue=QUEUE, retry=later)(self._remove_files)
         app.task(name="sync", queue=QUEUE, retry=later)(self._sync)
+        app.task(name="embed_meaning", queue=MEANING_QUEUE, retry=later)(self._embed_meaning)
+        concurrencies = {QUEUE: self._concurrency}
+        if self._processor.meaning is not None:
+            concurrencies[MEANING_QUEUE] = 1
         async with app.open_async():
-            worker = asyncio.create_task(
-                app.run_worker_async(
-                    queues=[QUEUE],
-                    concurrency=self._concurrency,
-                    install_signal_handlers=False,
-                    # LISTEN belongs to a session, which such a pooler does not keep.
-                    listen_notify=not is_pooled,
-                    fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
-                    shutdown_graceful_timeout=STOP_SECONDS,
-                    delete_jobs="successful",
+            workers = [
+                asyncio.create_task(
+                    app.run_worker_async(
+                        queues=[queue],
+                        concurrency=concurrency,
+                        install_signal_handlers=False,
+                        # LISTEN belongs to a session, which such a pooler does not keep.
+                        listen_notify=not is_pooled,
+                        fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
+                        shutdown_graceful_timeout=STOP_SECONDS,
+                        delete_jobs="successful",
+                    )
                 )
-            )
+                for queue, concurrency in concurrencies.items()
+            ]
             rescue = asyncio.create_task(self._rescue())
             stopped = asyncio.create_task(self._wake.wait())
-            await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (worker, rescue, stopped):
+            await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (*workers, rescue, stopped):
                 task.cancel()
-            await asyncio.gather(worker, rescue, stopped, return_exceptions=True)
+            await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
 
     async def _process(self, context: JobContext, tenant_id: str, document_id: str) -> None:
         try:
@@ -250,6 +261,32 @@ class Queue:
         if on_sync is not None:
             await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
 
+    async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
+        await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
+
+    def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
+        """A turn of a collection. What is left has a job of its own: one of a document may wait by now, and two of a
+        name cannot."""
+        work = self._processor.meaning
+        wait: float | None = 0.0
+        try:
+            if work is None or work.run(tenant_id, UUID(collection_id)):
+                wait = None
+        except WorkInterrupted:
+            pass
+        except WorkedOnElsewhere:
+            wait = ELSEWHERE_SECONDS
+        except TenantSuspended:
+            wait = SUSPENDED_SECONDS
+        except ProviderError as exc:
+            # Searches go on by words: it is tried for as long as it takes.
+            log.warning("%s Vectors of meaning are made later.", exc.message)
+            wait = self.retry_seconds[-1]
+        if wait is not None:
+            key = {"tenant_id": tenant_id, "collection_id": UUID(collection_id), "wait_seconds": wait}
+            with self._database.transaction(tenant_id) as connection:
+                connection.execute(queries["enqueue_meaning"], key)
+
     async def _remove_files(self, tenant_id: str) -> None:
         left: list[int] = []
         await in_daemon_thread(lambda: left.append(self._processor.remove_files(tenant_id)))
@@ -280,6 +317,8 @@ class Queue:
 
     async def _rescue(self) -> None:
         while True:
+            if self._processor.meaning is not None:
+                self._processor.meaning.rest_when_idle()
             try:
                 await in_daemon_thread(self.take_up_abandoned)
             except DatabaseUnavailable:
@@ -293,7 +332,7 @@ class Queue:
         if isinstance(error, (WorkInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
-            return 5.0
+            return ELSEWHERE_SECONDS
         if isinstance(error, TenantSuspended):
             return SUSPENDED_SECONDS
         if isinstance(error, FilesLeft):

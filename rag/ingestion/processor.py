@@ -12,6 +12,7 @@ from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError
 from rag.files import Originals
 from rag.ingestion.file_removals import FileRemovals
 from rag.ingestion.intake import add_document
+from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.reembedding_work import ReembeddingWork
@@ -59,6 +60,10 @@ class Processor:
         self._trials = trials or Trials(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingWork(self._bench, providers, ledger, calls)
+        #: None where passages are compared by their words only.
+        self.meaning: MeaningWork | None = None
+        if providers.meaning is not None:
+            self.meaning = MeaningWork(self._bench, providers.meaning, settings.data_dir)
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
         """Do the steps from wherever the document stands, until it is done or waits for an admin.
@@ -192,6 +197,8 @@ class Processor:
     def interrupt(self) -> None:
         """Have all work end at its next durable point, at once where a file is being read."""
         self._bench.stop()
+        if self.meaning is not None:
+            self.meaning.interrupt()
         self.sandbox.interrupt()
         self._trials.interrupt()
 

@@ -627,7 +627,7 @@ ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- known_tenants --
 -- Tenants named by jobs; the documents themselves are not visible without their tenant
-SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name = 'documents'
+SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning')
 
 -- unfinished_documents --
 -- Documents being worked on that have no job left
@@ -639,7 +639,7 @@ WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d
 -- drop_abandoned --
 -- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
 DELETE FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name = 'documents'
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
@@ -652,7 +652,7 @@ WHERE j.status = 'doing' AND j.queue_name = 'documents'
 -- Jobs begun by a process that is gone go back to waiting: nobody holds their document
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
 FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name = 'documents'
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
            < now() - make_interval(secs => %(quiet_seconds)s)

@@ -23,8 +23,10 @@ from rag.ingestion.sandbox import Sandbox
 from rag.prices import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
+from rag.providers.calls import lost_calls
 from rag.providers.registry import Providers
 from rag.settings import Settings
+from rag.types import Usage
 
 
 @pytest.fixture
@@ -82,10 +84,12 @@ def test_a_description_cut_at_its_length_says_so(
     model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     provider_standin.reply("교육 일정표입니다. 장소는 본관", finish_reason="length")
-    found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
+    billed: list[Usage] = []
+    with lost_calls(billed.append):
+        found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
     assert found.text == "교육 일정표입니다."
     assert found.note == str(ProviderAnswerCut())
-    assert found.usage is not None
+    assert (found.usage, len(billed)) == (None, 1)  # told as a call that brought nothing, and never twice
 
 
 def test_a_document_is_summarised_within_800_characters(
