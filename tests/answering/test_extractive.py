@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from scripted import passage
 
-from rag.answering.extractive import best_quotes, sentences
+from rag.answering.extractive import best_quotes
+from rag.answering.sentences import sentences
 from rag.types import Citation
 
 HANDBOOK = """Vacation

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pypdf
 from pypdf.generic import IndirectObject
@@ -26,6 +26,9 @@ from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders.page_text import BLANK_PAGE, normalise_characters, unreadable_reason
 from rag.ingestion.loaders.pdf_facts import PdfFacts, facts_of
 from rag.ingestion.loaders.pypdf_text import RawPage, has_fonts, page_by_pypdf
+
+if TYPE_CHECKING:
+    from rag.ingestion.loaders.pdf_tables import PdfTable
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
 MAGIC_WITHIN = 1024
@@ -46,6 +49,8 @@ class OpenPdf:
         self._password: str | None = None
         self._pdfium: Any = None
         self._is_encrypted = False
+        #: The last table so far and its page: it may go on.
+        self._table: tuple[int, PdfTable] | None = None
         self.reader: pypdf.PdfReader | None = None
         count = self._open_pypdf(password)
         if count is None:
@@ -112,7 +117,7 @@ class OpenPdf:
         if self.reader is not None:
             try:
                 page = self.reader.pages[number - 1]
-                first = page_by_pypdf(page, lambda: self._drawn(number))
+                first = page_by_pypdf(page, lambda: self._drawn(number), lambda: self._tables(number))
                 failure = unreadable_reason(first.text)
                 if not first.text.strip() and has_fonts(page) and not first.has_hidden:
                     failure = "was empty although the page has fonts"
@@ -163,6 +168,29 @@ class OpenPdf:
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             return RawPage("")
         return RawPage(normalise_characters(text), warnings=[hidden] if hidden else [], has_hidden=bool(hidden))
+
+    def _tables(self, number: int) -> list[PdfTable]:
+        """The tables of a page; one that goes on from the page before has that one's heads."""
+        document = self._open_pdfium()
+        if document is None:
+            return []
+        import pypdfium2
+
+        from rag.ingestion.loaders.pdf_tables import tables_on
+
+        try:
+            page = document[number - 1]
+            found = tables_on(page) if page.get_rotation() == 0 else []
+            page.close()
+        except (pypdfium2.PdfiumError, ValueError, IndexError):
+            return []
+        if found and self._table is not None and self._table[0] == number - 1:
+            before = self._table[1]
+            if found[0].goes_on_from(before):
+                found[0] = found[0].with_heads_of(before)
+        if found:
+            self._table = number, found[-1]
+        return found
 
     def _drawn(self, number: int, *, scale: float = 1) -> Any:
         """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""
