@@ -64,13 +64,14 @@ PARTS = re.compile(
 )
 #: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
 EXCEPTION = re.compile(
-    r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch|allerdings"
-    r"|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto|salvo|pero|ma|"
-    r"tranne|mas|porém|exceto|ale|jednak)\b"
+    r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
+    r"|allerdings|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto"
+    r"|salvo|pero|ma|tranne|mas|porém|exceto|ale|jednak)\b"
     r"|\b(?:unless|except(?:ion)? (?:for|if|when|where|that|to)|does not apply|only if|tenzij|echter|uitgezonderd"
-    r"|es sei denn|jedoch|nicht jedoch|mit ausnahme|außer wenn|à moins|sauf si|sin embargo|a menos que|salvo que"
-    r"|tuttavia|a meno che|salvo che|no entanto|a menos que|a não ser|chyba że|z wyjątkiem)\b"
-    r"|^(?:다만|단,|단\s|그러나|하지만|ただし|但し|ただ、|但是?|除外|然而|إلا|باستثناء|غير أن|ومع ذلك|لكن)|제외하고|除非|を除き|ما لم",
+    r"|es sei denn|jedoch|mit ausnahme|außer wenn|à moins|sauf si|sin embargo|a menos que|salvo que|tuttavia"
+    r"|a meno che|salvo che|no entanto|a não ser|chyba że|z wyjątkiem)\b"
+    r"|^(?:다만|단,|단\s|그러나|하지만|ただし|但し|ただ、|但是?|除外|然而|إلا|باستثناء|غير أن|ومع ذلك|لكن)"
+    r"|제외하고|除非|を除き|ما لم",
     re.IGNORECASE,
 )
 
@@ -114,7 +115,7 @@ def best_quotes(
         c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, question, asked)
     ]
     candidates = _quotable(everything)
-    if not candidates:
+    if not candidates or not re.search(r"\w", question):
         return None
     weights = _rarity(asked, everything)
     in_words = _scores(candidates, everything, weights, len(citations))

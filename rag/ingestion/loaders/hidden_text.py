@@ -62,10 +62,12 @@ class DrawingState:
         #: Lines and rectangles drawn so far, as a table has them; those that only clip are none.
         self.rules = 0
         self._begun = 0
+        #: What was drawn by name, with the matrix that says where.
+        self.drawn: list[tuple[str, tuple[float, ...]]] = []
         # Of the text shown since the last piece: was any of it white, invisible, neither?
         self._white = self._invisible = self._seen = False
 
-    def __call__(self, operator: bytes, operands: Any, *_: Any) -> None:
+    def __call__(self, operator: bytes, operands: Any, cm: Any = (), *_: Any) -> None:
         if operator in SHOWS:
             if self._mode == INVISIBLE:
                 self._invisible = True
@@ -80,6 +82,8 @@ class DrawingState:
             self._begun = 0
         elif operator == b"n":
             self._begun = 0
+        elif operator == b"Do" and operands and len(cm) == 6:
+            self.drawn.append((str(operands[0]), tuple(map(float, cm))))
         elif operator in (b"g", b"rg", b"sc", b"scn", b"k"):
             self._is_white = _is_white(operator, operands)
         elif operator == b"Tr" and operands:

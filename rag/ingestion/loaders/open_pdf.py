@@ -23,8 +23,9 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.page_text import BLANK_PAGE, normalise_characters, unreadable_reason
+from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters, unreadable_reason
 from rag.ingestion.loaders.pdf_facts import PdfFacts, facts_of
+from rag.ingestion.loaders.pictures import looks_like_print
 from rag.ingestion.loaders.pypdf_text import RawPage, has_fonts, page_by_pypdf
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ UNREADABLE = "The text of this page cannot be used: it {reason}."
 LARGEST_DRAWN = 12_500_000
 #: Pixels a point at which a page is looked at for whether it shows anything: a line of a hair's width is still seen.
 BLANK_SCALE = 0.5
+#: Pixels a point at which a picture is looked at for print in it.
+PRINT_SCALE = 2
 
 
 class OpenPdf:
@@ -123,8 +126,12 @@ class OpenPdf:
                     failure = "was empty although the page has fonts"
             except (Exception, RecursionError):
                 failure = "could not be had"
+        if not failure and first.text.strip():
+            if first.pictures and self._has_print(number, first.pictures):
+                first.warnings.append(PICTURED_PAGE)
+            return first
         if not failure:
-            return first if first.text.strip() else self._without_text(number, first)
+            return self._without_text(number, first)
         second = self._page_by_pdfium(number)
         if second.text.strip() and not unreadable_reason(second.text):
             said = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
@@ -138,6 +145,20 @@ class OpenPdf:
         if not page.has_hidden and self._shows_nothing(number):
             page.warnings.append(BLANK_PAGE)
         return page
+
+    def _has_print(self, number: int, places: Sequence[tuple[float, float, float, float]]) -> bool:
+        """Whether one of the pictures of a page looks as if text were in it."""
+        drawn = self._drawn(number, scale=PRINT_SCALE)
+        if drawn is None or self.reader is None or self.reader.pages[number - 1].rotation % 360:
+            return False
+        origin = self.reader.pages[number - 1].cropbox
+        for left, bottom, right, top in places:
+            x, y = float(origin.left), float(origin.top)
+            area = (left - x, y - top, right - x, y - bottom)
+            part = drawn.crop(tuple(max(0, round(edge * PRINT_SCALE)) for edge in area))
+            if looks_like_print(part):
+                return True
+        return False
 
     def _shows_nothing(self, number: int) -> bool:
         if self.reader is not None:

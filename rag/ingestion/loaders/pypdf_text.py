@@ -12,7 +12,7 @@ import pypdf
 from rag.ingestion.loaders.headings import BOLD, Style
 from rag.ingestion.loaders.hidden_text import DrawingState, TextPiece, facts_of, hidden_pieces, report_of
 from rag.ingestion.loaders.page_text import normalise_characters
-
+from rag.ingestion.loaders.pictures import is_large
 
 if TYPE_CHECKING:
     from rag.ingestion.loaders.pdf_tables import PdfTable
@@ -31,6 +31,8 @@ class RawPage:
     styles: dict[str, Style] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     has_hidden: bool = False
+    #: Where its large pictures stand: left, bottom, right, top.
+    pictures: list[tuple[float, float, float, float]] = field(default_factory=list)
 
 
 def page_by_pypdf(
@@ -75,7 +77,28 @@ def page_by_pypdf(
     kept = with_whole_rows(seen)
     text = normalise_characters("".join(piece.text for piece in kept))
     warnings = [report_of(pieces, hidden)] if hidden else []
-    return RawPage(text, styles=line_styles(kept), warnings=warnings, has_hidden=bool(hidden))
+    pictures = large_pictures(page, state.drawn) if state.drawn else []
+    return RawPage(text, styles=line_styles(kept), warnings=warnings, has_hidden=bool(hidden), pictures=pictures)
+
+
+def large_pictures(
+    page: pypdf.PageObject, drawn: Sequence[tuple[str, tuple[float, ...]]]
+) -> list[tuple[float, float, float, float]]:
+    """Where the pictures of a page stand that are large enough to hold text."""
+    found = []
+    try:
+        box = page.mediabox
+        edges = (float(box.left), float(box.bottom), float(box.right), float(box.top))
+        objects = page["/Resources"]["/XObject"]  # type: ignore[index]
+        for name, (a, b, c, d, e, f) in drawn:
+            item = objects[name].get_object() if name in objects else {}
+            pixels = int(item.get("/Width", 0)) * int(item.get("/Height", 0))
+            if item.get("/Subtype") == "/Image" and is_large((a, b, c, d, e, f), pixels, edges):
+                xs, ys = (e, e + a, e + c, e + a + c), (f, f + b, f + d, f + b + d)
+                found.append((min(xs), min(ys), max(xs), max(ys)))
+    except (Exception, RecursionError):
+        return []
+    return found
 
 
 def has_gaps(pieces: Sequence[TextPiece]) -> bool:
