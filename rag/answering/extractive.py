@@ -30,6 +30,7 @@ LONGEST_SENTENCE = 420
 LONGEST_LIST = 8
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.5
+LEAST_OF_BEST_ROW = 0.85
 #: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
 #: every sentence would be about it.
 LEAST_OWN = 0.5
@@ -53,6 +54,8 @@ MOST_COMPARED = 24
 MEANING_WEIGHT = 0.8
 #: Below this share of the question in words, they say nothing on which sentence answers.
 LEAST_IN_WORDS = 0.12
+#: From this share on they do; below it more sentences of the best passage are quoted.
+SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
 FIRST_SENTENCES = 3
 
@@ -121,12 +124,17 @@ def best_quotes(
     in_words = _scores(candidates, everything, weights, len(citations))
     meaning = _meaning(candidates, in_words, similarities)
     scores = {c: in_words[c] + meaning.get(c, 0.0) for c in candidates}
-    if not meaning and max(scores.values()) < LEAST_IN_WORDS:
+    best = max(scores.values())
+    if not meaning and best < LEAST_IN_WORDS:
         chosen = _beginning(candidates)
     else:
+        if not meaning and best < SURE_IN_WORDS:
+            # Few of the question's words are anywhere: the order of the passages says more than a chance word.
+            candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
         parts = [frozenset(tokenize(part, language)) for part in _parts(question, language)]
-        chosen = _choose(ranked, scores, weights, parts, meaning)
+        is_sure = bool(meaning) or best >= SURE_IN_WORDS
+        chosen = _choose(ranked, scores, weights, parts, meaning, is_sure=is_sure)
     return _written(chosen, everything, citations)
 
 
@@ -142,10 +150,12 @@ def _candidates(
     section = title.union(tokenize(citation.section, language))
     known = _figures(question)
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
-    found = []
+    found: list[_Candidate] = []
     above: frozenset[str] = frozenset()
     for position, unit in enumerate(units):
-        terms = frozenset(tokenize(unit.text, language))
+        terms = frozenset(tokenize(unit.subject or unit.text, language))
+        # The heads of columns stand above each row, the names of rows beside each column.
+        heads = frozenset(tokenize(unit.text, language)) if unit.subject else frozenset()
         if unit.kind == "heading":
             above = terms
         if unit.kind == "column" and not asked & (frozenset(tokenize(unit.subject, language)) - title):
@@ -153,7 +163,15 @@ def _candidates(
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
         found.append(
             _Candidate(
-                unit.text, unit.kind, terms, place, position, section | above, title, _figures(unit.text) - known, value
+                unit.text,
+                unit.kind,
+                terms,
+                place,
+                position,
+                section | above | heads,
+                title,
+                _figures(unit.text) - known,
+                value,
             )
         )
     return found
@@ -215,7 +233,7 @@ def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[st
         return 0.0
     above = _weight(weights, candidate.heading - _own(candidate, weights))
     # Below a few words nothing is said; far above, little of it is about the question.
-    length = len(candidate.terms)
+    length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
     value = candidate.value * (FIGURE_VALUE if candidate.figures else 1.0)
     if named - candidate.title - candidate.terms:
@@ -264,6 +282,8 @@ def _choose(
     weights: dict[str, float],
     parts: Sequence[frozenset[str]],
     meaning: dict[_Candidate, float],
+    *,
+    is_sure: bool,
 ) -> list[_Candidate]:
     """The best sentence, the best for each part of the question, and others nearly as good."""
     chosen = [ranked[0]]
@@ -279,18 +299,27 @@ def _choose(
     best_own = _weight(weights, _own(ranked[0], weights))
     characters = sum(len(c.text) for c in chosen)
     for candidate in ranked[1:]:
-        if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(LEAST_OF_BEST * scores[ranked[0]], 1e-9):
+        least = LEAST_OF_BEST if is_sure else LEAST_OF_UNSURE
+        if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
             break
         is_near = meaning.get(candidate, 0.0) > 0.8 * MEANING_WEIGHT
-        if _weight(weights, _own(candidate, weights)) < LEAST_OWN * best_own and not is_near:
+        if _weight(weights, _own(candidate, weights)) < LEAST_OWN * best_own and is_sure and not is_near:
             continue
-        if any(_say_the_same(candidate, other) for other in chosen):
+        if any(_say_the_same(candidate, other) or _crowds(candidate, other, scores) for other in chosen):
             continue
         if characters + len(candidate.text) > MAXIMUM_CHARACTERS:
             continue
         chosen.append(candidate)
         characters += len(candidate.text)
     return chosen
+
+
+def _crowds(candidate: _Candidate, other: _Candidate, scores: dict[_Candidate, float]) -> bool:
+    """Whether a row or a column is no answer beside another of its table: all of them hold the words of the heads."""
+    tabular = ("row", "column")
+    if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
+        return False
+    return candidate.kind != other.kind or scores[candidate] < LEAST_OF_BEST_ROW * scores[other]
 
 
 def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
@@ -317,7 +346,8 @@ def _written(chosen: Sequence[_Candidate], everything: Sequence[_Candidate], cit
         runs: list[list[str]] = []
         previous = -2
         for place in sorted(places):
-            if place != previous + 1:
+            # A row is a line by itself.
+            if place != previous + 1 or by_place[passage, place].kind == "row":
                 runs.append([])
             runs[-1].append(by_place[passage, place].text)
             previous = place
@@ -334,7 +364,7 @@ def _source(citation: Citation) -> str:
 
 def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
     """The places of the sentences that limit this one; of the one it limits itself."""
-    found = []
+    found: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
         if len(found) == 2 or len(following.text) > LONGEST_SENTENCE:

@@ -22,6 +22,9 @@ BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
 
+#: What goes on in a date: "2011. 5. 24."
+DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
+
 Kind = Literal["sentence", "item", "row", "column", "heading"]
 #: Columns of tables up to this many rows are also offered whole: "What do I get with Plus?"
 LONGEST_COLUMN = 14
@@ -33,7 +36,7 @@ class Unit:
 
     text: str
     kind: Kind
-    #: Of a column: its head.
+    #: Of a column: its head. Of a row: its cells without the heads, which all rows have.
     subject: str = ""
 
 
@@ -53,7 +56,9 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
     for table in tables_in(text):
         found.extend(_units_of_prose(text[begin : table.start]))
         heads = table.heads.cells if table.heads else None
-        found.extend(Unit(" ".join(row_in_words(heads, row.cells).split()), "row") for row in table.rows)
+        found.extend(
+            Unit(" ".join(row_in_words(heads, row.cells).split()), "row", " ".join(row.cells)) for row in table.rows
+        )
         if heads and 2 <= len(table.rows) <= LONGEST_COLUMN:
             found.extend(_columns(heads, [row.cells for row in table.rows]))
         begin = table.end
@@ -78,7 +83,8 @@ def ends(text: str) -> bool:
 
 def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
     text = units[index].text
-    if folded(text) in names or text.startswith("#"):
+    # A line of parts is a bar of links or what a page says of itself.
+    if folded(text) in names or text.startswith("#") or text.count(" | ") > 1:
         return True
     if ends(text) or len(text) >= HEADING_CHARACTERS or units[index].kind == "item":
         return False
@@ -134,7 +140,7 @@ def _lost_table(lines: list[str]) -> list[Unit]:
         return []
     if max(map(len, lines)) > 2 * HEADING_CHARACTERS or any(row[0].islower() for row in rows):
         return []
-    return [Unit(f"{row} ({lines[0]})", "row") for row in rows]
+    return [Unit(f"{row} ({lines[0]})", "row", row) for row in rows]
 
 
 def _split(text: str) -> list[Unit]:
@@ -148,6 +154,8 @@ def _split(text: str) -> list[Unit]:
         rest = text[end:].lstrip()
         word = text[start : match.start()].rsplit(" ", 1)[-1].lower().strip("(")
         if match[0] == "." and (ABBREVIATIONS.fullmatch(word) or rest[:1].islower()):
+            continue
+        if word.isdigit() and DAY_OR_MONTH.match(rest):
             continue
         parts.append(text[start:end].strip())
         start = end

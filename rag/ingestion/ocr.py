@@ -26,6 +26,8 @@ Engine = Literal["upstage", "tesseract"]
 #: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
 TESSERACT_SCALE = 4.0
 TESSERACT_SECONDS_PER_PAGE = 60
+#: How Tesseract takes a page apart: by itself, or line by line across, so that the rows of a table stay whole.
+LAYOUT, LAYOUT_OF_ROWS = "3", "6"
 #: Our languages as Tesseract calls them; those that are not installed are left out.
 TESSERACT_LANGUAGES = {
     "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
@@ -130,9 +132,10 @@ class TextRecognition:
         texts = {}
         for page in pages:
             picture = self._sandbox.draw_page(content, page.number, highlight="", scale=TESSERACT_SCALE)
+            layout = LAYOUT
             if PICTURED_PAGE in page.warnings:
-                picture = as_ink(picture)
-            texts[page.number] = run_tesseract(self._tesseract, picture, languages)
+                picture, layout = as_ink(picture), LAYOUT_OF_ROWS
+            texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
         return texts, None
 
 
@@ -170,10 +173,11 @@ def run_tesseract(
     picture: bytes,
     languages: str,
     *,
+    layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
     """The text Tesseract finds in a picture; empty when it fails on it."""
-    command = [program, "stdin", "stdout", "-l", languages, "--psm", "3"]
+    command = [program, "stdin", "stdout", "-l", languages, "--psm", layout]
     try:
         done = run(command, input=picture, capture_output=True, timeout=TESSERACT_SECONDS_PER_PAGE, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -210,7 +214,7 @@ def _news(known: str, text: str) -> str:
     """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there."""
     words = WORD.findall(known.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
-    news = []
+    news: list[str] = []
     for line in (FRAME.sub("", line) for line in text.split("\n")):
         said = WORD.findall(line.casefold())
         size = min(RUN, len(said))
