@@ -145,6 +145,19 @@ def test_both_parts_of_a_question_are_answered(joint: str) -> None:
     assert "canteen" not in quotes.text
 
 
+def test_the_part_with_fewer_words_is_answered_beside_the_one_with_many() -> None:
+    text = (
+        "Overtime on a Sunday in the paper mill is paid at 200 % of the usual hourly rate. "
+        "The canteen opens at noon. Dogs need permission."
+    )
+    question = "What is the hourly rate for overtime on a Sunday in the paper mill, and are dogs allowed?"
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert "200 %" in quotes.text
+    assert "Dogs need permission." in quotes.text
+    assert "canteen" not in quotes.text
+
+
 @pytest.mark.parametrize(
     ("language", "question", "text"),
     [
