@@ -23,7 +23,7 @@ from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
 Box = tuple[float, float, float, float]
 
 #: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
-MOST_WORDS, MOST_SEGMENTS = 4000, 6000
+MOST_WORDS, MOST_SEGMENTS = 4000, 4000
 #: The gap between columns, and the most between the rows of a table without ruling lines, in heights of its letters.
 COLUMN_GAP, ROW_GAP = 0.9, 2.6
 #: Lines nearer than this are one, in points.
@@ -32,6 +32,8 @@ SAME_LINE = 3.0
 FEWEST_ROWS, FEWEST_RULED_ROWS = 3, 2
 #: Longer on the average in two columns, it is text set in columns.
 LONGEST_CELL = 28
+#: Wider tables are drawings.
+MOST_COLUMNS = 40
 BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
 BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
@@ -276,7 +278,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PdfTable | None:
     right, top = max(p.box[2] for p in parts), max(p.box[3] for p in parts)
     height = median(p.height for p in parts)
     near = [r for r in rules.horizontal if bottom - height < r[0] < top + height]
-    for _ in range(len(near)):
+    for _ in range(MOST_COLUMNS):
         # The lines reach further than the words; those of cells are drawn one after the other.
         reached = [r for r in near if r[1] < right + 15 and r[2] > left - 15]
         widest = min([left, *(r[1] for r in reached)]), max([right, *(r[2] for r in reached)])
@@ -296,13 +298,13 @@ def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PdfTable | None:
     ]
     has_grid = len(verticals) >= 3 and len(horizontals) >= 3
     columns = list(pairwise(verticals)) if has_grid else _columns(lines)
-    if len(columns) < 2:
+    if not 2 <= len(columns) <= MOST_COLUMNS:
         return None
     bands = _bands(lines, horizontals, len(columns), has_grid)
     is_ruled = len(horizontals) >= 2
     cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
     if has_grid:
-        spans = _spans(bands, columns, inside, rules.horizontal)
+        spans = _spans(bands, columns, inside, near)
         cells = [
             [_sorted([word for r, c in spans[row, column] for word in cells[r][c]]) for column in range(len(columns))]
             for row in range(len(cells))
