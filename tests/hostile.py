@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Sequence
+from random import Random
 
 from PIL import Image
 from pypdf import PdfReader, PdfWriter
@@ -144,6 +145,45 @@ def scanned_page() -> bytes:
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4, invariant=1)
     canvas.drawImage(ImageReader(picture), 0, 0, *A4)
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def pictured_table() -> bytes:
+    """Text above a table of costs that is a picture, its first column on a dark ground."""
+    import pypdfium2
+
+    table = io.BytesIO()
+    canvas = Canvas(table, pagesize=(440, 160), invariant=1)
+    rows = [("", "Standard", "Plus"), ("Single", "$45.00", "$55.00"), ("Family", "$78.00", "$89.00")]
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            canvas.setFillColorRGB(*((0.93, 0.49, 0.19) if place == 0 or number == 0 else (0.98, 0.89, 0.84)))
+            canvas.rect(10 + 140 * place, 110 - 48 * number, 138, 46, fill=1, stroke=0)
+            canvas.setFillColorRGB(0, 0, 0)
+            canvas.setFont("Helvetica", 15)
+            canvas.drawString(40 + 140 * place, 127 - 48 * number, cell)
+    canvas.showPage()
+    canvas.save()
+    picture = pypdfium2.PdfDocument(table.getvalue())[0].render(scale=2).to_pil()
+    return _with_picture(ImageReader(picture), (70, 500, 440, 160))
+
+
+def pictured(kind: str) -> bytes:
+    """Text beside a picture without any: a `logo`, a `photograph` or a `background`."""
+    noise = Random(3).randbytes(60 * 40 * 3)
+    photograph = Image.frombytes("RGB", (60, 40), noise).resize((900, 600), Image.Resampling.BICUBIC)
+    places = {"logo": (70, 700, 90, 60), "photograph": (70, 400, 440, 290), "background": (0, 0, *A4)}
+    return _with_picture(ImageReader(photograph), places[kind])
+
+
+def _with_picture(picture: ImageReader, place: tuple[float, float, float, float]) -> bytes:
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=A4, invariant=1)
+    canvas.drawImage(picture, *place)
+    for number, line in enumerate(("Costs", "The table shows what the plans cost a month.", "Ask the People Team.")):
+        canvas.drawString(70, 780 - 24 * number, line)
     canvas.showPage()
     canvas.save()
     return buffer.getvalue()

@@ -1,7 +1,8 @@
 """The answer without a language model: the sentences of the passages that say most of what was asked, word for word.
 
-A sentence is worth the rarity (idf) of the question's terms in it, those of its heading counting half, less for length
-and for a passage further down the list. Where no sentence covers enough of the question there is no answer.
+A sentence is worth the rarity (idf) of the question's terms in it, those of the headings above it counting half, its
+likeness in meaning where the caller can tell that, less for length and for a passage further down the list. Whether
+the passages answer at all is decided before: what is best in them is quoted.
 """
 
 from __future__ import annotations
@@ -9,47 +10,73 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rag.answering.sentences import Kind, ends, units_of
+from rag.ingestion.chunking.pieces import PATH_SEPARATOR
 from rag.retrieval.keywords import tokenize
 from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.question_parts import split_question
 from rag.types import Citation
+
+#: How alike in meaning each of some texts is to the question, by cosine or any other measure that grows with it.
+Similarities = Callable[[Sequence[str]], Sequence[float]]
 
 MAXIMUM_QUOTES = 4
 MAXIMUM_CHARACTERS = 900
 LONGEST_SENTENCE = 420
 #: Items quoted of a list.
 LONGEST_LIST = 8
-#: Of the question's terms, weighted by rarity: the part the passages, and the part the quotes have to hold. Tried on
-#: fifteen questions that six handbooks answer and ten that they do not.
-LEAST_COVERAGE = 0.6
-LEAST_QUOTED = 0.3
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.5
+LEAST_OF_BEST_ROW = 0.85
 #: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
 #: every sentence would be about it.
 LEAST_OWN = 0.5
+#: The sentence for a part of the question holds so much of that part's words.
+LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
 #: Two sentences that share so many of their terms say the same.
 SAME = 0.7
-#: A heading says little, and a sentence cut by the edge of its passage reads badly.
-HEADING_VALUE = 0.4
+#: A sentence cut by the edge of its passage reads badly.
 FRAGMENT_VALUE = 0.5
 #: A sentence of another document than the one the question names, such as the plan next to it.
 OTHER_DOCUMENT_VALUE = 0.5
 #: What is asked of rules and plans is mostly an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
 HEADING_CHARACTERS = 60
+#: Each passage further down the list counts so much of the one before.
+NEXT_PASSAGE = 0.92
+#: Sentences whose meaning is compared: each takes a model some ten milliseconds.
+MOST_COMPARED = 24
+#: The most that meaning adds, where all words of the question make 1.
+MEANING_WEIGHT = 0.8
+#: Below this share of the question in words, they say nothing on which sentence answers.
+LEAST_IN_WORDS = 0.12
+#: From this share on they do; below it more sentences of the best passage are quoted.
+SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
+#: Sentences quoted of the best passage then, from its first on.
+FIRST_SENTENCES = 3
 
-ABBREVIATIONS = re.compile(
-    r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|bijv|bv|d\.w\.z|o\.a|m\.b\.t"
-    r"|z\.b|bzw|ca|usw|evtl|p\.a|\w)"
-)
-ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
-BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
 FIGURE = re.compile(r"\d[\d.,]*")
-FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
+#: Between the parts of a question: "Overtime on Sunday + time off?", "pay and notice".
+PARTS = re.compile(
+    r"\?\s+(?=\S)|\s[+&/]\s|;\s|,?\s(?:and|en|und|et|y|e|i|oraz|및|그리고)\s|와\s|과\s|、|と(?=\S{2})|和|以及|\sو\s?",
+    re.IGNORECASE,
+)
+#: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
+EXCEPTION = re.compile(
+    r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
+    r"|allerdings|aber|ausgenommen|ausnahmen?|dies gilt nicht|das gilt nicht|sauf|toutefois|cependant|mais|excepto"
+    r"|salvo|pero|ma|tranne|mas|porém|exceto|ale|jednak)\b"
+    r"|\b(?:unless|except(?:ion)? (?:for|if|when|where|that|to)|does not apply|only if|tenzij|echter|uitgezonderd"
+    r"|es sei denn|jedoch|mit ausnahme|außer wenn|à moins|sauf si|sin embargo|a menos que|salvo que|tuttavia"
+    r"|a meno che|salvo che|no entanto|a não ser|chyba że|z wyjątkiem)\b"
+    r"|^(?:다만|단,|단\s|그러나|하지만|ただし|但し|ただ、|但是?|除外|然而|إلا|باستثناء|غير أن|ومع ذلك|لكن)"
+    r"|제외하고|除非|を除き|ما لم",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -63,78 +90,108 @@ class Quotes:
 @dataclass(frozen=True)
 class _Candidate:
     text: str
+    kind: Kind
     terms: frozenset[str]
     #: Place of its passage in the list, and its own within the passage.
     passage: int
     position: int
-    #: The terms of its document's title and of its section, and those of the title alone.
+    #: The terms of its document's title, of its section and of the heading above it, and those of the title alone.
     heading: frozenset[str]
     title: frozenset[str]
     #: The numbers in it, those of the question left out.
     figures: frozenset[str]
-    #: Less than 1 for a heading or a fragment.
+    #: Less than 1 for a fragment.
     value: float
 
 
-def best_quotes(question: str, citations: Sequence[Citation], *, language: str = "") -> Quotes | None:
-    """Quote what the passages say about the question; None when they do not hold the answer.
+def best_quotes(
+    question: str, citations: Sequence[Citation], *, language: str = "", similarities: Similarities | None = None
+) -> Quotes | None:
+    """Quote what the passages say about the question; None when there is no sentence in them.
 
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
+    `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
     """
     language = language or detect_language(question)
-    known = _figures(question)
-    candidates = [c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, known)]
-    asked = frozenset(term for term in tokenize(question, language))
-    if not candidates or not asked:
-        return None
-    weights = _rarity(asked, candidates)
-    held = [
-        _weight(weights, frozenset().union(*(c.terms | c.heading for c in candidates if c.passage == place)))
-        for place in range(len(citations))
+    asked = frozenset(tokenize(question, language))
+    everything = [
+        c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, question, asked)
     ]
-    if max(held) < LEAST_COVERAGE * sum(weights.values()):
+    candidates = _quotable(everything)
+    if not candidates or not re.search(r"\w", question):
         return None
-    # The same words are worth more in a passage that is about the rest of the question too.
-    named = max((c.title & asked for c in candidates), key=lambda terms: _weight(weights, terms))
-    scores = {c: _score(c, weights, named) * held[c.passage] / max(held) for c in candidates}
-    ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
-    chosen = _choose(ranked, scores, weights)
-    quoted = _weight(weights, frozenset().union(*(c.terms | c.heading for c in chosen)))
-    if not chosen or quoted < LEAST_QUOTED * sum(weights.values()):
-        return None
-    return _written(chosen, candidates, citations)
+    weights = _rarity(asked, everything)
+    in_words = _scores(candidates, everything, weights, len(citations))
+    meaning = _meaning(candidates, in_words, similarities)
+    scores = {c: in_words[c] + meaning.get(c, 0.0) for c in candidates}
+    best = max(scores.values())
+    if not meaning and best < LEAST_IN_WORDS:
+        chosen = _beginning(candidates)
+    else:
+        if not meaning and best < SURE_IN_WORDS:
+            # Few of the question's words are anywhere: the order of the passages says more than a chance word.
+            candidates = [c for c in candidates if c.passage == candidates[0].passage]
+        ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
+        parts = [frozenset(tokenize(part, language)) for part in _parts(question, language)]
+        is_sure = bool(meaning) or best >= SURE_IN_WORDS
+        chosen = _choose(ranked, scores, weights, parts, meaning, is_sure=is_sure)
+    return _written(chosen, everything, citations)
 
 
-def _candidates(citation: Citation, place: int, language: str, known: frozenset[str]) -> list[_Candidate]:
+def _parts(question: str, language: str) -> list[str]:
+    parts = split_question(question, language) or [part for part in PARTS.split(question) if part and part.strip(" ?")]
+    return parts if len(parts) > 1 else []
+
+
+def _candidates(
+    citation: Citation, place: int, language: str, question: str, asked: frozenset[str]
+) -> list[_Candidate]:
     title = frozenset(tokenize(citation.title, language))
-    heading = title.union(tokenize(citation.section, language))
-    found = sentences(citation.passage)
-    return [
-        _Candidate(
-            text,
-            frozenset(tokenize(text, language)),
-            place,
-            position,
-            heading,
-            title,
-            _figures(text) - known,
-            _value(text, is_first=position == 0, is_last=position == len(found) - 1),
+    section = title.union(tokenize(citation.section, language))
+    known = _figures(question)
+    units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
+    found: list[_Candidate] = []
+    above: frozenset[str] = frozenset()
+    for position, unit in enumerate(units):
+        terms = frozenset(tokenize(unit.subject or unit.text, language))
+        # The heads of columns stand above each row, the names of rows beside each column.
+        heads = frozenset(tokenize(unit.text, language)) if unit.subject else frozenset()
+        if unit.kind == "heading":
+            above = terms
+        if unit.kind == "column" and not asked & (frozenset(tokenize(unit.subject, language)) - title):
+            continue
+        value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
+        found.append(
+            _Candidate(
+                unit.text,
+                unit.kind,
+                terms,
+                place,
+                position,
+                section | above | heads,
+                title,
+                _figures(unit.text) - known,
+                value,
+            )
         )
-        for position, text in enumerate(found)
-    ]
+    return found
+
+
+def _quotable(everything: Sequence[_Candidate]) -> list[_Candidate]:
+    """What may stand in an answer by itself; a heading only with what is below it."""
+    told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？"))]
+    return told or [c for c in everything if c.kind != "heading"]
 
 
 def _figures(text: str) -> frozenset[str]:
     return frozenset(number.rstrip(".,") for number in FIGURE.findall(text))
 
 
-def _value(text: str, *, is_first: bool, is_last: bool) -> float:
-    has_end = _ends(text)
-    if (is_first and text[:1].islower()) or (is_last and not has_end and len(text) > HEADING_CHARACTERS):
-        return FRAGMENT_VALUE
-    if not has_end and len(text) < HEADING_CHARACTERS and not any(map(str.isdigit, text)):
-        return HEADING_VALUE
-    return 1.0
+def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
+    if kind in ("row", "column"):
+        return 1.0
+    is_cut = is_last and not ends(text) and len(text) > HEADING_CHARACTERS
+    return FRAGMENT_VALUE if is_cut or (is_first and text[:1].islower()) else 1.0
 
 
 def _rarity(asked: frozenset[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
@@ -153,6 +210,21 @@ def _weight(weights: dict[str, float], terms: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in terms)
 
 
+def _scores(
+    candidates: Sequence[_Candidate], everything: Sequence[_Candidate], weights: dict[str, float], passages: int
+) -> dict[_Candidate, float]:
+    """What each sentence holds of the question in words, 1 for all of it."""
+    total = sum(weights.values()) or 1.0
+    held = [
+        _weight(weights, frozenset().union(*(c.terms | c.heading for c in everything if c.passage == place)))
+        for place in range(passages)
+    ]
+    most = max(held) or 1.0
+    # The same words are worth more in a passage that is about the rest of the question too.
+    named = max((c.title & weights.keys() for c in candidates), key=lambda terms: _weight(weights, terms))
+    return {c: _score(c, weights, named) / total * held[c.passage] / most for c in candidates}
+
+
 def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[str]) -> float:
     """`named` are the question's terms in the title of the document that has most of them."""
     # The subject that the document is named for says no more in a sentence of it than above it.
@@ -161,12 +233,41 @@ def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[st
         return 0.0
     above = _weight(weights, candidate.heading - _own(candidate, weights))
     # Below a few words nothing is said; far above, little of it is about the question.
-    length = len(candidate.terms)
+    length = len(candidate.text.split()) if candidate.kind in ("row", "column") else len(candidate.terms)
     brevity = min(1.0, length / 5) / (1 + max(0, length - 30) / 40)
     value = candidate.value * (FIGURE_VALUE if candidate.figures else 1.0)
     if named - candidate.title - candidate.terms:
         value *= OTHER_DOCUMENT_VALUE
-    return (own + HEADING_WEIGHT * above) * brevity * value * (0.92**candidate.passage)
+    return (own + HEADING_WEIGHT * above) * brevity * value * (NEXT_PASSAGE**candidate.passage)
+
+
+def _meaning(
+    candidates: Sequence[_Candidate], in_words: dict[_Candidate, float], similarities: Similarities | None
+) -> dict[_Candidate, float]:
+    """What meaning adds: nothing for the least alike of the sentences compared, `MEANING_WEIGHT` for the most."""
+    if similarities is None:
+        return {}
+    likely = sorted(candidates, key=lambda c: (-in_words[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
+    compared = likely[:MOST_COMPARED]
+    values = [float(value) for value in similarities([c.text for c in compared])]
+    least, most = min(values), max(values)
+    spread = (most - least) or 1.0
+    return {
+        c: MEANING_WEIGHT * (value - least) / spread * c.value * NEXT_PASSAGE**c.passage
+        for c, value in zip(compared, values, strict=True)
+    }
+
+
+def _beginning(candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """The first sentences of the best passage: no word of the question tells one from the other."""
+    best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
+    chosen: list[_Candidate] = []
+    for candidate in [c for c in best if c.value == 1.0] or best:
+        room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
+        if len(chosen) == FIRST_SENTENCES or (chosen and len(candidate.text) > room):
+            break
+        chosen.append(candidate)
+    return chosen
 
 
 def _own(candidate: _Candidate, weights: dict[str, float]) -> frozenset[str]:
@@ -176,55 +277,107 @@ def _own(candidate: _Candidate, weights: dict[str, float]) -> frozenset[str]:
 
 
 def _choose(
-    ranked: Sequence[_Candidate], scores: dict[_Candidate, float], weights: dict[str, float]
+    ranked: Sequence[_Candidate],
+    scores: dict[_Candidate, float],
+    weights: dict[str, float],
+    parts: Sequence[frozenset[str]],
+    meaning: dict[_Candidate, float],
+    *,
+    is_sure: bool,
 ) -> list[_Candidate]:
-    chosen: list[_Candidate] = []
-    characters = 0
-    for candidate in ranked:
-        if len(chosen) == MAXIMUM_QUOTES or scores[candidate] <= 0:
+    """The best sentence, the best for each part of the question, and others nearly as good."""
+    chosen = [ranked[0]]
+    for part in parts:
+        own = {term: weights[term] for term in part & weights.keys()}
+        least = LEAST_OF_PART * sum(own.values())
+        fitting = [
+            c for c in ranked if own and _weight(own, c.terms) + HEADING_WEIGHT * _weight(own, c.heading) > least
+        ]
+        best = max(fitting, key=lambda c: (_weight(own, c.terms - c.title), scores[c]), default=None)
+        if best is not None and scores[best] > 0 and not any(_say_the_same(best, other) for other in chosen):
+            chosen.append(best)
+    best_own = _weight(weights, _own(ranked[0], weights))
+    characters = sum(len(c.text) for c in chosen)
+    for candidate in ranked[1:]:
+        least = LEAST_OF_BEST if is_sure else LEAST_OF_UNSURE
+        if len(chosen) >= MAXIMUM_QUOTES or scores[candidate] < max(least * scores[ranked[0]], 1e-9):
             break
-        if chosen and scores[candidate] < LEAST_OF_BEST * scores[chosen[0]]:
-            break
-        if chosen and _weight(weights, _own(candidate, weights)) < LEAST_OWN * _weight(
-            weights, _own(chosen[0], weights)
-        ):
+        is_near = meaning.get(candidate, 0.0) > 0.8 * MEANING_WEIGHT
+        if _weight(weights, _own(candidate, weights)) < LEAST_OWN * best_own and is_sure and not is_near:
             continue
-        if candidate.text.endswith("?") or any(_say_the_same(candidate, other) for other in chosen):
+        if any(_say_the_same(candidate, other) or _crowds(candidate, other, scores) for other in chosen):
             continue
-        if chosen and characters + len(candidate.text) > MAXIMUM_CHARACTERS:
+        if characters + len(candidate.text) > MAXIMUM_CHARACTERS:
             continue
         chosen.append(candidate)
         characters += len(candidate.text)
     return chosen
 
 
+def _crowds(candidate: _Candidate, other: _Candidate, scores: dict[_Candidate, float]) -> bool:
+    """Whether a row or a column is no answer beside another of its table: all of them hold the words of the heads."""
+    tabular = ("row", "column")
+    if candidate.kind not in tabular or other.kind not in tabular or candidate.passage != other.passage:
+        return False
+    return candidate.kind != other.kind or scores[candidate] < LEAST_OF_BEST_ROW * scores[other]
+
+
 def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
+    if one == other:
+        return True
     if one.figures - other.figures:
         return False
     return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
 
 
-def _written(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], citations: Sequence[Citation]) -> Quotes:
+def _written(chosen: Sequence[_Candidate], everything: Sequence[_Candidate], citations: Sequence[Citation]) -> Quotes:
     """The quotations: passages in the order of their best sentence, sentences in the order of the passage."""
-    by_place = {(c.passage, c.position): c for c in candidates}
+    by_place = {(c.passage, c.position): c for c in everything}
+    passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
+    is_named = len({citations[place].document_id for place in passages}) > 1
     lines: list[str] = []
-    for passage in dict.fromkeys(candidate.passage for candidate in chosen):
+    for passage in passages:
         places = {c.position for c in chosen if c.passage == passage}
         for place in sorted(places):
             # "… as follows:" says nothing without the lines after it.
             if by_place[passage, place].text.endswith(":"):
                 places.update(_items_after(by_place, passage, place))
+            places.update(_exceptions_around(by_place, passage, place))
         runs: list[list[str]] = []
         previous = -2
         for place in sorted(places):
-            if place != previous + 1:
+            # A row is a line by itself.
+            if place != previous + 1 or by_place[passage, place].kind == "row":
                 runs.append([])
             runs[-1].append(by_place[passage, place].text)
             previous = place
         number = citations[passage].number
-        lines.extend(f"“{_joined(run)}” [{number}]" for run in runs)
-    numbers = tuple(dict.fromkeys(citations[c.passage].number for c in chosen))
-    return Quotes("\n\n".join(lines), numbers)
+        source = f"{_source(citations[passage])}: " if is_named else ""
+        lines.extend(f"{source}“{_joined(run)}” [{number}]" for run in runs)
+    return Quotes("\n\n".join(lines), tuple(citations[place].number for place in passages))
+
+
+def _source(citation: Citation) -> str:
+    """The document and the section by name: another branch or plan has rules of its own."""
+    return PATH_SEPARATOR.join(filter(None, (citation.title, citation.section)))
+
+
+def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
+    """The places of the sentences that limit this one; of the one it limits itself."""
+    found: list[int] = []
+    following = by_place.get((passage, place + 1))
+    while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
+        if len(found) == 2 or len(following.text) > LONGEST_SENTENCE:
+            break
+        found.append(following.position)
+        following = by_place.get((passage, following.position + 1))
+    before = by_place.get((passage, place - 1))
+    this = by_place[passage, place]
+    if before is not None and before.kind == "sentence" and this.kind == "sentence":
+        opening = EXCEPTION.match(this.text)
+        if opening is not None and len(before.text) <= LONGEST_SENTENCE:
+            found.append(before.position)
+    return found
 
 
 def _items_after(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
@@ -233,7 +386,7 @@ def _items_after(by_place: dict[tuple[int, int], _Candidate], passage: int, plac
     room = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))
     while following is not None and len(items) < LONGEST_LIST and room > 0:
-        if items and _ends(following.text) != _ends(by_place[passage, items[-1]].text):
+        if items and ends(following.text) != ends(by_place[passage, items[-1]].text):
             break
         items.append(following.position)
         room -= len(following.text)
@@ -245,50 +398,5 @@ def _joined(run: Sequence[str]) -> str:
     """Sentences after each other; items of a list, which end in nothing, with a semicolon between them."""
     text = run[0]
     for part in run[1:]:
-        text += (" " if _ends(text) else "; ") + part
+        text += (" " if ends(text) else "; ") + part
     return text
-
-
-def sentences(passage: str) -> list[str]:
-    """The sentences, list items and table rows of a passage, in its order, each on one line.
-
-    A line goes on in the next unless it ends a sentence, is clearly shorter than the others, or the next begins an
-    item of a list. Numbers in brackets, which would look like citations, are left out.
-    """
-    found: list[str] = []
-    for block in re.split(r"\n\s*\n", FOOTNOTE.sub("", passage)):
-        lines = [" ".join(line.split()) for line in block.splitlines() if line.strip()]
-        width = max((len(line) for line in lines), default=0)
-        unit = ""
-        for line in lines:
-            if unit and (BULLET.match(line) or _ends(unit)):
-                found.extend(_split(unit))
-                unit = ""
-            unit = f"{unit} {line}" if unit else line
-            last = len(line)
-            if last < 0.6 * width and not line.endswith(","):
-                found.extend(_split(unit))
-                unit = ""
-        if unit:
-            found.extend(_split(unit))
-    return [text for text in (BULLET.sub("", item).strip() for item in found) if len(text) > 1]
-
-
-def _ends(unit: str) -> bool:
-    return bool(re.search(r"[.!?:。！？][\"'”’)\]]*$", unit))
-
-
-def _split(text: str) -> list[str]:
-    parts = []
-    start = 0
-    for match in ENDING.finditer(text):
-        end = match.end()
-        while end < len(text) and text[end] in "\"'”’)]":
-            end += 1
-        rest = text[end:].lstrip()
-        word = text[start : match.start()].rsplit(" ", 1)[-1].lower().strip("(")
-        if match[0] == "." and (ABBREVIATIONS.fullmatch(word) or rest[:1].islower()):
-            continue
-        parts.append(text[start:end].strip())
-        start = end
-    return [part for part in [*parts, text[start:].strip()] if part]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 NOTHING_FOUND = {
     "en": "The documents do not answer this question. The passages below come closest to it.",
     "nl": "De documenten beantwoorden deze vraag niet. De passages hieronder komen er het dichtst bij.",
@@ -34,15 +36,76 @@ NO_MODEL = {
     "en": "No language model is configured, so these are the documents' own words.",
     "nl": "Er is geen taalmodel ingesteld; dit zijn de woorden van de documenten zelf.",
     "de": "Es ist kein Sprachmodell eingerichtet; dies sind die Worte der Dokumente selbst.",
+    "fr": "Aucun modèle de langage n'est configuré ; ce sont donc les mots mêmes des documents.",
+    "es": "No hay ningún modelo de lenguaje configurado; estas son las palabras de los propios documentos.",
+    "it": "Nessun modello linguistico è configurato; queste sono le parole dei documenti stessi.",
+    "pt": "Nenhum modelo de linguagem está configurado; estas são as palavras dos próprios documentos.",
+    "pl": "Nie skonfigurowano modelu językowego; są to słowa samych dokumentów.",
     "ko": "언어 모델이 설정되어 있지 않아 문서의 내용을 그대로 인용합니다.",
+    "ja": "言語モデルが設定されていないため、文書の記述をそのまま示します。",
+    "zh": "未配置语言模型，以下为文档原文。",
+    "ar": "لم يُضبط أي نموذج لغوي، ولذلك هذه كلمات المستندات نفسها.",
 }
 #: Opens the quotations that stand in for an answer whose model failed.
 MODEL_FAILED = {
     "en": "The language model did not answer, so these are the documents' own words.",
     "nl": "Het taalmodel gaf geen antwoord; dit zijn de woorden van de documenten zelf.",
     "de": "Das Sprachmodell hat nicht geantwortet; dies sind die Worte der Dokumente selbst.",
+    "fr": "Le modèle de langage n'a pas répondu ; ce sont donc les mots mêmes des documents.",
+    "es": "El modelo de lenguaje no respondió; estas son las palabras de los propios documentos.",
+    "it": "Il modello linguistico non ha risposto; queste sono le parole dei documenti stessi.",
+    "pt": "O modelo de linguagem não respondeu; estas são as palavras dos próprios documentos.",
+    "pl": "Model językowy nie odpowiedział; są to słowa samych dokumentów.",
     "ko": "언어 모델이 응답하지 않아 문서의 내용을 그대로 인용합니다.",
+    "ja": "言語モデルが応答しなかったため、文書の記述をそのまま示します。",
+    "zh": "语言模型没有回答，以下为文档原文。",
+    "ar": "لم يُجب النموذج اللغوي، ولذلك هذه كلمات المستندات نفسها.",
 }
+
+
+#: Stands above quotations in another language than the question's.
+QUOTED_AS_THEY_STAND = {
+    "en": "These passages are in {languages}; they are quoted as they stand.",
+    "nl": "Deze passages zijn in het {languages}; ze worden letterlijk geciteerd.",
+    "de": "Diese Stellen sind auf {languages}; sie werden im Wortlaut zitiert.",
+    "fr": "Ces passages sont en {languages} ; ils sont cités tels quels.",
+    "es": "Estos pasajes están en {languages}; se citan tal cual.",
+    "it": "Questi passaggi sono in {languages}; sono citati così come sono.",
+    "pt": "Estes trechos estão em {languages}; são citados tal como estão.",
+    "pl": "Język tych fragmentów: {languages}; są cytowane dosłownie.",
+    "ko": "아래 내용의 원문 언어는 {languages}이며, 원문 그대로 인용합니다.",
+    "ja": "以下は{languages}の文書からの引用で、原文のまま示します。",
+    "zh": "以下段落的语言为{languages}，按原文引用。",
+    "ar": "لغة هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
+}
+#: The names of languages in each language, in the order of `NAMED`.
+NAMED = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar")
+NAMES = {
+    "en": "English Dutch German French Spanish Italian Portuguese Polish Korean Japanese Chinese Arabic",
+    "nl": "Engels Nederlands Duits Frans Spaans Italiaans Portugees Pools Koreaans Japans Chinees Arabisch",
+    "de": "Englisch Niederländisch Deutsch Französisch Spanisch Italienisch Portugiesisch Polnisch Koreanisch "
+    "Japanisch Chinesisch Arabisch",
+    "fr": "anglais néerlandais allemand français espagnol italien portugais polonais coréen japonais chinois arabe",
+    "es": "inglés neerlandés alemán francés español italiano portugués polaco coreano japonés chino árabe",
+    "it": "inglese olandese tedesco francese spagnolo italiano portoghese polacco coreano giapponese cinese arabo",
+    "pt": "inglês holandês alemão francês espanhol italiano português polaco coreano japonês chinês árabe",
+    "pl": "angielski niderlandzki niemiecki francuski hiszpański włoski portugalski polski koreański japoński chiński "
+    "arabski",
+    "ko": "영어 네덜란드어 독일어 프랑스어 스페인어 이탈리아어 포르투갈어 폴란드어 한국어 일본어 중국어 아랍어",
+    "ja": "英語 オランダ語 ドイツ語 フランス語 スペイン語 イタリア語 ポルトガル語 ポーランド語 韓国語 日本語 "
+    "中国語 アラビア語",
+    "zh": "英语 荷兰语 德语 法语 西班牙语 意大利语 葡萄牙语 波兰语 韩语 日语 中文 阿拉伯语",
+    "ar": "الإنجليزية الهولندية الألمانية الفرنسية الإسبانية الإيطالية البرتغالية البولندية "
+    "الكورية اليابانية الصينية العربية",
+}
+
+
+def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
+    """Say in the asker's language which other languages the quotations are in; empty when they are in none."""
+    own = language.split("-")[0].lower()
+    names = dict(zip(NAMED, NAMES.get(own, NAMES["en"]).split(), strict=True))
+    others = [names[code] for code in dict.fromkeys(languages) if code in names and code != own]
+    return phrase(QUOTED_AS_THEY_STAND, language).format(languages=", ".join(others)) if others and own else ""
 
 
 def phrase(phrases: dict[str, str], language: str) -> str:

@@ -18,7 +18,7 @@ from rag.answering.citations import CitationFilter, cited, cited_figures, verifi
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
-from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase, quoted_as_they_stand
 from rag.answering.places import with_section
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
@@ -386,6 +386,8 @@ class Run:
             self._show_nearest()
             yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
+        quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
+        opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
         filtered = CitationFilter(quotes.numbers)
         for piece in re.findall(r"\s*\S+|\s+$", f"{opening}\n\n{quotes.text}"):
             if self.cancel.is_set():

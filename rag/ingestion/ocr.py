@@ -5,6 +5,7 @@ Pages in, pages out: the caller decides when, and writes the charges to the ledg
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from typing import Literal
 
 from rag.errors import SettingsError
 from rag.ingestion.chunking.pieces import page_starts
-from rag.ingestion.loaders.page_text import BLANK_PAGE, normalise_characters
+from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
+from rag.ingestion.loaders.pictures import as_ink
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
 from rag.settings import Settings
@@ -24,12 +26,21 @@ Engine = Literal["upstage", "tesseract"]
 #: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
 TESSERACT_SCALE = 4.0
 TESSERACT_SECONDS_PER_PAGE = 60
+#: How Tesseract takes a page apart: by itself, or line by line across, so that the rows of a table stay whole.
+LAYOUT, LAYOUT_OF_ROWS = "3", "6"
 #: Our languages as Tesseract calls them; those that are not installed are left out.
 TESSERACT_LANGUAGES = {
     "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
 }  # fmt: skip
 RECOGNISED = "Read by text recognition ({engine})."
+ADDED = "Text + recognised: its pictures were read by text recognition ({engine}); what they say stands at the end."
+NOTHING_ADDED = "Text recognition ({engine}) found no further text in the pictures of this page."
+#: A line of which so many runs of words stand in the page's own text already is no news: a letter may be misread.
+KNOWN_RUNS, RUN = 0.5, 3
+WORD = re.compile(r"\w+")
+#: Ruling lines that were read as letters.
+FRAME = re.compile(r"^[|\s]+|[|\s]+$")
 NO_ENGINE = "Text recognition is not available: set UPSTAGE_API_KEY, or install Tesseract, and try again."
 NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
@@ -43,7 +54,8 @@ class RecognisedPages:
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Numbers of the pages text recognition is for: those without text; of a `scanned` PDF all, of a digital none.
+    """Numbers of the pages text recognition is for: those without text or with a large picture beside it; of a
+    `scanned` PDF all, of a digital none.
 
     A page that shows nothing needs none: it would be paid for and stay empty.
     """
@@ -52,7 +64,8 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
     return [
         page.number
         for page in pages
-        if BLANK_PAGE not in page.warnings and (pdf_type == "scanned" or not page.text.strip())
+        if BLANK_PAGE not in page.warnings
+        and (pdf_type == "scanned" or not page.text.strip() or PICTURED_PAGE in page.warnings)
     ]
 
 
@@ -98,7 +111,7 @@ class TextRecognition:
         if engine is None:
             raise SettingsError(NO_ENGINE)
         texts, usage = (
-            self._by_upstage(content, numbers) if self._upstage else self._by_tesseract(content, numbers, language)
+            self._by_upstage(content, numbers) if self._upstage else self._by_tesseract(content, pages, language)
         )
         return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
 
@@ -112,14 +125,17 @@ class TextRecognition:
         return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
 
     def _by_tesseract(
-        self, content: bytes, numbers: Sequence[int], language: str
+        self, content: bytes, pages: Sequence[Page], language: str
     ) -> tuple[dict[int, str], Usage | None]:
         assert self._tesseract is not None  # noqa: S101
         languages = tesseract_languages(self._tesseract, language)
         texts = {}
-        for number in numbers:
-            picture = self._sandbox.draw_page(content, number, highlight="", scale=TESSERACT_SCALE)
-            texts[number] = run_tesseract(self._tesseract, picture, languages)
+        for page in pages:
+            picture = self._sandbox.draw_page(content, page.number, highlight="", scale=TESSERACT_SCALE)
+            layout = LAYOUT
+            if PICTURED_PAGE in page.warnings:
+                picture, layout = as_ink(picture), LAYOUT_OF_ROWS
+            texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
         return texts, None
 
 
@@ -149,7 +165,8 @@ def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: S
     for section in sections:
         index = places[section.page]
         start = section.start - old[index]
-        if before[index].text != after[index].text:
+        # Text that was added to a page's own moves nothing on it.
+        if not before[index].text or not after[index].text.startswith(before[index].text):
             start = max(after[index].text.find(section.title), 0)
         moved.append(replace(section, start=new[index] + start))
     return tuple(sorted(moved, key=lambda section: section.start))
@@ -160,10 +177,11 @@ def run_tesseract(
     picture: bytes,
     languages: str,
     *,
+    layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
     """The text Tesseract finds in a picture; empty when it fails on it."""
-    command = [program, "stdin", "stdout", "-l", languages, "--psm", "3"]
+    command = [program, "stdin", "stdout", "-l", languages, "--psm", layout]
     try:
         done = run(command, input=picture, capture_output=True, timeout=TESSERACT_SECONDS_PER_PAGE, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -184,6 +202,29 @@ def tesseract_languages(program: str, language: str) -> str:
 
 
 def recognised(page: Page, text: str, engine: Engine) -> Page:
+    """The page as recognised; where its own text is good, with what its pictures say besides."""
     text = normalise_characters(text).strip("\n ")
-    sentence = (RECOGNISED if text else NOTHING_FOUND).format(engine=engine.capitalize())
+    name = engine.capitalize()
+    if PICTURED_PAGE in page.warnings and page.text.strip():
+        added = _news(page.text, text)
+        warnings = tuple(warning for warning in page.warnings if warning != PICTURED_PAGE)
+        sentence = (ADDED if added else NOTHING_ADDED).format(engine=name)
+        return replace(page, text=f"{page.text}\n\n{added}" if added else page.text, warnings=(*warnings, sentence))
+    sentence = (RECOGNISED if text else NOTHING_FOUND).format(engine=name)
     return replace(page, text=text, method="ocr" if text else "none", warnings=(*page.warnings, sentence))
+
+
+def _news(known: str, text: str) -> str:
+    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there."""
+    words = WORD.findall(known.casefold())
+    runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
+    news: list[str] = []
+    for line in (FRAME.sub("", line) for line in text.split("\n")):
+        said = WORD.findall(line.casefold())
+        size = min(RUN, len(said))
+        own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
+        if sum(run in runs for run in own) < KNOWN_RUNS * len(own):
+            news.append(line)
+        elif not said and news and news[-1]:
+            news.append("")
+    return "\n".join(news).strip("\n")

@@ -17,10 +17,19 @@ from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
 
 READ_BY = {"text": "Text", "ocr": "Text recognition", "none": "Nothing"}
+#: How the warning of a page begins whose pictures were read besides its own text.
+TEXT_AND_PICTURES = "Text + recognised"
 #: Two tints that chunks take in turn, and one for what two chunks share; seen on light and on dark ground.
 TINTS = ("rgba(64,132,255,.20)", "rgba(255,170,40,.22)")
 OVERLAP_TINT = "rgba(190,80,220,.38)"
 SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-height:1.6;max-height:640px;overflow:auto"
+
+
+def read_by(page: DocumentPage) -> str:
+    """How the text of a page was had, in words."""
+    if any(warning.startswith(TEXT_AND_PICTURES) for warning in page.warnings):
+        return TEXT_AND_PICTURES
+    return READ_BY.get(page.method, page.method)
 
 
 class Documents(Protocol):
@@ -115,7 +124,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
                 {
                     "Page": [page.number for page in read],
                     "Printed": [page.label for page in read],
-                    "Read by": [READ_BY.get(page.method, page.method) for page in read],
+                    "Read by": [read_by(page) for page in read],
                     "Characters": [page.characters for page in read],
                     "Language": [page.language for page in read],
                     "Remarks": [

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from scripted import passage
 
-from rag.answering.extractive import best_quotes, sentences
+from rag.answering.extractive import best_quotes
+from rag.answering.phrases import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
+from rag.answering.sentences import sentences
 from rag.types import Citation
 
 HANDBOOK = """Vacation
@@ -36,13 +39,168 @@ def test_a_line_that_ends_in_a_colon_takes_its_list_along() -> None:
     assert "activities: Gym memberships; Yoga classes; Swimming lessons” [4]" in quotes.text
 
 
+def test_passages_that_share_no_word_with_the_question_are_quoted_from_their_beginning() -> None:
+    """Whether they answer is decided before: a search by meaning found them."""
+    quotes = best_quotes("Wie gewann gestern?", [passage(1, HANDBOOK), passage(2, PERKS)], language="nl")
+    assert quotes is not None
+    assert quotes.text.startswith("“Full-time employees receive 25 vacation days per calendar year.")
+    assert quotes.numbers == (1,)
+
+
+def test_a_question_without_a_word_gets_no_quotes() -> None:
+    assert best_quotes("?!", [passage(1, HANDBOOK)], language="en") is None
+
+
+def test_likeness_in_meaning_chooses_the_sentence_where_words_cannot() -> None:
+    text = "Meals are at noon. Tell the People Team at once when somebody intimidates you. The gate closes at six."
+    seen: list[str] = []
+
+    def alike(texts: Sequence[str]) -> list[float]:
+        seen.extend(texts)
+        return [0.9 if "intimidates" in text else 0.7 for text in texts]
+
+    quotes = best_quotes(
+        "A colleague threatens me. Whom should I inform?", [passage(1, text)], language="en", similarities=alike
+    )
+    assert quotes is not None
+    assert quotes.text == "“Tell the People Team at once when somebody intimidates you.” [1]"
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize(
-    "question",
-    ["Who won the football match yesterday?", "?!", "What is the wifi password?"],
-    ids=["other", "no words", "half"],
+    ("text", "question"),
+    [
+        ("Overtime pay\n\nHours above 38 are paid one and a half times.", "What about overtime pay?"),
+        ("7.2 Overtime pay\nHours above 38 are paid one and a half times.", "Overtime pay?"),
+        ("# Overtime pay\n\nHours above 38 are paid one and a half times.", "Overtime pay?"),
+    ],
 )
-def test_a_question_the_passages_do_not_answer_gets_no_quotes(question: str) -> None:
-    assert best_quotes(question, [passage(1, HANDBOOK), passage(2, PERKS)], language="en") is None
+def test_a_heading_never_stands_for_the_sentence_below_it(text: str, question: str) -> None:
+    quotes = best_quotes(question, [passage(1, text)], language="en")
+    assert quotes is not None
+    assert quotes.text == "“Hours above 38 are paid one and a half times.” [1]"
+
+
+def test_a_passage_that_is_a_heading_alone_is_not_quoted() -> None:
+    assert best_quotes("Overtime pay?", [passage(1, "Overtime pay")], language="en") is None
+
+
+PLANS = """Plan | Monthly cost | Crowns | Waiting time
+Dental Core | £6.50 | not covered | -
+Dental Plus | £14.80 | 50 % | 6 months
+
+You choose a plan in November."""
+BY_PLAN = """Plan | Core | Plus
+Cost for you, per month | £6.50 | £14.80
+Crowns and bridges | not covered | 50 %
+Waiting time for crowns | not covered | 6 months"""
+
+
+def test_a_table_answers_with_its_row_and_the_heads_of_its_columns() -> None:
+    quotes = best_quotes("What does Dental Plus cost?", [passage(1, PLANS)], language="en")
+    assert quotes is not None
+    assert quotes.text.startswith("“Dental Plus — Monthly cost: £14.80; Crowns: 50 %; Waiting time: 6 months")
+    assert "\n" not in quotes.text.split(" [1]")[0]
+
+
+def test_a_row_says_nothing_of_a_cell_without_a_value() -> None:
+    quotes = best_quotes("What does Dental Core cost?", [passage(1, PLANS)], language="en")
+    assert quotes is not None
+    assert "Dental Core — Monthly cost: £6.50; Crowns: not covered”" in quotes.text.replace("; Waiting time: -", "")
+    assert "Waiting time: -" not in quotes.text
+
+
+def test_a_question_about_a_column_is_answered_with_all_of_it() -> None:
+    question = "What do I get with the Plus plan?"
+    quotes = best_quotes(question, [replace(passage(1, BY_PLAN), title="Benefits", section="")], language="en")
+    assert quotes is not None
+    expected = "Plus — Cost for you, per month: £14.80; Crowns and bridges: 50 %; Waiting time for crowns: 6 months"
+    assert f"“{expected}” [1]" in quotes.text
+
+
+def test_a_question_about_one_row_gets_that_row() -> None:
+    quotes = best_quotes("How long is the waiting time for crowns?", [passage(1, BY_PLAN)], language="en")
+    assert quotes is not None
+    assert quotes.text == "“Waiting time for crowns — Core: not covered; Plus: 6 months” [1]"
+
+
+def test_a_table_whose_columns_were_lost_is_answered_with_its_heads_beside_the_row() -> None:
+    text = "Years Gift Extra leave\n5 £250 1 day\n10 £600 2 days\n15 £900 3 days"
+    quotes = best_quotes("What is the gift after 10 years?", [passage(1, text)], language="en")
+    assert quotes is not None
+    assert "“10 £600 2 days (Years Gift Extra leave)” [1]" in quotes.text
+
+
+@pytest.mark.parametrize("joint", [" + ", " and ", "? And "])
+def test_both_parts_of_a_question_are_answered(joint: str) -> None:
+    text = (
+        "Overtime on Sunday is paid at twice the usual rate. Sundays in the mill are quiet. The canteen is closed. "
+        "Instead of pay you can take the hours as time off within three months."
+    )
+    question = f"Overtime on Sunday{joint}time off?"
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert "twice the usual rate." in quotes.text
+    assert "time off within three months." in quotes.text
+    assert "canteen" not in quotes.text
+
+
+def test_the_part_with_fewer_words_is_answered_beside_the_one_with_many() -> None:
+    text = (
+        "Overtime on a Sunday in the paper mill is paid at 200 % of the usual hourly rate. "
+        "The canteen opens at noon. Dogs need permission."
+    )
+    question = "What is the hourly rate for overtime on a Sunday in the paper mill, and are dogs allowed?"
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert "200 %" in quotes.text
+    assert "Dogs need permission." in quotes.text
+    assert "canteen" not in quotes.text
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text"),
+    [
+        ("en", "Is parking free?", "Parking is free for everyone. However, lorries pay £5. Soup is served at noon."),
+        ("en", "Is parking free?", "Parking is free. This holds unless there is a fair. Soup is served at noon."),
+        ("nl", "Is parkeren gratis?", "Parkeren is gratis. Dat geldt niet op zondag, tenzij er dienst is. Er is soep."),
+        ("de", "Ist Parken kostenlos?", "Parken ist kostenlos. Dies gilt nicht, es sei denn für Gäste. Suppe gibt es."),
+        ("ko", "주차는 무료인가요?", "주차는 무료입니다. 다만, 화물차는 유료입니다. 점심은 열두 시입니다."),
+    ],
+)
+def test_the_exception_in_the_next_sentence_comes_along(language: str, question: str, text: str) -> None:
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language=language)
+    assert quotes is not None
+    first, second, third = sentences(text)
+    assert f"“{first} {second}” [1]" in quotes.text
+    assert third not in quotes.text
+
+
+def test_quotes_of_several_documents_name_each_with_its_section() -> None:
+    here = replace(passage(1, "Employees have 25 days of leave."), title="Handbook", section="Leave")
+    there = replace(
+        passage(2, "Employees of the bindery have 28 days of leave."), title="Leave in Utrecht", section="2"
+    )
+    quotes = best_quotes("How many days of leave do employees have?", [here, there], language="en")
+    assert quotes is not None
+    assert quotes.text == (
+        "Handbook › Leave: “Employees have 25 days of leave.” [1]\n\n"
+        "Leave in Utrecht › 2: “Employees of the bindery have 28 days of leave.” [2]"
+    )
+
+
+@pytest.mark.parametrize("language", QUOTED_AS_THEY_STAND)
+def test_the_language_of_quotations_is_named_in_the_askers_language(language: str) -> None:
+    others = [code for code in NAMED if code != language]
+    said = quoted_as_they_stand([*others, language, language], language)
+    assert said.count(",") >= len(others) - 1
+    assert "{" not in said
+    assert quoted_as_they_stand([language], language) == ""
+
+
+def test_the_language_of_a_korean_passage_is_named_in_english() -> None:
+    assert quoted_as_they_stand(["ko"], "en") == "These passages are in Korean; they are quoted as they stand."
+    assert quoted_as_they_stand(["ko"], "de-AT") == "Diese Stellen sind auf Koreanisch; sie werden im Wortlaut zitiert."
 
 
 def test_a_sentence_is_not_quoted_for_its_heading_alone() -> None:

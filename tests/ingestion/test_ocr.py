@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from decimal import Decimal
@@ -18,7 +19,15 @@ from rag.errors import (
     ProviderUnavailable,
     SettingsError,
 )
-from rag.ingestion.ocr import TextRecognition, moved_sections, pages_to_recognise, run_tesseract, with_recognised
+from rag.ingestion.loaders.page_text import PICTURED_PAGE
+from rag.ingestion.ocr import (
+    TextRecognition,
+    moved_sections,
+    pages_to_recognise,
+    recognised,
+    run_tesseract,
+    with_recognised,
+)
 from rag.ingestion.sandbox import Sandbox
 from rag.prices import charge
 from rag.providers.upstage import UpstageParser
@@ -65,6 +74,50 @@ def test_a_page_that_shows_nothing_is_not_paid_for(sandbox: Sandbox) -> None:
     assert pages_to_recognise(pages, "scanned") == []
     scanned = sandbox.load(hostile.image_only(), file_name="a.pdf").pages
     assert pages_to_recognise(scanned) == [1]
+
+
+def test_a_page_with_text_and_a_table_drawn_as_a_picture_is_recognised_and_keeps_its_own_text(
+    upstage: UpstageParser, sandbox: Sandbox
+) -> None:
+    content = hostile.pictured_table()
+    pages = sandbox.load(content, file_name="a.pdf").pages
+    assert pages_to_recognise(pages) == [1]
+    assert pages_to_recognise(pages, "digital") == []
+    recognition = TextRecognition(sandbox, upstage=upstage, tesseract=None)
+    batch = recognition.recognise(content, pages)
+    assert batch.usage is not None
+    assert charge("ocr", batch.usage).cost == Decimal("0.01")
+    (page,) = batch.pages
+    assert page.method == "text"
+    assert page.text.startswith(pages[0].text)
+    assert page.text.endswith("Recognised text 1 of 1.")
+    assert page.warnings[-1].startswith("Text + recognised")
+    sections = (Section(title="Costs", level=1, page=1, start=3),)
+    assert moved_sections(sections, pages, batch.pages) == sections
+
+
+def test_lines_that_a_page_has_already_are_not_added_to_it() -> None:
+    page = Page(number=1, text="The table below shows what each of the plans costs a month.", warnings=(PICTURED_PAGE,))
+    read = "The table bel0w shows what each of the plans costs a month.\n\n| Standard Plus |\n| Family $78.00 $89.00 |"
+    assert recognised(page, read, "tesseract").text == f"{page.text}\n\nStandard Plus\nFamily $78.00 $89.00"
+    nothing = recognised(page, page.text, "tesseract")
+    assert nothing.text == page.text
+    assert nothing.warnings == ("Text recognition (Tesseract) found no further text in the pictures of this page.",)
+
+
+@pytest.mark.parametrize("kind", ["logo", "photograph", "background"])
+def test_a_picture_that_holds_no_text_is_not_paid_for(sandbox: Sandbox, kind: str) -> None:
+    pages = sandbox.load(hostile.pictured(kind), file_name="a.pdf").pages
+    assert pages_to_recognise(pages) == []
+
+
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+def test_tesseract_reads_a_table_on_a_coloured_ground(sandbox: Sandbox) -> None:
+    content = hostile.pictured_table()
+    pages = sandbox.load(content, file_name="a.pdf").pages
+    recognition = TextRecognition(sandbox, upstage=None, tesseract=shutil.which("tesseract"))
+    (page,) = recognition.recognise(content, pages, language="en").pages
+    assert "Family $78.00 $89.00" in page.text.replace("|", "").replace("  ", " ")
 
 
 def test_sections_stay_with_their_text_when_a_page_before_them_gets_some() -> None:

@@ -24,6 +24,7 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
+from rag.ui.document_pages import read_by
 
 Make = Callable[..., tuple[DocumentLibrary, Processor]]
 
@@ -96,6 +97,35 @@ def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_bill
         assert chunk.content == text[chunk.start_character : chunk.end_character]
     assert "Recognised text 1 of 1." in text
     assert done.character_count == sum(page.characters for page in library.pages("demo", document.id))
+
+
+def test_a_picture_on_a_page_with_text_is_estimated_recognised_and_billed_and_the_page_says_so(
+    with_upstage: tuple[DocumentLibrary, Processor], admin: Identity, collection: Collection
+) -> None:
+    library, processor = with_upstage
+    document = library.upload(admin, collection, "costs.pdf", hostile.pictured_table())
+    processor.run("demo", document.id)
+    waiting = library.get("demo", document.id)
+    assert waiting.ocr_pages == [1]
+    assert waiting.estimate is not None
+    assert Decimal(waiting.estimate["parsing"]) == Decimal("0.01")
+    library.confirm(admin, document.id)
+    processor.run("demo", document.id)
+    done = library.get("demo", document.id)
+    assert (done.status, done.ocr_pages) == (DocumentStatus.COMPLETED, [])
+    assert Decimal(done.costs["parsing"]) == Decimal("0.01")
+    (page,) = library.pages("demo", document.id)
+    assert page.text.startswith("Costs\nThe table shows what the plans cost a month.")
+    assert page.text.endswith("Recognised text 1 of 1.")
+    assert read_by(page) == "Text + recognised"
+
+
+def test_without_an_engine_a_picture_beside_text_keeps_no_document_waiting(
+    make: Make, admin: Identity, collection: Collection
+) -> None:
+    done = taken_in(make(tesseract="none"), admin, collection, hostile.pictured_table())
+    assert done.status is DocumentStatus.COMPLETED
+    assert "A large picture on this page may hold text" in done.message
 
 
 @pytest.mark.parametrize(("pdf_type", "calls"), [("scanned", 1), ("digital", 0), ("auto", 1)])

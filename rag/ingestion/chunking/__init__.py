@@ -1,7 +1,8 @@
 """Pages in, chunks out. Pure and deterministic: the same input gives the same chunks.
 
-A chunk's content is exactly `text[start:end]` of the joined text, `markdown` puts a repository's particulars before
-it; together the chunks hold everything but blank space, in order; none is longer than its method allows.
+A chunk's content is exactly `text[start:end]` of the joined text; `markdown` puts a repository's particulars before
+it, and a chunk that begins within a table has the table's heads before it. Together the chunks hold everything but
+blank space, in order; none is longer than its method allows, what stands before it aside.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 
+from rag.ingestion.chunking.tables import Row, tables_in
+
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 SPACED_PARAGRAPH = re.compile(r"\n[^\S\n]+\n")
 LINE = re.compile(r"\n\s*")
@@ -54,7 +56,7 @@ class Boundaries:
         return [
             match.end()
             for match in SENTENCE.finditer(self.text)
-            if match.end() < len(self.text) and not self._is_abbreviation(match)
+            if match.end() < len(self.text) and not self._is_abbreviation(match) and not self._is_in_row(match.end())
         ]
 
     @cached_property
@@ -79,7 +81,7 @@ class Boundaries:
                 end = match.end()
                 if end <= low:
                     break
-                if end <= high and end < len(self.text) and not (kind is SENTENCE and self._is_abbreviation(match)):
+                if end <= high and end < len(self.text) and not self._is_none(kind, match):
                     return end
             reach *= 4
         return None
@@ -97,9 +99,22 @@ class Boundaries:
             end = match.end()
             if end >= high:
                 return None
-            if end >= max(low, 1) and not (kind is SENTENCE and self._is_abbreviation(match)):
+            if end >= max(low, 1) and not self._is_none(kind, match):
                 return end
         return None
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        """The rows of all tables: what ends within one is no boundary."""
+        return [row for table in tables_in(self.text) for row in (*filter(None, [table.heads]), *table.rows)]
+
+    def _is_in_row(self, place: int) -> bool:
+        rows = self._rows
+        index = bisect_right(rows, place, key=lambda row: row.start) - 1 if rows else -1
+        return index >= 0 and rows[index].start < place < rows[index].end
+
+    def _is_none(self, kind: re.Pattern[str], match: re.Match[str]) -> bool:
+        return (kind is SENTENCE and self._is_abbreviation(match)) or self._is_in_row(match.end())
 
     def _is_abbreviation(self, stop: re.Match[str]) -> bool:
         place = stop.start()

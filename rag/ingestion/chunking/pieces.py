@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
+from rag.ingestion.chunking.tables import tables_in
 from rag.types import Chunk, Page, Section
 
 #: Start and end in characters of the joined text, end exclusive.
 Span = tuple[int, int]
 #: Between the headings of a section's path.
 PATH_SEPARATOR = " › "
+#: Heads of a table that are said again in each chunk of it, in characters.
+LONGEST_HEADS = 300
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -36,7 +39,10 @@ class Piece(NamedTuple):
 def chunks_from_spans(
     pages: Sequence[Page], sections: Sequence[Section], spans: Iterable[Span | Piece], *, text: str | None = None
 ) -> list[Chunk]:
-    """Chunks of given places of the joined text, blank space at their ends left out; blank ones are none."""
+    """Chunks of given places of the joined text, blank space at their ends left out; blank ones are none.
+
+    A chunk that begins within a table has the table's heads before its text.
+    """
     text = join_pages(pages) if text is None else text
     starts = page_starts(pages)
     numbers = [page.number for page in pages]
@@ -46,6 +52,7 @@ def chunks_from_spans(
     section_starts = [section.start for section in ordered]
     chunks: list[Chunk] = []
     covered = 0
+    heads = _Heads(text)
     for span in spans:
         start, end = span[0], span[1]
         content = text[start:end]
@@ -57,6 +64,7 @@ def chunks_from_spans(
         if not content or (chunks and end <= covered):
             continue  # blank, or nothing new in it
         piece = span if isinstance(span, Piece) else None
+        content = heads.above(start) + content
         chunks.append(
             Chunk(
                 index=len(chunks),
@@ -71,6 +79,23 @@ def chunks_from_spans(
         )
         covered = end
     return chunks
+
+
+class _Heads:
+    """The heads of a text's tables, for chunks that begin below them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tables = [table for table in tables_in(text) if table.heads is not None]
+        self._starts = [table.rows[0].start for table in self._tables]
+
+    def above(self, start: int) -> str:
+        """The heads of the table that a chunk begins within, as a line; empty elsewhere."""
+        index = bisect_right(self._starts, start) - 1
+        heads = self._tables[index].heads if index >= 0 and start < self._tables[index].end else None
+        if heads is None or heads.end - heads.start > LONGEST_HEADS:
+            return ""
+        return self._text[heads.start : heads.end].strip() + "\n"
 
 
 def join_pages(pages: Sequence[HasText]) -> str:

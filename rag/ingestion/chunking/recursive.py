@@ -44,7 +44,7 @@ def _start_of_next(text: str, end: int, overlap: int, separators: Sequence[tuple
     low = end - overlap
     for separator, length in separators:
         # A negative end would count from the end of the text.
-        found = text.find(separator, low, max(0, end - length))
+        found = text.find(separator, low, max(low, end - length))
         if found >= 0:
             return found + length
     return low

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
 import docx
@@ -16,6 +15,7 @@ from docx.text.run import Run
 from rag.errors import FileDamaged, FileTooLarge, PasswordNeeded
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.page_text import normalise_characters
+from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
 from rag.types import Page, Section
 
 #: A compound file: how Word stores documents with a password, and how it stored all of them before 2007.
@@ -39,7 +39,7 @@ def load_docx(content: bytes, limits: ExtractionLimits) -> ExtractedPdf:
         position = hidden = 0
         for block in document.iter_inner_content():
             if isinstance(block, Table):
-                texts = list(_rows(block))
+                texts = _rows(block)
                 level = 0
             else:
                 text, invisible = _text_of(block)
@@ -104,15 +104,14 @@ def _level(paragraph: Paragraph) -> int:
     return int(found[1]) if found else int(name.casefold() in ("title", "제목", "titel"))
 
 
-def _rows(table: Table) -> Iterator[str]:
-    """A line for each row; a cell that spans several columns once, one that spans rows in each."""
+def _rows(table: Table) -> list[str]:
+    """A line for each row below one of its heads; a cell that spans rows is said in each."""
+    grid: list[list[str | None]] = []
     for row in table.rows:
-        cells: list[str] = []
+        cells: list[str | None] = []
         last: Any = None
         for cell in row.cells:
-            if cell._tc is last:
-                continue
+            cells.append(None if cell._tc is last else " ".join(normalise_characters(cell.text).split()))
             last = cell._tc
-            cells.append(" ".join(normalise_characters(cell.text).split()))
-        if any(cells):
-            yield " | ".join(cells)
+        grid.append(cells)
+    return lines_of(grid, guessed_head_rows(grid))

@@ -20,6 +20,7 @@ WHITE = 235
 INVISIBLE = 3
 #: Width of a letter by its size, about.
 LETTER_WIDTH = 0.5
+DRAWS = frozenset({b"S", b"s", b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*"})
 SHOWS = frozenset({b"Tj", b"TJ", b"'", b'"'})
 REPORT = "Text that a reader of this page does not see was left out ({kinds}): “{text}”."
 LONGEST_REPORT = 120
@@ -58,10 +59,15 @@ class DrawingState:
         self._is_white = False
         self._mode = 0
         self._saved: list[tuple[bool, int]] = []
+        #: Lines and rectangles drawn so far, as a table has them; those that only clip are none.
+        self.rules = 0
+        self._begun = 0
+        #: What was drawn by name, with the matrix that says where.
+        self.drawn: list[tuple[str, tuple[float, ...]]] = []
         # Of the text shown since the last piece: was any of it white, invisible, neither?
         self._white = self._invisible = self._seen = False
 
-    def __call__(self, operator: bytes, operands: Any, *_: Any) -> None:
+    def __call__(self, operator: bytes, operands: Any, cm: Any = (), *_: Any) -> None:
         if operator in SHOWS:
             if self._mode == INVISIBLE:
                 self._invisible = True
@@ -69,6 +75,15 @@ class DrawingState:
                 self._white = True
             else:
                 self._seen = True
+        elif operator in (b"l", b"re"):
+            self._begun += 1
+        elif operator in DRAWS:
+            self.rules += self._begun
+            self._begun = 0
+        elif operator == b"n":
+            self._begun = 0
+        elif operator == b"Do" and operands and len(cm) == 6:
+            self.drawn.append((str(operands[0]), tuple(map(float, cm))))
         elif operator in (b"g", b"rg", b"sc", b"scn", b"k"):
             self._is_white = _is_white(operator, operands)
         elif operator == b"Tr" and operands:

@@ -18,8 +18,9 @@ from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.encodings import decode
 from rag.ingestion.loaders.html_hidden import StyleRules, is_hidden, is_machine_data, style_rules
-from rag.ingestion.loaders.html_tables import rows_of
+from rag.ingestion.loaders.html_tables import head_rows_of, rows_of
 from rag.ingestion.loaders.page_text import normalise_characters
+from rag.ingestion.loaders.table_rows import lines_of
 from rag.types import Page, Section
 
 #: Never text: programs, styles, forms, drawings, and what Word and HWP leave for themselves.
@@ -156,9 +157,9 @@ def _rows(table: Any, walk: Walk, depth: int) -> Iterator[str]:
     caption = table.find("caption")
     if caption is not None:
         yield text_of(caption)
-    for cells in rows_of(table, text_of):
-        if any(cells):
-            yield " | ".join(cells)
+    grid = list(rows_of(table, text_of))
+    heads = head_rows_of(table)
+    yield from lines_of(grid, heads if heads < len(grid) else 0)
 
 
 def _link(element: Any, text: str, walk: Walk) -> str:

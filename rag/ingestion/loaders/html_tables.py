@@ -9,17 +9,21 @@ from typing import Any
 WIDEST, TALLEST = 200, 1000
 
 
-def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str]]:
-    """The rows of a table, each its cells' texts from left to right, so that every row can be read by itself."""
+def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | None]]:
+    """The rows of a table, each its cells' texts from left to right, so that every row can be read by itself.
+
+    A cell over several columns is followed by None for each further one.
+    """
     # By column: the text of a cell that reaches into the rows to come, and into how many.
-    reaching: dict[int, tuple[str, int]] = {}
+    reaching: dict[int, tuple[str | None, int]] = {}
     for row in _rows_in(table):
         own = [cell for cell in row if cell.tag in ("td", "th")]
         last = min(max(reaching, default=-1), WIDEST)
-        cells: list[str] = []
-        following: dict[int, tuple[str, int]] = {}
+        cells: list[str | None] = []
+        following: dict[int, tuple[str | None, int]] = {}
         index = column = 0
         while index < len(own) or column <= last:
+            text: str | None
             if column in reaching:
                 text, rows = reaching[column]
                 across = 1
@@ -30,12 +34,24 @@ def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str]]:
             else:
                 column += 1
                 continue
-            cells.append(text)
-            if rows > 1:
-                following[column] = (text, rows - 1)
+            for place in range(across):
+                cells.append(None if place else text)
+                if rows > 1:
+                    following[column + place] = (None if place else text, rows - 1)
             column += across
         reaching = following
         yield cells
+
+
+def head_rows_of(table: Any) -> int:
+    """How many of the first rows name the columns: those in `thead`, or of several `th` and nothing else."""
+    count = 0
+    for row in _rows_in(table):
+        cells = [cell.tag for cell in row if cell.tag in ("td", "th")]
+        if row.getparent().tag != "thead" and ("td" in cells or len(cells) < 2):
+            break
+        count += 1
+    return count
 
 
 def _rows_in(table: Any) -> Iterator[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pypdf
 from pypdf.generic import IndirectObject
@@ -23,9 +23,13 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.page_text import BLANK_PAGE, normalise_characters, unreadable_reason
+from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters, unreadable_reason
 from rag.ingestion.loaders.pdf_facts import PdfFacts, facts_of
+from rag.ingestion.loaders.pictures import looks_like_print
 from rag.ingestion.loaders.pypdf_text import RawPage, has_fonts, page_by_pypdf
+
+if TYPE_CHECKING:
+    from rag.ingestion.loaders.pdf_tables import PdfTable
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
 MAGIC_WITHIN = 1024
@@ -35,6 +39,8 @@ UNREADABLE = "The text of this page cannot be used: it {reason}."
 LARGEST_DRAWN = 12_500_000
 #: Pixels a point at which a page is looked at for whether it shows anything: a line of a hair's width is still seen.
 BLANK_SCALE = 0.5
+#: Pixels a point at which a picture is looked at for print in it.
+PRINT_SCALE = 2
 
 
 class OpenPdf:
@@ -46,6 +52,8 @@ class OpenPdf:
         self._password: str | None = None
         self._pdfium: Any = None
         self._is_encrypted = False
+        #: The last table so far and its page: it may go on.
+        self._table: tuple[int, PdfTable] | None = None
         self.reader: pypdf.PdfReader | None = None
         count = self._open_pypdf(password)
         if count is None:
@@ -112,14 +120,18 @@ class OpenPdf:
         if self.reader is not None:
             try:
                 page = self.reader.pages[number - 1]
-                first = page_by_pypdf(page, lambda: self._drawn(number))
+                first = page_by_pypdf(page, lambda: self._drawn(number), lambda: self._tables(number))
                 failure = unreadable_reason(first.text)
                 if not first.text.strip() and has_fonts(page) and not first.has_hidden:
                     failure = "was empty although the page has fonts"
             except (Exception, RecursionError):
                 failure = "could not be had"
+        if not failure and first.text.strip():
+            if first.pictures and self._has_print(number, first.pictures):
+                first.warnings.append(PICTURED_PAGE)
+            return first
         if not failure:
-            return first if first.text.strip() else self._without_text(number, first)
+            return self._without_text(number, first)
         second = self._page_by_pdfium(number)
         if second.text.strip() and not unreadable_reason(second.text):
             said = [SECOND_ENGINE.format(reason=failure)] if self.reader is not None else []
@@ -133,6 +145,20 @@ class OpenPdf:
         if not page.has_hidden and self._shows_nothing(number):
             page.warnings.append(BLANK_PAGE)
         return page
+
+    def _has_print(self, number: int, places: Sequence[tuple[float, float, float, float]]) -> bool:
+        """Whether one of the pictures of a page looks as if text were in it."""
+        drawn = self._drawn(number, scale=PRINT_SCALE)
+        if drawn is None or self.reader is None or self.reader.pages[number - 1].rotation % 360:
+            return False
+        origin = self.reader.pages[number - 1].cropbox
+        for left, bottom, right, top in places:
+            x, y = float(origin.left), float(origin.top)
+            area = (left - x, y - top, right - x, y - bottom)
+            part = drawn.crop(tuple(max(0, round(edge * PRINT_SCALE)) for edge in area))
+            if looks_like_print(part):
+                return True
+        return False
 
     def _shows_nothing(self, number: int) -> bool:
         if self.reader is not None:
@@ -163,6 +189,29 @@ class OpenPdf:
         except (pypdfium2.PdfiumError, ValueError, IndexError):
             return RawPage("")
         return RawPage(normalise_characters(text), warnings=[hidden] if hidden else [], has_hidden=bool(hidden))
+
+    def _tables(self, number: int) -> list[PdfTable]:
+        """The tables of a page; one that goes on from the page before has that one's heads."""
+        document = self._open_pdfium()
+        if document is None:
+            return []
+        import pypdfium2
+
+        from rag.ingestion.loaders.pdf_tables import tables_on
+
+        try:
+            page = document[number - 1]
+            found = tables_on(page) if page.get_rotation() == 0 else []
+            page.close()
+        except (pypdfium2.PdfiumError, ValueError, IndexError):
+            return []
+        if found and self._table is not None and self._table[0] == number - 1:
+            before = self._table[1]
+            if found[0].goes_on_from(before):
+                found[0] = found[0].with_heads_of(before)
+        if found:
+            self._table = number, found[-1]
+        return found
 
     def _drawn(self, number: int, *, scale: float = 1) -> Any:
         """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""

@@ -15,8 +15,8 @@ from rag.errors import PdfDamaged
 MARK = (255, 236, 128)
 #: Longest side of a picture, in pixels; larger pages are drawn smaller.
 LONGEST_SIDE = 5000
-#: Characters two texts may write differently: blank space, hyphens at line ends, ligatures.
-INSIGNIFICANT = re.compile(r"[\s\u00ad\u2010\ufffe-]+")
+#: Characters two texts may write differently: blank space, hyphens, ligatures, what parts cells of a table.
+INSIGNIFICANT = re.compile(r"[\s|\u00ad\u2010\ufffe-]+")
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ſt", "ﬆ": "st"}
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 #: Shorter pieces of a passage stand in too many places to be marked.

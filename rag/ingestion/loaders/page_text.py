@@ -41,6 +41,8 @@ FEWEST_PAGES = 3
 
 #: What is said of a page that shows nothing at all.
 BLANK_PAGE = "This page is blank."
+#: What is said of a page with text beside a large picture that seems to hold some too.
+PICTURED_PAGE = "A large picture on this page may hold text that is not in the file; text recognition reads it."
 
 #: Past ASCII and the common Latin letters: only such text is looked at more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
@@ -129,7 +131,11 @@ class RepeatedLines:
         """The lines of a page, counted from 1, that do not repeat; once all pages are known."""
         if self._pages < FEWEST_PAGES:
             return list(lines)
-        dropped = {position for position in _edges(lines) if self._repeats(lines[position], number)}
+        dropped = {
+            position
+            for position in _edges(lines)
+            if self._repeats(lines[position], number) and not _is_row(lines, position)
+        }
         kept = [line for position, line in enumerate(lines) if position not in dropped]
         return kept if any(kept) else list(lines)
 
@@ -137,6 +143,13 @@ class RepeatedLines:
         # A page number may be missing on title pages and begin anew in an appendix.
         needed = max(2, self._filled / 4) if _is_number(line) else max(FEWEST_PAGES, self._filled / 2)
         return max(self._seen[hash(shape)] for shape in _shapes(line, number)) >= needed
+
+
+def _is_row(lines: Sequence[str], position: int) -> bool:
+    """Whether a line is a row of a table, which has others of as many cells beside it."""
+    count = lines[position].count(" | ")
+    beside = lines[max(0, position - 1) : position + 2]
+    return count > 0 and sum(line.count(" | ") == count for line in beside) > 1
 
 
 def _edges(lines: Sequence[str]) -> list[int]:

@@ -1,0 +1,167 @@
+"""A passage taken apart into what can be quoted: sentences, items of lists, rows of tables, and its headings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from rag.ingestion.chunking.tables import row_in_words, tables_in
+
+HEADING_CHARACTERS = 60
+#: Rows from which lines without a full stop are read as a table whose columns were lost.
+FEWEST_ROWS = 3
+
+ABBREVIATIONS = re.compile(
+    r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|bijv|bv|d\.w\.z|o\.a|m\.b\.t"
+    r"|z\.b|bzw|ca|usw|evtl|p\.a|\w)"
+)
+ENDING = re.compile(r"[.!?](?=[\"'”’)\]]*\s)|[。！？]")
+BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+")
+#: The number of a section, which opens a heading: "7.2", "§ 3".
+SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
+FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
+
+#: What goes on in a date: "2011. 5. 24."
+DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
+
+Kind = Literal["sentence", "item", "row", "column", "heading"]
+#: Columns of tables up to this many rows are also offered whole: "What do I get with Plus?"
+LONGEST_COLUMN = 14
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a passage on one line."""
+
+    text: str
+    kind: Kind
+    #: Of a column: its head. Of a row: its cells without the heads, which all rows have.
+    subject: str = ""
+
+
+def sentences(passage: str) -> list[str]:
+    """The sentences, list items and table rows of a passage, in its order, each on one line."""
+    return [unit.text for unit in units_of(passage)]
+
+
+def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
+    """The parts of a passage in its order; numbers in brackets, which would look like citations, are left out.
+
+    `titles` are the document's and its section's: a line that repeats one is a heading, whatever it looks like.
+    """
+    text = FOOTNOTE.sub("", passage)
+    found: list[Unit] = []
+    begin = 0
+    for table in tables_in(text):
+        found.extend(_units_of_prose(text[begin : table.start]))
+        heads = table.heads.cells if table.heads else None
+        found.extend(
+            Unit(" ".join(row_in_words(heads, row.cells).split()), "row", " ".join(row.cells)) for row in table.rows
+        )
+        if heads and 2 <= len(table.rows) <= LONGEST_COLUMN:
+            found.extend(_columns(heads, [row.cells for row in table.rows]))
+        begin = table.end
+    found.extend(_units_of_prose(text[begin:]))
+    names = {folded(title) for title in titles} - {""}
+    return [
+        Unit(unit.text, "heading") if unit.kind not in ("row", "column") and _is_heading(found, index, names) else unit
+        for index, unit in enumerate(found)
+        if len(unit.text) > 1
+    ]
+
+
+def folded(heading: str) -> str:
+    """A heading without its number, as it is compared."""
+    return " ".join(SECTION_NUMBER.sub("", heading.strip()).casefold().split())
+
+
+def ends(text: str) -> bool:
+    """Whether a text ends as a sentence does, or announces what follows."""
+    return bool(re.search(r"[.!?:。！？][\"'”’)\]]*$", text))
+
+
+def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
+    text = units[index].text
+    # A line of parts is a bar of links or what a page says of itself.
+    if folded(text) in names or text.startswith("#") or text.count(" | ") > 1:
+        return True
+    if ends(text) or len(text) >= HEADING_CHARACTERS or units[index].kind == "item":
+        return False
+    # "Hotline: 7700" and "Reception, extension 12" say something.
+    bare = SECTION_NUMBER.sub("", text)
+    if ":" in bare or any(map(str.isdigit, bare)):
+        return False
+    # One short line of several is an item of a list that lost its marks; the lines after "as follows:" too.
+    first = index
+    while first > 0 and units[first - 1].kind == "sentence" and not ends(units[first - 1].text):
+        first -= 1
+    return not (first > 0 and units[first - 1].text.endswith(":"))
+
+
+def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
+    names = tuple(row[0] for row in rows)
+    if len(heads) < 3 or len(set(names)) < len(names):
+        return []
+    columns = ((head, [row[place] for row in rows]) for place, head in enumerate(heads) if place)
+    return [Unit(row_in_words(("", *names), (head, *values)), "column", head) for head, values in columns if head]
+
+
+def _units_of_prose(text: str) -> list[Unit]:
+    """A line goes on in the next unless it ends a sentence, is clearly shorter than the others, or the next begins an
+    item of a list."""
+    found: list[Unit] = []
+    for block in re.split(r"\n\s*\n", text):
+        lines = [" ".join(line.split()) for line in block.splitlines() if line.strip()]
+        if rows := _lost_table(lines):
+            found.extend(rows)
+            continue
+        width = max((len(line) for line in lines), default=0)
+        unit = ""
+        for line in lines:
+            if unit and (BULLET.match(line) or ends(unit)):
+                found.extend(_split(unit))
+                unit = ""
+            unit = f"{unit} {line}" if unit else line
+            if len(line) < 0.6 * width and not line.endswith(","):
+                found.extend(_split(unit))
+                unit = ""
+        if unit:
+            found.extend(_split(unit))
+    return [unit for unit in found if len(unit.text) > 1]
+
+
+def _lost_table(lines: list[str]) -> list[Unit]:
+    """The rows of a block that was a table: a line of heads, then lines with figures, none of them a sentence."""
+    rows = lines[1:]
+    if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:
+        return []
+    if any(ends(line) or BULLET.match(line) or not any(map(str.isdigit, line)) for line in rows) or ends(lines[0]):
+        return []
+    if max(map(len, lines)) > 2 * HEADING_CHARACTERS or any(row[0].islower() for row in rows):
+        return []
+    return [Unit(f"{row} ({lines[0]})", "row", row) for row in rows]
+
+
+def _split(text: str) -> list[Unit]:
+    kind: Kind = "item" if BULLET.match(text) and not SECTION_HEAD.match(text) else "sentence"
+    parts = []
+    start = 0
+    for match in ENDING.finditer(text):
+        end = match.end()
+        while end < len(text) and text[end] in "\"'”’)]":
+            end += 1
+        rest = text[end:].lstrip()
+        word = text[start : match.start()].rsplit(" ", 1)[-1].lower().strip("(")
+        if match[0] == "." and (ABBREVIATIONS.fullmatch(word) or rest[:1].islower()):
+            continue
+        if word.isdigit() and DAY_OR_MONTH.match(rest):
+            continue
+        parts.append(text[start:end].strip())
+        start = end
+    found = [part for part in [*parts, text[start:].strip()] if part]
+    return [Unit(BULLET.sub("", part).strip(), kind) for part in found]
+
+
+#: "2. Vacation": a number and a word or two, as headings have them, is no item by its number alone.
+SECTION_HEAD = re.compile(r"^\d{1,2}\.\s+\S{2,}(?:\s+\S+){0,5}$")

@@ -1,0 +1,107 @@
+"""Tables as they stand in a text: a row a line, its cells parted by `|`, the row of heads first.
+
+Loaders write them so, Markdown does too. Chunks repeat the heads, and an answer says each value with its head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LINES = re.compile(r"[^\n]+")
+#: The line that Markdown draws below the heads.
+RULE_CELL = re.compile(r":?-{2,}:?")
+#: A figure by itself or with its unit: what stands in a row, not above it. A year may head a column.
+AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
+LONGEST_HEAD = 60
+NOTHING = frozenset({"", "-", "–", "—"})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table and where it stands in the text."""
+
+    start: int
+    end: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows below the heads; `heads` is None where the first row is one like the others."""
+
+    heads: Row | None
+    rows: tuple[Row, ...]
+
+    @property
+    def start(self) -> int:
+        return (self.heads or self.rows[0]).start
+
+    @property
+    def end(self) -> int:
+        return self.rows[-1].end
+
+
+def cells_of(line: str) -> tuple[str, ...]:
+    """The cells of a line, none where it is no row."""
+    line = line.strip()
+    if "|" not in line:
+        return ()
+    if line.startswith("|") and line.endswith("|") and len(line) > 1:
+        line = line[1:-1]
+    cells = tuple(cell.strip() for cell in line.split("|"))
+    return cells if len(cells) > 1 else ()
+
+
+def tables_in(text: str) -> list[Table]:
+    """The tables of a text: two rows or more of as many cells, on lines that follow each other."""
+    return [table for rows in _blocks(text) if (table := _table(rows)) is not None] if "|" in text else []
+
+
+def _blocks(text: str) -> Iterator[list[Row]]:
+    rows: list[Row] = []
+    for line in LINES.finditer(text):
+        cells = cells_of(line[0])
+        goes_on = bool(rows) and line.start() == rows[-1].end + 1 and len(cells) == len(rows[-1].cells)
+        if rows and not goes_on:
+            yield rows
+            rows = []
+        if cells:
+            rows.append(Row(line.start(), line.end(), cells))
+    if rows:
+        yield rows
+
+
+def _table(rows: list[Row]) -> Table | None:
+    body = tuple(row for row in rows if not all(RULE_CELL.fullmatch(cell) for cell in row.cells))
+    if len(body) < 2:
+        return None
+    is_ruled = len(rows) > 1 and rows[1] not in body
+    if is_ruled or are_heads(body[0].cells, [row.cells for row in body[1:]]):
+        return Table(body[0], tuple(row for row in body[1:] if row.cells != body[0].cells) or body[1:])
+    return Table(None, body)
+
+
+def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether a first row names the columns: short, different, without amounts, above rows that say something else."""
+    named = [cell for cell in first if cell not in NOTHING]
+    if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
+        return False
+    if any(len(cell) > LONGEST_HEAD or AMOUNT.fullmatch(cell) or cell[-1] in ".!?" for cell in named):
+        return False
+    # Of two columns the first row may be a name and its value like every other.
+    return len(first) > 2 or 2 * sum(any(map(str.isdigit, row[-1])) for row in others) >= len(others)
+
+
+def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
+    """A row in one readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
+    if heads is None:
+        said = [cell for cell in cells if cell not in NOTHING]
+        return ": ".join(said) if len(said) == 2 else "; ".join(said)
+    subject = cells[0] if cells[0] not in NOTHING else ""
+    pairs = list(zip(heads, cells, strict=True))[1 if subject else 0 :]
+    values = "; ".join(
+        f"{head}: {value}" if head not in NOTHING else value for head, value in pairs if value not in NOTHING
+    )
+    return f"{subject} — {values}" if subject and values else subject or values

@@ -1,0 +1,172 @@
+"""Tables of PDFs as rows with their heads, and what chunks make of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from reportlab.lib import colors
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table, TableStyle
+
+import rag.samples
+from rag.ingestion.chunking import chunk_document
+from rag.ingestion.chunking.tables import row_in_words, tables_in
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders.page_drawing import draw_page
+from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.table_rows import lines_of
+from rag.types import ChunkingMethod, Page
+
+PLANS = [
+    ["Plan", "Monthly cost", "Crowns", "Waiting time"],
+    ["Dental Core", "£6.50", "not covered", "none"],
+    ["Dental Plus", "£14.80", "50 %", "6 months"],
+    ["Dental Max", "£22.00", "80 %", "3 months"],
+]
+AS_LINES = [" | ".join(row) for row in PLANS]
+RULED = ("GRID", (0, 0), (-1, -1), 0.5, colors.black)
+
+
+def prose(text: str) -> Paragraph:
+    return Paragraph(text, getSampleStyleSheet()["Normal"])
+
+
+INTRODUCTION = "The dental plans are listed below with what they cost, and everyone may choose one of them. " * 4
+
+
+def pages_of(*parts: Flowable) -> list[Page]:
+    written = io.BytesIO()
+    document = SimpleDocTemplate(written, pagesize=A4, invariant=1)
+    document.build([prose(INTRODUCTION), *parts, prose("You choose a plan in November. " * 12)])
+    return list(extract_pages(written.getvalue(), password=None, limits=ExtractionLimits()).pages)
+
+
+def rows_of(page: Page) -> list[str]:
+    return [line for line in page.text.split("\n") if " | " in line]
+
+
+@pytest.mark.parametrize(
+    "styles",
+    [
+        [RULED],
+        [],
+        [("LINEBELOW", (0, 0), (-1, -1), 0.5, colors.grey)],
+        [("LINEBELOW", (0, 0), (-1, 0), 1, colors.black), ("BACKGROUND", (0, 0), (-1, 0), colors.lightgrey)],
+        [("ROWBACKGROUNDS", (0, 0), (-1, -1), [colors.whitesmoke, colors.lightgrey])],
+        [("BOX", (0, 0), (-1, -1), 1, colors.black)],
+    ],
+    ids=["ruled", "bare", "lines below", "head line", "zebra", "boxed"],
+)
+def test_a_table_is_read_row_by_row_however_it_is_ruled(styles: list[tuple[object, ...]]) -> None:
+    (page,) = pages_of(Table(PLANS, style=TableStyle(styles)))
+    assert rows_of(page) == AS_LINES
+    assert page.text.startswith("The dental plans are listed below")
+    assert "\n\nYou choose a plan" in page.text
+
+
+def test_words_that_wrap_in_a_cell_stay_in_it() -> None:
+    rows = [
+        ["Plan", "What it pays", "Cost"],
+        ["Core", "Check-ups twice a year and fillings up to sixty per cent of the bill", "£6.50"],
+        ["Plus", "Crowns and bridges up to half, after a waiting time of six months", "£14.80"],
+    ]
+    flowing = [[prose(cell) for cell in row] for row in rows]
+    (page,) = pages_of(Table(flowing, colWidths=[60, 150, 60], style=TableStyle([RULED])))
+    assert rows_of(page) == [" | ".join(row) for row in rows]
+
+
+def test_cells_over_rows_and_columns_are_said_in_each_row_and_under_their_head() -> None:
+    rows = [
+        ["Service", "Notice", "", ""],
+        ["", "Employee", "Company", "Extra"],
+        ["Up to 2 years", "1 week", "1 month", "none"],
+        ["More", "1 month", "2 months", "1 week"],
+        ["", "2 months", "3 months", "2 weeks"],
+    ]
+    spans = [("SPAN", (1, 0), (3, 0)), ("SPAN", (0, 0), (0, 1)), ("SPAN", (0, 3), (0, 4))]
+    (page,) = pages_of(Table(rows, style=TableStyle([RULED, *spans])))
+    assert rows_of(page) == [
+        "Service | Notice Employee | Notice Company | Notice Extra",
+        "Up to 2 years | 1 week | 1 month | none",
+        "More | 1 month | 2 months | 1 week",
+        "More | 2 months | 3 months | 2 weeks",
+    ]
+
+
+@pytest.mark.parametrize("repeats", [0, 1], ids=["heads once", "heads on each page"])
+def test_a_table_over_two_pages_has_its_heads_on_both(repeats: int) -> None:
+    rows = [["Grade", "Days", "Bonus"], *([f"Grade {n}", str(20 + n), f"{n} %"] for n in range(1, 60))]
+    first, second = pages_of(Table(rows, style=TableStyle([RULED]), repeatRows=repeats))
+    assert rows_of(first)[0] == rows_of(second)[0] == "Grade | Days | Bonus"
+    assert [*rows_of(first)[1:], *rows_of(second)[1:]] == [" | ".join(row) for row in rows[1:]]
+
+
+def test_heads_at_the_top_of_every_page_are_no_running_head() -> None:
+    rows = [["Grade", "Days", "Bonus"], *([f"Grade {n}", str(20 + n), f"{n} %"] for n in range(1, 200))]
+    pages = pages_of(Table(rows, style=TableStyle([RULED]), repeatRows=1))
+    assert len(pages) >= 4
+    assert all(rows_of(page)[0] == "Grade | Days | Bonus" for page in pages)
+
+
+def test_text_in_columns_lists_and_prose_are_no_tables() -> None:
+    long = "Everyone may take part in the yearly outing to the sea"
+    columns = [[f"{long} {n}.", f"The other column says {n} more about the outing."] for n in range(8)]
+    bullets = [["•", f"Point number {n} of the list"] for n in range(6)]
+    (page,) = pages_of(Table(columns), Table(bullets))
+    assert " | " not in page.text
+
+
+def test_the_tables_of_the_sample_documents_are_read_as_tables() -> None:
+    content = (Path(rag.samples.FOLDER) / "benefits_guide.pdf").read_bytes()
+    pages = extract_pages(content, password=None, limits=ExtractionLimits()).pages
+    assert "Plan | Core | Plus\nCost for you, per month | £6.50 | £14.80\n" in pages[1].text
+    assert "You pay | The company pays | Together\n3 % | 7 % | 10 %\n" in pages[0].text
+
+
+def test_a_quoted_row_is_marked_on_the_page() -> None:
+    content = (Path(rag.samples.FOLDER) / "benefits_guide.pdf").read_bytes()
+    passage = "Plan | Core | Plus\nCost for you, per month | £6.50 | £14.80"
+    plain = draw_page(content, 2, highlight="", scale=1)
+    assert draw_page(content, 2, highlight=passage, scale=1) != plain
+
+
+LONG_TABLE = "\n".join(["Office | Allowance | Note", *(f"Office {n} | £{n}00 | Ask. Then wait." for n in range(1, 80))])
+
+
+@pytest.mark.parametrize("method", ["smart", "sentences", "paged"])
+def test_a_chunk_never_cuts_a_row_and_begins_with_the_heads(method: ChunkingMethod) -> None:
+    page = Page(number=1, text=f"Allowances differ by office.\n\n{LONG_TABLE}\n\nThey are paid in May.")
+    chunks = chunk_document([page], [], method=method, chunk_size=500, overlap=100, minimum_chunk_size=50)
+    assert len(chunks) > 3
+    rows = set(LONG_TABLE.split("\n"))
+    for chunk in chunks:
+        lines = [line for line in chunk.content.split("\n") if "|" in line]
+        assert set(lines) <= rows
+        assert not lines or lines[0] == "Office | Allowance | Note"
+        assert lines.count("Office | Allowance | Note") <= 1
+    assert chunks == chunk_document([page], [], method=method, chunk_size=500, overlap=100, minimum_chunk_size=50)
+
+
+def test_heads_are_told_from_rows() -> None:
+    assert tables_in("Monthly fee | £10\nCrowns | 50 %")[0].heads is None
+    assert tables_in("Phone | 7700\nFax | 7701")[0].heads is None
+    (table,) = tables_in("| Kind | Days |\n| --- | ---: |\n| Paid leave | 25 |")
+    assert table.heads is not None
+    assert row_in_words(table.heads.cells, table.rows[0].cells) == "Paid leave — Days: 25"
+    assert tables_in("Home | News | Contact") == []
+
+
+def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:
+    grid = [
+        ["Leave", None, None],
+        ["Kind", "Days", "Paid"],
+        ["Care", "10", "yes"],
+        ["Other", None, None],
+        ["Move", "1", "no"],
+    ]
+    assert lines_of(grid, 2) == [
+        "Leave", "Kind | Days | Paid", "Care | 10 | yes", "Other", "Kind | Days | Paid", "Move | 1 | no"
+    ]  # fmt: skip
