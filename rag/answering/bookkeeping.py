@@ -55,6 +55,10 @@ class Bookkeeping:
             priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
         self.record(priced, line=line)
 
+    def price(self, usage: Usage) -> Decimal | None:
+        """What a call of a chat model would cost the tenant; None where no price is known."""
+        return charge("chat", usage, self._own_prices()).cost
+
     def record(self, paid: Charge, *, line: str = "") -> None:
         """Write a call that is priced already; `line` as for `charge`."""
         self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))
