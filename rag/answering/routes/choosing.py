@@ -46,7 +46,7 @@ def documents_meant(
         if named:
             return exact or named
         terms = frozenset(tokenize(label, language))
-    if means_any(subject, terms):
+    if not quoted_label(subject) and means_any(subject, language):
         if library.has_choice:
             return everything
         spoken = (d for text in earlier for d in everything if d.title.casefold() in text.casefold())

@@ -39,6 +39,6 @@ def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, 
     if found is None:
         return None, reply.usage
     subject, one, other, since = (str(said.get(name) or "").strip() for name in ("subject", "one", "other", "since"))
-    if not subject and found in ("summary", "listing") or found == "comparison" and not (one and other):
+    if (not subject and found in ("summary", "listing")) or (found == "comparison" and not (one and other)):
         return None, reply.usage
     return Recognised(found, subject=subject, one=one, other=other, since=since), reply.usage

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from rag.retrieval.keywords import tokenize
+
 RouteName = Literal["summary", "listing", "comparison", "changes"]
 #: The order in which they are tried: "summarise the changes in the handbook" asks for the changes.
 ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
@@ -25,8 +27,8 @@ YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
 UNSURE = re.compile(
     r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
     r"|résum\w*"
-    r"|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*|compar(?:e|ison)|side by side|vergelijk\w*|vergleich\w*)\b"
-    r"|요약|비교|要約|比較|总结|概括|对比|تلخيص|ملخص|قارن",
+    r"|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*|comparison (?:of|between)|side by side|vergelijk\w*|vergleich\w*)\b"
+    r"|(?:요약|비교).*(?:해|줘|주세요|부탁)|要約|比較|总结|概括|对比|تلخيص|ملخص|قارن",
     re.IGNORECASE,
 )
 
@@ -90,18 +92,10 @@ def names_a_kind(subject: str) -> bool:
     return any(_wordings(code).documents.search(subject) for code in _order(""))
 
 
-def means_any(subject: str, terms: frozenset[str]) -> bool:
-    """Whether words name no document in particular: "it", "this document"; `terms` are theirs without stopwords."""
-    words = re.findall(r"\w+", subject.lower())
-    return (
-        not subject
-        or not terms
-        or all(
-            any(_wordings(code).any.fullmatch(word) for code in _order(""))
-            for word in words
-            if len(words) == 1 or word in terms
-        )
-    )
+def means_any(subject: str, language: str) -> bool:
+    """Whether words name no document in particular: "it", "this document", or nothing but stopwords."""
+    telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
+    return all(any(_wordings(code).any.fullmatch(word) for code in _order("")) for word in telling)
 
 
 def kinds_in(text: str) -> frozenset[int]:
