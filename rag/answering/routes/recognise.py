@@ -26,8 +26,8 @@ YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
 #: Words that ask for one of these in some way, whatever stands around them; a model is asked what is meant.
 UNSURE = re.compile(
     r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
-    r"|résum\w*"
-    r"|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*|comparison (?:of|between)|side by side|vergelijk\w*|vergleich\w*)\b"
+    r"|résum\w*|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*"
+    r"|comparison (?:of|between)|side by side|vergelijk\w*|vergleich\w*)\b"
     r"|(?:요약|비교).*(?:해|줘|주세요|부탁)|要約|比較|总结|概括|对比|تلخيص|ملخص|قارن",
     re.IGNORECASE,
 )
