@@ -1,6 +1,6 @@
-"""From a question to the first piece of its answer, with providers that answer at once: what we add to theirs.
+"""From a question to the first piece of its answer: what we add to what the providers take.
 
-    python -m benchmarks.first_token [--questions 200]
+    python -m benchmarks.first_token [--questions 60] [--instant]
 
 Embedding, rerank and chat come over real HTTP from a stand-in in another process (tests/standin.py), through the real
 SDKs. Each question goes through `LiveAnswers`: stored, embedded, searched by meaning and keyword in Postgres, reranked,
@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Event
 
 from benchmarks.product import free_port
+from benchmarks.timed_provider import add_latency_options, latency_from
 from rag.database import Database
 from rag.embedded import start_server
 from rag.migrations import migrate
@@ -78,10 +79,17 @@ def row(name: str, values: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--questions", type=int, default=60)
+    add_latency_options(parser)
     arguments = parser.parse_args()
+    latency = latency_from(arguments)
+    print(latency)
     port = free_port()
-    command = [sys.executable, str(PROJECT / "tests" / "standin.py"), "--port", str(port), "--words", "40"]
+    command = [
+        sys.executable, str(PROJECT / "tests" / "standin.py"), "--port", str(port), "--words", "40",
+        "--embeddings-ms", str(latency.embedding), "--rerank-ms", str(latency.rerank),
+        "--chat-ms", str(latency.first_token),
+    ]  # fmt: skip
     providers = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert providers.stdout is not None
     providers.stdout.readline()

@@ -3,10 +3,11 @@
     python -m benchmarks.readers [--people 100] [--only ours|plain]
 
 Each person opens the chat page over a real websocket, then asks `--answers` questions one after the other. Each answer
-has 200 tokens, one every 20 ms, from a provider on this machine; every token carries the moment it was due, and its
-delay is counted until the reader has received the message that first draws it. For ours, a question goes through
-everything: account, conversation, embedding, search in Postgres, prompt, streamed answer, checked citations, log,
-ledger, follow-up questions. The people, the provider, Postgres and the server all share the machine's cores.
+has 200 tokens, one every 20 ms, from a provider on this machine that takes as long as real ones before it answers
+(`--instant`: no time at all). Every token carries the moment it was due, and its delay is counted until the reader has
+received the message that first draws it. For ours, a question goes through everything: account, conversation,
+embedding, search in Postgres, rerank, prompt, streamed answer, checked citations, log, ledger, follow-up questions. The
+people, the provider, Postgres and the server all share the machine's cores.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import psutil
 
 from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
-from benchmarks.timed_provider import MARK, TimedProvider, from_mark
+from benchmarks.timed_provider import MARK, TimedProvider, add_latency_options, from_mark, latency_from
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -105,9 +106,9 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 async def ours(people: int, answers: int, provider: TimedProvider) -> Result:
-    url = await provider.start()
+    variables = await provider.start()
     with tempfile.TemporaryDirectory(prefix="readers-") as folder:
-        product = Product(Path(folder), OPENAI_API_KEY="benchmark", OPENAI_BASE_URL=url)
+        product = Product(Path(folder), **variables)
         try:
             await asyncio.to_thread(product.start)
             cookies = await asyncio.to_thread(product.sign_in_people, people)
@@ -118,16 +119,14 @@ async def ours(people: int, answers: int, provider: TimedProvider) -> Result:
 
 
 async def plain(people: int, answers: int, provider: TimedProvider) -> Result:
-    url = await provider.start()
+    variables = await provider.start()
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="plain-") as folder:  # away from our .streamlit/config.toml
         command = [
             sys.executable, "-m", "streamlit", "run", str(PROJECT / "benchmarks" / "plain_streamlit" / "page.py"),
             "--server.port", str(port), "--server.headless", "true", "--browser.gatherUsageStats", "false",
         ]  # fmt: skip
-        server = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, "OPENAI_BASE_URL": url}, stdout=subprocess.DEVNULL
-        )
+        server = subprocess.Popen(command, cwd=folder, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
         try:
             await asyncio.to_thread(_wait_for, f"http://127.0.0.1:{port}/_stcore/health")
             return await measure(f"127.0.0.1:{port}", [""] * people, answers, provider, server.pid)
@@ -171,9 +170,12 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--interval-ms", type=float, default=20)
     parser.add_argument("--only", choices=["ours", "plain"])
+    add_latency_options(parser)
     arguments = parser.parse_args()
+    latency = latency_from(arguments)
     print(
-        f"{arguments.answers} answers each, {arguments.tokens} tokens at {arguments.interval_ms:g} ms; delays in ms\n"
+        f"{arguments.answers} answers each, {arguments.tokens} tokens at {arguments.interval_ms:g} ms, {latency}; "
+        "delays in ms\n"
     )
     print(
         f"{'':18}{'people':>7}{'p50':>9}{'p95':>8}{'p99':>8}{'max':>8}{'client p95':>10}{'first p50':>11}"
@@ -182,7 +184,7 @@ def main() -> None:
     for people in arguments.people:
         for name, run in (("ours", ours), ("plain", plain)):
             if arguments.only in (None, name):
-                provider = TimedProvider(tokens=arguments.tokens, interval_ms=arguments.interval_ms)
+                provider = TimedProvider(tokens=arguments.tokens, interval_ms=arguments.interval_ms, latency=latency)
                 result = asyncio.run(run(people, arguments.answers, provider))
                 show({"ours": "whole pipeline", "plain": "plain Streamlit"}[name], people, result)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.product import Product
-from benchmarks.timed_provider import MARK, TimedProvider, from_mark
+from benchmarks.timed_provider import MARK, Latency, TimedProvider, add_latency_options, from_mark, latency_from
 from rag.samples.load import COLLECTION
 
 QUESTION = "How many days of annual leave do employees have?"
@@ -58,11 +58,11 @@ async def read_stream(address: str, cookie: str, provider: TimedProvider) -> Cli
     return client
 
 
-async def measure(clients: int, tokens: int, interval_ms: float) -> int:
-    provider = TimedProvider(tokens=tokens, interval_ms=interval_ms)
-    url = await provider.start()
+async def measure(clients: int, tokens: int, interval_ms: float, latency: Latency) -> int:
+    provider = TimedProvider(tokens=tokens, interval_ms=interval_ms, latency=latency)
+    variables = await provider.start()
     with tempfile.TemporaryDirectory() as folder:
-        product = Product(Path(folder), OPENAI_API_KEY="benchmark", OPENAI_BASE_URL=url)
+        product = Product(Path(folder), **variables)
         await asyncio.to_thread(product.start)
         try:
             cookies = await asyncio.to_thread(product.sign_in_people, clients)
@@ -80,7 +80,7 @@ async def measure(clients: int, tokens: int, interval_ms: float) -> int:
     )
     p95 = statistics.quantiles(late, n=100)[94] if len(late) > 1 else float("nan")
     own = statistics.quantiles(provider.own_delays, n=100)[94]
-    print(f"{clients} clients, {tokens} tokens every {interval_ms:.0f} ms")
+    print(f"{clients} clients, {tokens} tokens every {interval_ms:.0f} ms, {latency}")
     print(f"  every token received by {whole}, in order by {ordered}, all events in their order by {framed}")
     middle, worst = statistics.median(late), max(late)
     print(f"  late: median {middle:.0f} ms, p95 {p95:.0f} ms, worst {worst:.0f} ms (bar: p95 {BAR_MS:.0f} ms)")
@@ -93,8 +93,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--interval-ms", type=float, default=50.0)
+    add_latency_options(parser)
     arguments = parser.parse_args()
-    return asyncio.run(measure(arguments.clients, arguments.tokens, arguments.interval_ms))
+    return asyncio.run(measure(arguments.clients, arguments.tokens, arguments.interval_ms, latency_from(arguments)))
 
 
 if __name__ == "__main__":

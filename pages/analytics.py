@@ -167,7 +167,17 @@ def draw_questions(period: Period, filters: Filters) -> None:
             key="analytics_order",
             label_visibility="collapsed",
         )
-        wanted = QuestionFilters(text=text or "", outcome=outcome)
+        kind = st.segmented_control(
+            "Kind",
+            ["Questions", "Searches"],
+            default="Questions",
+            required=True,
+            key="analytics_kind",
+            label_visibility="collapsed",
+            help="Searches of programs that were paid for, without an answer. No figure above counts them as "
+            "questions; the costs hold what they cost.",
+        )
+        wanted = QuestionFilters(text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question")
         st.download_button(
             "Export CSV",
             partial(export, period, filters, wanted),

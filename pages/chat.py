@@ -9,13 +9,14 @@ from __future__ import annotations
 from uuid import UUID
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from rag.answering.live import LiveAnswer
 from rag.errors import NotFound, RagError
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
-from rag.ui.messages import draw_message, follow
+from rag.ui.messages import as_written, draw_footer, draw_message, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.question_buttons import draw_question_buttons
 from rag.ui.recent import draw_dialog, draw_recent
@@ -23,6 +24,9 @@ from rag.ui.text import plain
 
 #: A long history is what a run costs most: older turns come on demand.
 TURNS_SHOWN = 10
+#: An answer that is stored so soon after its last word is drawn once, as it is stored.
+SOON_SECONDS = 0.2
+PULSE_SECONDS = 0.25
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -180,6 +184,8 @@ state.chat_taken = False
 
 messages: list[Message] = []
 live: LiveAnswer | None = None
+#: Where the footer of an answer comes whose text and sources are drawn already.
+footer: DeltaGenerator | None = None
 if conversation is not None:
     # The answer first: should it end in between, its message is whole.
     live = running.answers.active(identity, conversation.id)
@@ -223,11 +229,22 @@ if live is not None:
     )
     with answer.container():
         follow(live, every_seconds=running.answers.pace_seconds)
+    if not live.wait(SOON_SECONDS):
+        # Sources do not wait for next questions, which are another call to the model.
+        with answer.container():
+            draw_message(as_written(messages[-1], live), is_last=True, on_open=show_source, on_rate=rate)
+            footer = st.empty()
+        while not live.wait(PULSE_SECONDS):
+            footer.empty()  # a call of Streamlit, where a click can interrupt
     # What is stored replaces what was written, in this run: another would draw the whole page once more.
     stop_slot.empty()
     messages = running.conversations.messages(identity, live.conversation_id, last=1)
 
-if messages:
+if messages and footer is not None:
+    if messages[-1].outcome is not None:
+        with footer.container():
+            draw_footer(messages[-1], on_rate=rate, searched_as=searched_as)
+elif messages:
     with answer.container():
         draw_message(messages[-1], is_last=True, on_open=show_source, on_rate=rate, searched_as=searched_as)
 

@@ -43,7 +43,7 @@ from rag.ui.document_kinds import draw_reference_steps, draw_repository
 from rag.ui.document_library import draw_empty_library, draw_filters
 from rag.ui.document_names import STATUSES
 from rag.ui.document_queue import ask_to_delete, draw_estimates, draw_figures, draw_many_finished, draw_rest
-from rag.ui.document_steps import draw_bulk, draw_queue_state, draw_reembedding, draw_steps
+from rag.ui.document_steps import draw_bulk, draw_meaning, draw_queue_state, draw_reembedding, draw_steps
 from rag.ui.document_table import draw_opener, draw_table
 from rag.ui.document_trouble import draw_trouble
 from rag.ui.document_upload import draw_upload
@@ -214,6 +214,8 @@ def draw_queue() -> None:
     if estimated := shown_of(figures, waiting, newest_first=False):
         draw_estimates(estimated, figures, on_confirm=confirm, on_confirm_all=confirm_all, on_discard=discard_one)
     draw_queue_state(library.queue_state(identity.tenant_id))
+    totals = library.meaning_totals(identity.tenant_id)
+    draw_meaning(totals.done, totals.passages)
     if at_work:
         st.subheader("In progress", anchor=False)
         order = list(at_work)[:MOST_CARDS]

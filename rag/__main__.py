@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
+from types import FrameType
 
 from rag.api.request_ids import name_request
 from rag.commands import import_vectors, ingest, keeping, questions, reembed, serve, sync, tenant
@@ -38,6 +40,7 @@ def main() -> int:
     log.setLevel(logging.INFO)
     log.propagate = False
     arguments = command_line().parse_args()
+    signal.signal(signal.SIGTERM, leave)
     try:
         settings = load_settings()
         hide_secrets(settings, [*logging.getLogger().handlers, progress])
@@ -47,6 +50,12 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def leave(number: int, frame: FrameType | None) -> None:
+    """End in order: a command that receives SIGTERM still stops what it started, the built-in database included."""
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

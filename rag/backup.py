@@ -11,10 +11,8 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +22,19 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.embedded import BINARIES, DATABASE, EmbeddedServer, start_server
+from rag.data_folder import (
+    BACKUP,
+    RESTORE,
+    RESTORED,
+    START_LOCK,
+    USE_LOCK,
+    move_restored,
+    private_folder,
+    starting,
+    used_alone,
+    whole_file,
+)
+from rag.embedded import BINARIES, DATABASE, EmbeddedServer, remove_left, start_server
 from rag.errors import SettingsError
 from rag.files import KEY, TENANT
 from rag.migrations import MIGRATIONS
@@ -66,16 +76,17 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
     if not (settings.data_dir / "postgres" / "PG_VERSION").exists():
         raise SettingsError(_nothing_in(settings))
     server = start_server(settings.data_dir)
-    partial = path.with_name(path.name + ".part")
     try:
-        if path.exists():
-            raise SettingsError(f"{path} is there already. Name a file that is not.")
-        with tempfile.TemporaryDirectory() as folder, tarfile.open(partial, "w") as archive:
-            dump = Path(folder) / DUMP
+        with (
+            whole_file(path) as file,
+            private_folder(settings.data_dir, BACKUP) as folder,
+            tarfile.open(fileobj=file, mode="w") as archive,
+        ):
+            dump = folder / DUMP
             with _moment_with_files(server, archive, settings.data_dir / FILES) as moment:
                 _run(server, "pg_dump", "--format=custom", f"--snapshot={moment.snapshot}", f"--file={dump}")
             archive.add(dump, DUMP)
-            manifest = Path(folder) / MANIFEST
+            manifest = folder / MANIFEST
             values = {
                 "madeAt": datetime.now(UTC).isoformat(),
                 "documents": moment.documents,
@@ -84,14 +95,11 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
             }
             manifest.write_text(json.dumps(values, indent=2), "utf-8")
             archive.add(manifest, MANIFEST)
-        # Under its name only when it is whole.
-        partial.rename(path)
     except psycopg.errors.UndefinedTable as exc:
         raise SettingsError(_nothing_in(settings)) from exc
     except OSError as exc:
         raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
     finally:
-        partial.unlink(missing_ok=True)
         server.stop()
     return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
 
@@ -103,52 +111,63 @@ def _nothing_in(settings: Settings) -> str:
 def restore(settings: Settings, path: Path) -> BackedUp:
     """Bring a backup into a data folder that holds nothing yet.
 
-    Raises `SettingsError` when the folder is in use or holds a database, the file is no backup, or it was made by a
-    newer version of the product.
+    It is made beside, in a hidden folder of the data folder that gets its name when it is whole: killed at any moment,
+    the folder starts as if nothing had been restored, or with all of it. Raises `SettingsError` when the folder is in
+    use or holds a database, the file is no backup, or it was made by a newer version of the product.
     """
     _require_built_in(settings)
-    if (settings.data_dir / "postgres" / "PG_VERSION").exists() or (settings.data_dir / FILES).exists():
-        raise SettingsError(
-            f"{settings.data_dir} holds a database already. Stop the application and move the folder away, or set "
-            "RAG_DATA_DIR to an empty one."
-        )
-    present = set(settings.data_dir.iterdir()) if settings.data_dir.is_dir() else None
+    folder = settings.data_dir.absolute()
+    made = not folder.exists()
     try:
-        with tarfile.open(path) as archive, tempfile.TemporaryDirectory() as folder:
-            manifest = json.loads(_read(archive, MANIFEST))
-            known = {file.stem for file in MIGRATIONS.glob("*.sql")}
-            if newer := sorted(set(manifest["migrations"]) - known):
-                raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
-            archive.extract(DUMP, folder, filter="data")
-            server = start_server(settings.data_dir)
-            try:
-                _run(server, "pg_restore", "--exit-on-error", "--clean", "--if-exists", str(Path(folder) / DUMP))
-                with _connect(server) as connection:
-                    documents, _ = _contents(connection)
-                    wanted = _referenced(connection)
-                brought = _extract_files(archive, settings.data_dir / FILES, wanted)
-                if missing := wanted - brought:
-                    raise SettingsError(f"{path} is damaged: {len(missing)} of {len(wanted)} originals are not in it.")
-            finally:
-                server.stop()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        locks = [name for name in (START_LOCK, USE_LOCK) if not (folder / name).exists()]
+    except OSError as exc:
+        raise SettingsError(f"{folder} cannot be written ({exc.strerror}). Set RAG_DATA_DIR to one that can.") from exc
+    try:
+        with used_alone(folder):
+            with starting(folder):
+                move_restored(folder)
+                remove_left(folder)
+            if (folder / "postgres").exists() or (folder / FILES).exists():
+                raise SettingsError(
+                    f"{folder} holds a database already. Stop the application and move the folder away, or set "
+                    "RAG_DATA_DIR to an empty one."
+                )
+            with private_folder(folder, RESTORE) as beside:
+                brought = _restore_into(beside, path)
+                beside.rename(folder / RESTORED)  # from here on it is there, even if this process is killed
+                move_restored(folder)
     except BaseException as exc:
-        # Half a copy would be taken for a whole one at the next start.
-        _remove_new(settings.data_dir, present)
+        for name in locks:
+            (folder / name).unlink(missing_ok=True)
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
         if isinstance(exc, OSError | tarfile.TarError | KeyError | TypeError | ValueError | EOFError):
             raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
         raise
+    return brought
+
+
+def _restore_into(folder: Path, path: Path) -> BackedUp:
+    """Make a data folder of a backup, and leave it whole with its server stopped."""
+    with tarfile.open(path) as archive:
+        manifest = json.loads(_read(archive, MANIFEST))
+        known = {file.stem for file in MIGRATIONS.glob("*.sql")}
+        if newer := sorted(set(manifest["migrations"]) - known):
+            raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
+        archive.extract(DUMP, folder, filter="data")
+        server = start_server(folder)
+        try:
+            _run(server, "pg_restore", "--exit-on-error", "--clean", "--if-exists", str(folder / DUMP))
+            with _connect(server) as connection:
+                documents, _ = _contents(connection)
+                wanted = _referenced(connection)
+            brought = _extract_files(archive, folder / FILES, wanted)
+            if missing := wanted - brought:
+                raise SettingsError(f"{path} is damaged: {len(missing)} of {len(wanted)} originals are not in it.")
+        finally:
+            server.stop()
     return BackedUp(documents, len(brought), path.stat().st_size)
-
-
-def _remove_new(folder: Path, present: set[Path] | None) -> None:
-    """Remove what was not in the folder before, and the folder itself where it was not there."""
-    for path in set(folder.iterdir()) - (present or set()) if folder.is_dir() else ():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-    if present is None and folder.is_dir():
-        folder.rmdir()
 
 
 def _require_built_in(settings: Settings) -> None:
@@ -199,7 +218,10 @@ def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> 
             continue  # damaged, and missed for that
         target = folder / tenant / key
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+        with target.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         written.add(name)
     return written
 
@@ -242,7 +264,7 @@ def _run(server: EmbeddedServer, program: str, *arguments: str) -> None:
     }
     command: Sequence[str] = [str(BINARIES / program), "--dbname", DATABASE, *arguments]
     done = subprocess.run(  # noqa: S603 - our own binaries, arguments of our own
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, umask=0o077
     )
     if done.returncode != 0:
         reason = done.stderr.decode(errors="replace").strip().splitlines()

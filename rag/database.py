@@ -8,17 +8,18 @@ Without a tenant nothing is visible.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from rag.availability import Availability
 from rag.errors import DatabaseUnavailable
 from rag.flights import Flight, Session
 from rag.secret_texts import first_line
@@ -29,8 +30,18 @@ Row = TypeVar("Row")
 
 #: A connection that was used so lately is not asked whether it still works: that takes as long as a small statement.
 TRUSTED_SECONDS = 2.0
+#: How long a caller waits for a connection of the pool, between one question and the next whether the server answers.
+#: All are in use now and then; that is no reason to refuse anybody.
+WAITS_SECONDS = (0.4, 2.0, 4.0, 8.6)
+#: A try to connect that fails is left to the next caller; by itself the pool would wait longer each time.
+RECONNECT_SECONDS = 0.3
+CONNECT_SECONDS = 10
+#: What was sent and not acknowledged for so long, in milliseconds, ends the connection: the other side is unreachable.
+UNREACHABLE_MS = 15_000
 #: Supabase's pooler in transaction mode, and PgBouncer as it comes.
 POOLER_PORTS = frozenset({"6543", "6432"})
+
+DISK_FULL = "The disk of the database server is full. Free some space there and try again."
 
 # Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms,
 # waited 7 ms for them. At 5000, five times its default, they are started for some 50,000 and more.
@@ -67,23 +78,38 @@ def entering(who: Who | None, *, token_hash: str = "", email: str = "", is_searc
 class Database:
     """A pool of connections to one database. Thread-safe; hold no connection while a model streams."""
 
-    def __init__(self, conninfo: str, *, maximum_connections: int = 20, is_pooled: bool | None = None) -> None:
-        """`is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one."""
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        maximum_connections: int = 20,
+        is_pooled: bool | None = None,
+        outage: Callable[[], str] | None = None,
+    ) -> None:
+        """`is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one.
+
+        `outage` says why the server does not answer, where more is known than that.
+        """
         self.conninfo = conninfo
+        self._outage = outage
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
         self._prepare_threshold = None if self.is_pooled else 5
+        options = _connection_options(conninfo)
         self._pool = ConnectionPool(
             conninfo,
             connection_class=Session,
+            kwargs=options,
             min_size=1,
             max_size=maximum_connections,
-            timeout=15,
+            reconnect_timeout=RECONNECT_SECONDS,
             open=False,
             configure=self._configure,
             check=_check,
             name="rag",
         )
+        #: Whether the server answers, known without asking it.
+        self.availability = Availability(_with_options(conninfo, options), self._check_pool)
 
     def open(self) -> None:
         """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
@@ -91,7 +117,8 @@ class Database:
             with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
                 connection.execute("SELECT set_config('role', 'rag_app', true)")
         except psycopg.OperationalError as exc:
-            raise DatabaseUnavailable(f"The database does not answer: {first_line(exc)}") from exc
+            sentence = self._outage() if self._outage else f"The database does not answer: {first_line(exc)}"
+            raise DatabaseUnavailable(sentence) from exc
         except psycopg.errors.InsufficientPrivilege as exc:
             raise DatabaseUnavailable(
                 "The role in DATABASE_URL may not work as rag_app, the role that is bound by row-level security. "
@@ -99,10 +126,21 @@ class Database:
             ) from exc
         except psycopg.ProgrammingError as exc:
             raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {first_line(exc)}") from exc
-        self._pool.open(wait=True, timeout=15)
+        try:
+            self._pool.open(wait=True, timeout=15)
+        except PoolTimeout as exc:
+            raise self.unavailable() from exc
+        self.availability.start()
 
     def close(self) -> None:
+        self.availability.stop()
         self._pool.close(timeout=5)
+
+    def unavailable(self, reason: BaseException | None = None) -> DatabaseUnavailable:
+        """The error for callers during an outage, with a sentence that fits the server in use."""
+        if isinstance(reason, psycopg.errors.DiskFull):
+            return DatabaseUnavailable(self._outage() if self._outage else DISK_FULL)
+        return DatabaseUnavailable(self._outage() if self._outage else None)
 
     @contextmanager
     def transaction(self, who: Who | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
@@ -159,13 +197,36 @@ class Database:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """A connection of the pool. What the pool does at its return would be done in another thread."""
+        """A connection of the pool. What the pool does at its return would be done in another thread.
+
+        Raises `DatabaseUnavailable`, within about two seconds when the server does not answer.
+        """
         try:
-            with self._pool.connection() as session:
-                yield session
-                session.used_at = time.monotonic()
-        except (psycopg.OperationalError, PoolTimeout) as exc:
-            raise DatabaseUnavailable from exc
+            session = self._connection()
+            try:
+                with session:
+                    yield session
+                    session.used_at = time.monotonic()
+                    self.availability.note_answer()
+            finally:
+                self._pool.putconn(session)
+        except psycopg.OperationalError as exc:
+            raise self.unavailable(exc) from exc
+
+    def _connection(self) -> Session:
+        for wait_seconds in WAITS_SECONDS:
+            if self.availability.is_down:
+                break
+            with suppress(PoolTimeout):
+                return self._pool.getconn(timeout=wait_seconds)
+            if not self.availability.ask_again():
+                break
+        raise self.unavailable()
+
+    def _check_pool(self) -> None:
+        """Replace connections that no longer work, before anybody is given one."""
+        with suppress(PoolClosed, PoolTimeout, psycopg.Error):
+            self._pool.check()
 
     def _configure(self, connection: Session) -> None:
         connection.prepare_threshold = self._prepare_threshold
@@ -176,6 +237,23 @@ class Database:
                 "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true)"
             )
             register_vector(connection)
+
+
+def _connection_options(conninfo: str) -> dict[str, Any]:
+    """How long to wait for a server that cannot be reached, where the address does not say."""
+    options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
+    try:
+        given = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        given = {}  # connecting with it gives the reason
+    return {name: value for name, value in options.items() if name not in given}
+
+
+def _with_options(conninfo: str, options: dict[str, Any]) -> str:
+    try:
+        return make_conninfo(conninfo, **options)
+    except psycopg.ProgrammingError:
+        return conninfo
 
 
 def _check(session: Session) -> None:

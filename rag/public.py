@@ -42,8 +42,8 @@ def retrieve_context(
     `top_k` is how many are wanted, the profile's number when not given (5 for HR documents); `language` is the
     question's ISO 639-1 code, detected when not given; `collection` is a name or an id; when not given, it
     is the oldest HR collection with documents, else the oldest with any.
-    `options` switch single steps for this call. Paid calls are written to the ledger. Raises `InvalidInput`,
-    `NotFound`, `DatabaseUnavailable`.
+    `options` switch single steps for this call. What was paid is in the ledger and explained in the log. Raises
+    `InvalidInput`, `NotFound`, `DatabaseUnavailable`.
     """
     if not query.strip():
         raise InvalidInput("The query is empty.")
@@ -51,12 +51,8 @@ def retrieve_context(
     chosen = _collection(tenant_id, collection)
     profile = with_overrides(profile_by_name(chosen.profile), chosen.overrides)
     question = Question(text=query.strip(), identity=_program(tenant_id), collection=chosen)
-    response = parts.retriever.retrieve_context(
-        question, profile=profile, top_k=top_k, language=language, options=options
-    )
-    for charge in response.charges:
-        parts.ledger.record(tenant_id, charge)
-    return response
+    found = parts.searches.search(question, profile=profile, top_k=top_k, language=language, options=options)
+    return found.response
 
 
 def process_document(

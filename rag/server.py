@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
 from typing import Any
 
 import streamlit as st
@@ -37,7 +40,7 @@ from rag.api.problems import problem, unexpected
 from rag.api.request_ids import RequestIds
 from rag.api.unknown import unknown_routes
 from rag.errors import NotAllowed, RagError
-from rag.services import services
+from rag.services import Services, services
 
 log = logging.getLogger("rag")
 
@@ -46,18 +49,49 @@ log = logging.getLogger("rag")
 async def lifespan(app: Any) -> AsyncIterator[dict[str, Any] | None]:
     """Warm up before the first visitor, and stop in order whatever signal ended the server."""
     running = services()
-    # Beside the embedded database there is no other process: whatever is still being answered is nobody's.
-    alone = not running.settings.database_url
-    running.answers.close_abandoned(running.settings.tenant, quiet_seconds=0 if alone else None)
-    running.answers.admission.watch(asyncio.get_running_loop())
+    # Where no other process used the built-in database when this one began to, answers older than that are nobody's.
+    # Another may have come since, and its answers are newer.
+    quiet_seconds = None if running.alone_at is None else time.monotonic() - running.alone_at
+    running.answers.close_abandoned(running.settings.tenant, quiet_seconds=quiet_seconds)
     if running.settings.worker:
         running.queue.start_worker()
     _warm_up()
+    if running.providers.meaning is not None:
+        # Beside the start, and not before it: the first question may wait for it, no page has to.
+        threading.Thread(target=running.providers.meaning.warm_up, name="meaning", daemon=True).start()
     try:
-        yield None
+        with _stopped_by_signals(running):
+            yield None
     finally:
         running.close()
         services.clear()
+
+
+@contextmanager
+def _stopped_by_signals(running: Services) -> Iterator[None]:
+    """End answers as soon as the server receives a signal to stop.
+
+    It waits for open streams before it stops the rest, so they would be cut off without a last event, or never end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are another's
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=running.answers.stop_all, name="answers-stop", daemon=True).start()
+        handler = handlers[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    for number in handlers:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is stop:
+                signal.signal(number, handler)
 
 
 def _warm_up() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
 import streamlit as st
 
 from rag.access.accounts import Accounts
@@ -22,9 +23,10 @@ from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
+from rag.answering.searching import Searches
 from rag.database import Database
 from rag.embedded import EmbeddedServer, start_server
-from rag.errors import AccessError, NotAllowed
+from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
 from rag.files import FileStore, Originals
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
@@ -65,6 +67,7 @@ class Services:
     documents: DocumentLibrary
     references: ReferenceDocuments
     answerer: Answerer
+    searches: Searches
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
@@ -80,6 +83,8 @@ class Services:
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
     owner_conninfo: str = field(default="", repr=False)
     single_sign_on: OpenIdProvider | None = None
+    #: When this process began to use the built-in database and no other did, by the monotonic clock.
+    alone_at: float | None = None
     #: What to close at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
@@ -128,6 +133,7 @@ def assemble(
         documents=DocumentLibrary(database, files, providers, settings, queue),
         references=ReferenceDocuments(database, files, providers, ledger, processor),
         answerer=answerer,
+        searches=Searches(retriever, ledger, chat_logs),
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),
@@ -142,6 +148,7 @@ def assemble(
         api_keys=ApiKeys(database),
         limits=Limits(settings),
         single_sign_on=OpenIdProvider(settings, ExternalAccounts(database)) if settings.oidc_issuer else None,
+        alone_at=embedded.alone_at if embedded else None,
         closers=tuple(closers),
     )
 
@@ -173,13 +180,20 @@ def connect_services(settings: Settings) -> Services:
         log.info("Starting the built-in database")
         embedded = start_server(settings.data_dir)
         application, owner = embedded.application, embedded.owner
-    database = Database(application, is_pooled=settings.database_pooled or None)
+    outage = embedded.outage if embedded else None
+    database = Database(application, is_pooled=settings.database_pooled or None, outage=outage)
     try:
         applied = migrate(owner)
         if applied:
             log.info("Brought the tables up to date (%d migrations)", len(applied))
         database.open()
-    except Exception:
+    except DatabaseUnavailable as exc:
+        if embedded is None:
+            raise
+        embedded.stop()
+        # Of the sentences about DATABASE_URL none fits here; those about tables and rows do.
+        raise (database.unavailable() if isinstance(exc.__cause__, psycopg.OperationalError) else exc) from exc
+    except BaseException:
         if embedded is not None:
             embedded.stop()
         raise

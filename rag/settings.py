@@ -62,6 +62,9 @@ class Settings:
     oidc_session_hours: float = 12.0
 
     # Providers. Without a key the built-in embedder and the extractive answerer work.
+    # "meaning": beside words, passages of collections on the built-in embedder are compared by what they mean, where
+    # the model is installed; "lexical": by their words only (RAG_BUILTIN_EMBEDDER).
+    builtin_embedder: str = "meaning"
     openai_api_key: str = field(default="", repr=False)
     openai_base_url: str = "https://api.openai.com/v1"
     chat_model: str = ""  # empty: the profile's
@@ -79,6 +82,7 @@ class Settings:
     # Text recognition for scanned pages; without it Tesseract is used where it is installed.
     upstage_api_key: str = field(default="", repr=False)
     upstage_base_url: str = "https://api.upstage.ai"
+    upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
     tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
@@ -139,6 +143,7 @@ ENVIRONMENT_NAMES = {
     "address": "RAG_ADDRESS",
     "tenant": "RAG_TENANT",
     "public_url": "RAG_PUBLIC_URL",
+    "builtin_embedder": "RAG_BUILTIN_EMBEDDER",
     "cross_encoder": "RAG_CROSS_ENCODER",
     "sync_folders": "RAG_SYNC_FOLDERS",
     "tesseract": "RAG_TESSERACT",
@@ -215,6 +220,10 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
             raise SettingsError(
                 f"RAG_CORS_ORIGINS names {origin!r}; an origin looks like https://intranet.example.com."
             )
+    if settings.builtin_embedder not in ("meaning", "lexical"):
+        raise SettingsError(
+            f"RAG_BUILTIN_EMBEDDER is {settings.builtin_embedder!r}, but it has to be meaning or lexical."
+        )
     for name in LIMITS:
         if getattr(settings, name) < 0:
             raise SettingsError(f"{environment_name(name)} is {getattr(settings, name)}; 0 means no limit.")

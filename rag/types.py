@@ -29,7 +29,7 @@ PdfType = Literal["auto", "scanned", "digital"]
 """Which pages of a PDF text recognition is for: those that show something and have no text, all, or none."""
 DocumentSort = Literal["newest", "oldest", "title", "language", "pages", "chunks", "size", "cost"]
 """The order of a list of documents: names from A, figures from the largest."""
-Operation = Literal["embedding", "reranking", "translation", "chat", "tagging", "ocr"]
+Operation = Literal["embedding", "chunking", "reranking", "translation", "chat", "tagging", "ocr"]
 """What a paid call was made for; the ledger and the analytics group by it."""
 
 
@@ -96,7 +96,10 @@ class Account:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What one call used, as its provider counted it. `cached_input_tokens` are a part of `input_tokens`."""
+    """What one call used, as its provider counted it. `cached_input_tokens` are a part of `input_tokens`.
+
+    `is_estimated` where the provider told no count, though the call was, or may have been, billed.
+    """
 
     provider: str
     model: str
@@ -105,6 +108,7 @@ class Usage:
     output_tokens: int = 0
     search_units: int = 0
     pages: int = 0
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,6 +293,8 @@ class Document:
     pending_steps: list[str] = field(default_factory=list)
     #: Paid calls sent again after a kill; a provider without idempotency keys may have billed each twice.
     repeated_calls: int = 0
+    #: Its provider refuses the key or has no money left; it goes on by itself, and `message` says why it waits.
+    is_waiting: bool = False
     #: A source keeps it, such as a table of posts; it is processed without being confirmed.
     is_synced: bool = False
     pdf_type: PdfType = "auto"
@@ -531,6 +537,9 @@ class SearchResult:
     #: BM25 (k1 1.5, b 0.75, Lucene idf), ≥ 0.
     keyword_score: float | None = None
     keyword_rank: int | None = None
+    #: Cosine similarity by the built-in model of meaning, beside `similarity` where that compares words.
+    meaning: float | None = None
+    meaning_rank: int | None = None
     #: What the results are ordered by; its scale is that of the step that set it.
     score: float = 0.0
     #: The reranker's relevance, 0 … 1.

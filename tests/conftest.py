@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 for field in Settings.__dataclass_fields__:
     os.environ.pop(environment_name(field), None)
 
+# Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.
+os.environ["RAG_BUILTIN_EMBEDDER"] = "lexical"
+
 #: Where servers and files of tests are kept. Copying a database there takes a seventh of the processor time that it
 #: takes on an ext4 disk, and every test with a database copies one.
 MEMORY = Path("/dev/shm")
@@ -151,7 +154,7 @@ def collection(database: Database) -> Collection:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings without any key, working in the test's own folder."""
-    return Settings(data_dir=tmp_path / "data", tesseract="none")
+    return Settings(data_dir=tmp_path / "data", tesseract="none", builtin_embedder="lexical")
 
 
 @pytest.fixture

@@ -141,10 +141,10 @@ def is_over(documents: Sequence[Document]) -> bool:
 
 
 def stored(database: Database, collection: Collection) -> tuple[list[Any], list[Any], list[Any]]:
-    """Documents, chunks with their vectors and tags, and the bill by document."""
+    """Documents, chunks with their vectors and tags, and the bill by document as the provider counted it."""
     with database.transaction(TENANT) as connection:
         documents = connection.execute(
-            "SELECT file_name, status, chunk_count, metadata, costs FROM documents WHERE collection_id = %s ORDER BY 1",
+            "SELECT file_name, status, chunk_count, metadata FROM documents WHERE collection_id = %s ORDER BY 1",
             (collection.id,),
         ).fetchall()
         chunks = connection.execute(
@@ -156,7 +156,7 @@ def stored(database: Database, collection: Collection) -> tuple[list[Any], list[
         bills = connection.execute(
             "SELECT d.file_name, l.operation, count(*), sum(l.input_tokens), sum(l.output_tokens), sum(l.cost) "
             "FROM cost_ledger l JOIN documents d ON d.id = l.document_id "
-            "WHERE d.collection_id = %s GROUP BY 1, 2 ORDER BY 1, 2",
+            "WHERE d.collection_id = %s AND NOT l.is_estimated GROUP BY 1, 2 ORDER BY 1, 2",
             (collection.id,),
         ).fetchall()
     return documents, chunks, bills

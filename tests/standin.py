@@ -65,6 +65,7 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     code: str = ""
     after: int = 0
+    is_billed: bool = False
 
 
 class ProviderStandin:
@@ -75,15 +76,19 @@ class ProviderStandin:
     tokens[endpoint]   tokens billed, input and output together
     usages             one dict per billed request: endpoint, model, input_tokens, cached_input_tokens, output_tokens,
                        search_units
+    untold             those of `usages` whose answer never said so
+    silent             requests that ended without a count though they were not refused: a caller has to estimate them
     requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order; `times` are
                        when they came, in seconds of `time.monotonic`
     missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
+    delays             seconds waited before every answer of one endpoint, by its name
     token_interval_seconds  waited between the pieces of a stream
     cached_tokens      of every chat request's input, how many count as cached
     sends_usage        False: streams carry no usage even when asked for
     accepted_key       when set, any other key is answered 401
     hang               True: no request is answered until `release()`
+    meetings           by endpoint, a barrier at which requests wait for each other (`meet`)
     knows_idempotency_keys  True: a request with a key that was answered before gets that answer again, unbilled
     """
 
@@ -105,15 +110,19 @@ class ProviderStandin:
         self.calls: Counter[Endpoint] = Counter()
         self.tokens: Counter[Endpoint] = Counter()
         self.usages: list[dict[str, Any]] = []
+        self.untold: list[dict[str, Any]] = []
+        self.silent = 0
         self.requests: list[tuple[Endpoint, dict[str, Any]]] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.times: list[float] = []
         self.missing_paths: set[str] = set()
         self.delay_seconds = 0.0
+        self.delays: dict[Endpoint, float] = {}
         self.token_interval_seconds = 0.0
         self.cached_tokens = 0
         self.hang = False
+        self.meetings: dict[Endpoint, threading.Barrier] = {}
         self.knows_idempotency_keys = True
         self.answered: dict[str, bytes] = {}
         self.sends_usage = True  # False: streams carry no usage even when asked for
@@ -146,17 +155,23 @@ class ProviderStandin:
         """Answer the next requests with this HTTP status; `code` such as "insufficient_quota" goes into the body."""
         self._add(Fault("status", times, endpoint, status, headers or {}, code))
 
-    def garbage_next(self, times: int = 1, *, endpoint: Endpoint | None = None, after: int = 0) -> None:
-        """Answer 200 with something that is not JSON; in a stream after `after` pieces."""
-        self._add(Fault("garbage", times, endpoint, after=after))
+    def garbage_next(
+        self, times: int = 1, *, endpoint: Endpoint | None = None, after: int = 0, is_billed: bool = False
+    ) -> None:
+        """Answer 200 with something that is not JSON; in a stream after `after` pieces. Of a bill nobody is told."""
+        self._add(Fault("garbage", times, endpoint, after=after, is_billed=is_billed))
 
-    def close_next(self, times: int = 1, *, endpoint: Endpoint | None = None) -> None:
-        """Close the connection without an answer."""
-        self._add(Fault("close", times, endpoint))
+    def close_next(self, times: int = 1, *, endpoint: Endpoint | None = None, is_billed: bool = False) -> None:
+        """Close the connection without an answer. Of a bill nobody is told."""
+        self._add(Fault("close", times, endpoint, is_billed=is_billed))
 
-    def cut_stream_after(self, pieces: int, times: int = 1) -> None:
+    def spoil_next(self, how: str, times: int = 1, *, endpoint: Endpoint | None = None) -> None:
+        """Bill, say so, and send what cannot be used: see `spoiled`. "uncounted" says nothing, and can be used."""
+        self._add(Fault(how, times, endpoint))
+
+    def cut_stream_after(self, pieces: int, times: int = 1, *, is_billed: bool = False) -> None:
         """Reset the connection in the middle of a stream, after so many pieces of text."""
-        self._add(Fault("cut", times, "chat", after=pieces))
+        self._add(Fault("cut", times, "chat", after=pieces, is_billed=is_billed))
 
     def end_stream_after(self, pieces: int, times: int = 1) -> None:
         """End the stream properly, but early: no finish reason, no usage."""
@@ -169,6 +184,14 @@ class ProviderStandin:
     def error_event_after(self, pieces: int, times: int = 1, *, code: str = "server_error") -> None:
         """Send an error as an event of the stream."""
         self._add(Fault("error_event", times, "chat", after=pieces, code=code))
+
+    def meet(self, endpoint: Endpoint, count: int, *, timeout_seconds: float = 18.0) -> threading.Barrier:
+        """Answer requests to an endpoint only when `count` of them are here at once.
+
+        The barrier is broken, and requests are answered 500, where so many did not come in time.
+        """
+        barrier = self.meetings[endpoint] = threading.Barrier(count, timeout=timeout_seconds)
+        return barrier
 
     def release(self) -> None:
         """Let everything go on that hangs."""
@@ -254,6 +277,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     remembered_as = ""
+    spoiling: Fault | None = None
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -289,18 +313,30 @@ class _Handler(BaseHTTPRequestHandler):
             standin.headers.append({name.lower(): value for name, value in self.headers.items()})
             standin.paths.append(path)
             standin.times.append(time.monotonic())
-        if standin.delay_seconds:
-            time.sleep(standin.delay_seconds)
+        if delay := standin.delay_seconds + standin.delays.get(endpoint, 0.0):
+            time.sleep(delay)
         if standin.hang:
             standin.released.wait()
+        if endpoint in standin.meetings:
+            try:
+                standin.meetings[endpoint].wait()
+            except threading.BrokenBarrierError:
+                self._error(500, "standin", "Not as many requests came at once as were waited for.")
+                return
         key = (self.headers.get("authorization") or "").removeprefix("Bearer ")
         if standin.accepted_key is not None and key != standin.accepted_key:
             self._error(401, "invalid_api_key", "Incorrect API key provided.")
             return
         fault = standin.take_fault(endpoint)
+        self.spoiling = None
+        is_stream = bool(body.get("stream"))
+        if fault and not is_stream and (fault.is_billed or fault.kind in SPOILED):
+            self.spoiling, fault = fault, None
+        elif (fault and fault.kind == "close") or (fault and fault.kind == "garbage" and not is_stream):
+            standin.silent += 1
         idempotency_key = self.headers.get("idempotency-key") or ""
         self.remembered_as = idempotency_key if standin.knows_idempotency_keys else ""
-        if fault is None and self.remembered_as in standin.answered:
+        if fault is None and self.spoiling is None and self.remembered_as in standin.answered:
             self._send(200, standin.answered[self.remembered_as], "application/json")
             return
         if fault and fault.kind == "status":
@@ -465,6 +501,10 @@ class _Handler(BaseHTTPRequestHandler):
         due = time.monotonic()
         for sent in range(len(text_pieces) + 1):
             if fault and fault.after == sent and not self._go_on_after(fault):
+                self.standin.silent += fault.code not in ("insufficient_quota", "rate_limit_exceeded")
+                if fault.is_billed:
+                    usage(sent)
+                    self.standin.untold.append(self.standin.usages[-1])
                 return
             if sent < len(text_pieces):
                 self._chunk(event({"content": text_pieces[sent]}))
@@ -475,6 +515,9 @@ class _Handler(BaseHTTPRequestHandler):
         if finish_reason is not None:
             self._chunk(event({}, finish_reason))
         used = usage(len(text_pieces))
+        if not with_usage:
+            self.standin.silent += 1
+            self.standin.untold.append(self.standin.usages[-1])
         if with_usage:
             self._chunk(_event({**head, "choices": [], "usage": used}))
         self._chunk(b"data: [DONE]\n\n")
@@ -504,8 +547,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _json(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
+        if status == 200 and self.spoiling is not None:
+            fault = self.spoiling
+            if fault.kind in ("close", "garbage", "uncounted"):
+                self.standin.silent += 1
+                self.standin.untold.append(self.standin.usages[-1])
+            if fault.kind == "close":
+                self._reset()
+                return
+            value = "<html>" if fault.kind == "garbage" else spoiled(value, fault.kind)
         body = json.dumps(value).encode()
-        if status == 200 and self.remembered_as:
+        if status == 200 and self.remembered_as and self.spoiling is None:
             self.standin.answered[self.remembered_as] = body
         self._send(status, body, "application/json", headers)
 
@@ -528,6 +580,33 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.shutdown(socket.SHUT_RD)
         self.connection.close()
+
+
+SPOILED = frozenset({"empty", "dimension", "nan", "missing", "filter", "half", "uncounted"})
+
+
+def spoiled(answer: dict[str, Any], how: str) -> dict[str, Any]:
+    """An answer with its count, but of no use: nothing in it; vectors of 3 dimensions, of NaN, or one too few; text
+    that a filter held back, or half of it. "uncounted" is of use and without its count."""
+    if how == "uncounted":
+        return {name: part for name, part in answer.items() if name not in ("usage", "meta")}
+    for name in ("data", "choices", "results"):
+        if name in answer and how == "empty":
+            return {**answer, name: []}
+    if "elements" in answer:  # text without its page
+        return {**answer, "elements": [{"content": {"text": "?"}, "category": "paragraph"}]}
+    if "data" in answer:
+        values = {"dimension": [0.5] * 3, "nan": [float("nan")] * 3}
+        if how == "missing":
+            return {**answer, "data": answer["data"][:-1]}
+        return {**answer, "data": [{**item, "embedding": values.get(how, "?")} for item in answer["data"]]}
+    if "choices" in answer:
+        choice = answer["choices"][0]
+        text = choice["message"]["content"]
+        kept, reason = (None, "content_filter") if how == "filter" else (text[: len(text) // 2], "length")
+        message = {**choice["message"], "content": kept}
+        return {**answer, "choices": [{**choice, "message": message, "finish_reason": reason}]}
+    return {**answer, "results": [{"index": 99_999, "relevance_score": 0.5}]}
 
 
 def words(text: str) -> list[str]:
@@ -603,8 +682,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=9999)
     parser.add_argument("--token-interval-ms", type=float, default=0.0)
     parser.add_argument("--words", type=int, default=0, help="answer every chat with so many words")
+    for endpoint in ("embeddings", "rerank", "chat"):
+        parser.add_argument(f"--{endpoint}-ms", type=float, default=0.0, help="milliseconds before each answer")
     arguments = parser.parse_args()
     standin = ProviderStandin(port=arguments.port, token_interval_seconds=arguments.token_interval_ms / 1000)
+    for endpoint in ("embeddings", "rerank", "chat"):
+        standin.delays[endpoint] = getattr(arguments, f"{endpoint}_ms") / 1000
     if arguments.words:
         standin.reply(" ".join(f"word{number}" for number in range(arguments.words)))
     standin.start()

@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.parser import BytesParser
@@ -58,6 +59,8 @@ class SupabaseStandin:
     buckets: dict[str, dict[str, Any]] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    #: By the beginning of a path, where requests wait until so many of them are here at once.
+    meetings: dict[str, threading.Barrier] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     #: Links in the e-mails it sent, by address: what stands behind their #.
     mails: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -73,7 +76,7 @@ class SupabaseStandin:
         class Handler(_Handler):
             project = standin
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
@@ -88,6 +91,11 @@ class SupabaseStandin:
     def fail(self, path: str, kind: int | str, body: dict[str, Any] | None = None, *, times: int = 1) -> None:
         """The next requests whose path (or method and path) begins so go wrong. Auth's 4xx are {"code", "message"}."""
         self.faults.append(Fault(path, kind, body or {}, times))
+
+    def meet(self, path: str, count: int, *, timeout_seconds: float = 20.0) -> threading.Barrier:
+        """Answer requests whose path begins so only when `count` are here; broken where they do not come in time."""
+        barrier = self.meetings[path] = threading.Barrier(count, timeout=timeout_seconds)
+        return barrier
 
     def add_user(self, email: str, password: str, **app_metadata: Any) -> dict[str, Any]:
         now = datetime.now(UTC).isoformat()
@@ -131,6 +139,10 @@ class StorageTrouble(Exception):
         self.body = {"statusCode": str(status), "error": error, "message": message}
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+
 class _Handler(BaseHTTPRequestHandler):
     project: SupabaseStandin
     protocol_version = "HTTP/1.1"
@@ -148,6 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.path_only, self.query = unquote(address.path), parse_qs(address.query)
         self.raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
+        for path, barrier in self.project.meetings.items():
+            if self.path_only.startswith(path):
+                with suppress(threading.BrokenBarrierError):
+                    barrier.wait()
         with self.project.lock:
             self.project.calls[f"{self.command} {self.path_only}"] += 1
             self.project.bearers.append((self.path_only, self.bearer))

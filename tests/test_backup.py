@@ -8,12 +8,17 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rag.backup import back_up, restore
+from rag.data_folder import move_restored, starting
+from rag.embedded import DATABASE, remove_left, start_server
 from rag.errors import SettingsError
 from rag.settings import Settings
 
@@ -279,3 +284,95 @@ for tenant in ("acme", "zeta"):
 print(json.dumps(told))
 parts.close()
 """
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_what_holds_hashes_of_passwords_is_its_owners_alone(small_backup: Path, tmp_path: Path) -> None:
+    run(tmp_path / "first", "tenant", "export", "acme", str(tmp_path / "acme.zip"))
+    assert mode(small_backup) == mode(tmp_path / "acme.zip") == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["acme.zip", "backup.tar", "first"]
+
+
+def left_in(folder: Path) -> list[str]:
+    """What a backup or a restore left, dumps and hidden files."""
+    kinds = ("*.dump", ".backup-*", ".restore*", ".*.part")
+    return [str(path) for kind in kinds for path in folder.rglob(kind)]
+
+
+def killed_when(there: Callable[[], bool], data: Path, *arguments: str) -> bool:
+    """Start a command and kill it at the moment something is there; False when it had ended before."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "rag", *arguments], cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "RAG_DATA_DIR": str(data), "RAG_SAMPLES": "false"},
+    ) as process:  # fmt: skip
+        while process.poll() is None:
+            if there():
+                process.kill()
+                return True
+            time.sleep(0.001)
+        return there()
+
+
+def test_a_killed_backup_never_looks_whole_and_its_dump_is_removed(small_backup: Path, tmp_path: Path) -> None:
+    first, path = tmp_path / "first", tmp_path / "second.tar"
+    killed = 0
+    for there in (
+        lambda: bool(list(first.glob(".backup-*"))),
+        lambda: any(dump.stat().st_size for dump in first.glob(".backup-*/*.dump")),
+    ):
+        killed += killed_when(there, first, "backup", str(path))
+        if path.exists():
+            with tarfile.open(path) as archive:
+                assert "manifest.json" in archive.getnames()
+            path.unlink()
+    assert killed
+    assert left_in(tmp_path)
+    assert back_up(Settings(data_dir=first), path).documents == 1
+    assert left_in(tmp_path) == []
+
+
+#: What is there when a restore is killed, in the order in which it is made.
+STEPS = (".restore-*/database.dump", ".restore-*/postgres.new", ".restore-*/postgres/base/16*", ".restore-*/files")
+
+
+def test_a_restore_killed_at_any_moment_leaves_the_old_state_or_the_new_one(small_backup: Path, tmp_path: Path) -> None:
+    states = []
+    for number, step in enumerate((*STEPS, ".restored", "files", "postgres")):
+        data = tmp_path / f"copy{number}"
+        killed_when(lambda data=data, step=step: any(data.glob(step)), data, "restore", str(small_backup))  # type: ignore[misc]
+        with starting(data):  # what each start does first
+            move_restored(data)
+            remove_left(data)
+        assert left_in(data) == []
+        states.append(documents_of(data))
+    assert states[:3] == [None] * 3
+    assert states[3] in (None, (1, 1))  # a moment later it is renamed
+    assert states[4:] == [(1, 1)] * 3
+
+
+def documents_of(data: Path) -> tuple[int, int] | None:
+    """How many documents and originals there are; None for a folder without a database and files."""
+    if not (data / "postgres").exists():
+        assert not (data / "files").exists()
+        return None
+    originals = [path for path in (data / "files").rglob("*") if path.is_file()]
+    server = start_server(data)
+    try:
+        with psycopg.connect(make_conninfo(server.superuser, dbname=DATABASE)) as connection:
+            found = connection.execute("SELECT count(*) FROM documents").fetchone()
+    finally:
+        server.stop()
+    assert found is not None
+    return found[0], len(originals)
+
+
+def test_nothing_is_restored_into_a_folder_that_is_in_use(small_backup: Path, tmp_path: Path) -> None:
+    server = start_server(tmp_path / "used")
+    try:
+        with pytest.raises(SettingsError, match="is in use"):
+            restore(Settings(data_dir=tmp_path / "used"), small_backup)
+    finally:
+        server.stop()

@@ -17,6 +17,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.database import Database
+from rag.ingestion.meaning import meaning_progress
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.retrieval.keywords import contextual_text, tokenize
@@ -158,3 +159,15 @@ def test_what_was_there_can_be_worked_with(upgraded: tuple[Services, dict[str, i
     parts.documents.delete(identity, document.id)
     assert parts.documents.list("demo") == []
     assert ask(parts, identity, QUESTIONS[0])[1] == ()
+
+
+def test_passages_from_before_wait_for_their_vectors_of_meaning(upgraded: tuple[Services, dict[str, int]]) -> None:
+    parts, _ = upgraded
+    [collection] = parts.documents.collections("demo")
+    with parts.database.transaction("demo") as connection:
+        waiting = connection.execute(
+            "SELECT args ->> 'collection_id' FROM procrastinate_jobs WHERE queue_name = 'meaning' AND status = 'todo'"
+        ).fetchall()
+    assert waiting == [(str(collection.id),)]
+    [progress] = meaning_progress(parts.database, "demo")
+    assert 0 == progress.done < progress.passages

@@ -44,6 +44,8 @@ class Accounts:
 
     #: Whether somebody who lost their password is sent an e-mail with a link; else the administrators are told.
     sends_mail = False
+    #: Whether checking a password takes a core here; else it is checked by another service, over the network.
+    hashes_passwords = True
 
     def __init__(
         self,

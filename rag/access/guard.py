@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote, urlsplit
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.access.api_keys import SECRET
+from rag.access.api_keys import SECRET, KeyUse
 from rag.access.headers import with_headers, with_security_headers
 from rag.access.identity import AccessServices
 from rag.access.media import PATH as MEDIA_PATH
@@ -50,8 +50,13 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 LEAST_UPLOAD_BYTES = 256 * 1024
 MANY_PAGES = "You have {most} pages of HR Assistant open. Close some of them, then load this one again."
 RETRY_SECONDS = 5
+#: Where everybody may call, who is calling is not waited for longer.
+OPEN_SECONDS = 0.7
 #: Seconds after which an open websocket's session is looked up again: it may have expired or ended elsewhere.
 RECHECK_SECONDS = 30.0
+#: Sessions and keys looked up at once. A session that began elsewhere is asked for there from time to time; those who
+#: wait for that must not keep others from being recognised.
+RECOGNISED_AT_ONCE = 100
 
 
 class AuthGuard:
@@ -101,7 +106,7 @@ class AuthGuard:
         secret = presented_key(scope, is_open=is_open) if path.startswith(API) else ""
         if secret:
             # No site can make a browser send a key without asking first, so where this comes from does not matter.
-            await self._with_key(scope, receive, send, services, secret)
+            await self._with_key(scope, receive, send, services, secret, is_open=is_open)
             return
         if scope["method"] not in SAFE_METHODS and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
@@ -109,11 +114,14 @@ class AuthGuard:
         if path in self._public_paths:
             await self._app(scope, receive, send)
             return
+        identity: Identity | None = None
         try:
-            identity = await self._identify(scope, services.sessions)
+            with move_on_after(OPEN_SECONDS if is_open else None):
+                identity = await self._identify(scope, services.sessions, may_abandon=is_open)
         except DatabaseUnavailable as exc:
-            await _refusal(scope, exc)(scope, receive, send)
-            return
+            if not is_open:
+                await _refusal(scope, exc)(scope, receive, send)
+                return
         if identity is None:
             await (self._app if is_open else _sign_in_first(scope, path))(scope, receive, send)
             return
@@ -132,12 +140,20 @@ class AuthGuard:
         await self._app(_as(scope, identity), receive, send)
 
     async def _with_key(
-        self, scope: Scope, receive: Receive, send: Send, services: AccessServices, secret: str
+        self, scope: Scope, receive: Receive, send: Send, services: AccessServices, secret: str, *, is_open: bool
     ) -> None:
+        use: KeyUse | None = None
         try:
-            use = await to_thread.run_sync(services.api_keys.find, secret, limiter=self._threads())
+            with move_on_after(OPEN_SECONDS if is_open else None):
+                use = await to_thread.run_sync(
+                    services.api_keys.find, secret, limiter=self._threads(), abandon_on_cancel=is_open
+                )
         except RagError as exc:
-            await _refusal(scope, exc)(scope, receive, send)
+            if not (is_open and isinstance(exc, DatabaseUnavailable)):
+                await _refusal(scope, exc)(scope, receive, send)
+                return
+        if use is None:  # unknown who calls, because the database does not answer: anybody may
+            await self._app(scope, receive, send)
             return
         send = with_headers(send, use.headers)
         if use.remaining < 0:
@@ -199,18 +215,22 @@ class AuthGuard:
     def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
-    async def _identify(self, scope: Scope, sessions: Sessions) -> Identity | None:
+    async def _identify(self, scope: Scope, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
         token = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
-        return await self._look_up(token_hash(token), sessions) if TOKEN.fullmatch(token) else None
+        if not TOKEN.fullmatch(token):
+            return None
+        return await self._look_up(token_hash(token), sessions, may_abandon=may_abandon)
 
-    async def _look_up(self, session_id: str, sessions: Sessions) -> Identity | None:
+    async def _look_up(self, session_id: str, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
         if identity := sessions.kept(session_id):
             return identity
-        return await to_thread.run_sync(sessions.find_by_id, session_id, limiter=self._threads())
+        return await to_thread.run_sync(
+            sessions.find_by_id, session_id, limiter=self._threads(), abandon_on_cancel=may_abandon
+        )
 
     def _threads(self) -> CapacityLimiter:
         if self._limiter is None:
-            self._limiter = CapacityLimiter(8)
+            self._limiter = CapacityLimiter(RECOGNISED_AT_ONCE)
         return self._limiter
 
     def _watch(self, sessions: Sessions) -> None:

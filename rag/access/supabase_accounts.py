@@ -52,6 +52,7 @@ class SupabaseAccounts(Accounts):
     """As `Accounts`, with the passwords at Supabase. Our table keeps the person, role and group."""
 
     sends_mail = True
+    hashes_passwords = False
 
     def __init__(self, database: Database, sessions: Sessions, settings: Settings, project: SupabaseProject) -> None:
         super().__init__(database, sessions, settings)

@@ -19,6 +19,7 @@ from psycopg import Connection, sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from rag.data_folder import whole_file
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound, SettingsError
 from rag.files import TENANT, Originals
@@ -29,7 +30,7 @@ NOT_EXPORTED = frozenset(
     | {"embedding", "weights", "terms", "bits"}
 )
 #: Tables that only make search fast; they are made anew from the passages.
-INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|.*postings.*")
+INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|meaning_vectors|.*postings.*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +104,18 @@ class Tenants:
         passwords and tokens and what only serves searching are left out. Raises `SettingsError` if `path` exists.
         """
         self.get(tenant_id)
-        if path.exists():
-            raise SettingsError(f"{path} is there already. Name a file that is not.")
+        try:
+            rows = self._export(tenant_id, path)
+        except OSError as exc:
+            raise SettingsError(f"The export cannot be written to {path}: {exc.strerror or exc}.") from exc
+        with self._database.transaction(tenant_id) as connection:
+            _note(connection, "export made: everything")
+        return rows
+
+    def _export(self, tenant_id: str, path: Path) -> dict[str, int]:
         with (
-            zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive,
+            whole_file(path) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
             self._database.snapshot(tenant_id) as own,
         ):
             tables = [t for t in tenant_tables(own) if not INDEX_TABLES.fullmatch(t)]
@@ -121,8 +130,6 @@ class Tenants:
                 "files": len(files),
             }
             archive.writestr("manifest.json", json.dumps(manifest, indent=2))
-        with self._database.transaction(tenant_id) as connection:
-            _note(connection, "export made: everything")
         return rows
 
     def delete(self, tenant_id: str) -> Deletion:

@@ -65,7 +65,7 @@ class Answerer:
         try:
             yield from run.write()
             run.check_citations()
-            yield CitationsEvent(run.citations, run.kind)
+            yield CitationsEvent(run.citations, run.kind, run.state, run.notices)
             run.suggest()
         except (GeneratorExit, KeyboardInterrupt):
             run.end(Outcome.STOPPED, MessageState.STOPPED)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -41,31 +42,46 @@ class Bookkeeping:
         self._chat_log_id = chat_log_id
         self._ledger = ledger
         self._chat_logs = chat_logs
+        #: Each with its line among the costs of the details.
         self._charges: list[tuple[str, Charge]] = []
-        self._unwritten: list[Charge] = []
+        #: Charges the database did not take, each with the call that it ends.
+        self._unwritten: list[tuple[Charge | None, UUID | None]] = []
         self._prices: Mapping[str, Any] | None = None
 
-    def charge(self, operation: Operation, usage: Usage, *, line: str = "", is_estimated: bool = False) -> None:
-        """Price a call and write it; `is_estimated` when the provider did not say what it counted.
+    def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
+        """Write down a call before it is made, so that it is known should this process be killed meanwhile.
+
+        None when the database does not answer: an answer does not wait for its books.
+        """
+        try:
+            return self._ledger.begin(self._tenant_id, self._chat_log_id, operation, name, expected)
+        except DatabaseUnavailable:
+            return None
+
+    def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
+        """Price a call and write it.
 
         `line` is the field of `CostDetails` that it belongs to; that of the operation when not given.
         """
-        priced = charge(operation, usage, self._own_prices())
-        if is_estimated:
-            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
-        self.record(priced, line=line)
+        self.record(self._priced(operation, usage), line=line)
 
     def price(self, usage: Usage) -> Decimal | None:
         """What a call of a chat model would cost the tenant; None where no price is known."""
         return charge("chat", usage, self._own_prices()).cost
 
-    def record(self, paid: Charge, *, line: str = "") -> None:
-        """Write a call that is priced already; `line` as for `charge`."""
-        self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))
+    def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
+        """Price and write a call that was begun; None where it is known to cost nothing."""
+        paid = self._priced(operation, usage) if usage is not None else None
+        self.record(paid, line=line, ends=call_id)
+
+    def record(self, paid: Charge | None, *, line: str = "", ends: UUID | None = None) -> None:
+        """Write a call that is priced already, with the end of the one that was begun; `line` as for `charge`."""
+        if paid is not None:
+            self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))
         try:
-            self._write(paid)
+            self._write(paid, ends)
         except DatabaseUnavailable:
-            self._unwritten.append(paid)
+            self._unwritten.append((paid, ends))
 
     def costs(self) -> CostDetails:
         """The known costs by operation, rounded as the ledger keeps them."""
@@ -93,11 +109,12 @@ class Bookkeeping:
     ) -> Decimal | None:
         """Close the log's row; the cost, None where a price is not known or the database does not answer.
 
-        Without a database nothing else can be done; the row is closed as failed once somebody looks at it.
+        Without a database the row is closed when it answers again, or, if this process ends before, as failed once
+        somebody looks at it.
         """
         try:
             while self._unwritten:
-                self._write(self._unwritten[-1])
+                self._write(*self._unwritten[-1])
                 self._unwritten.pop()
             return self._chat_logs.close(
                 self._tenant_id,
@@ -113,7 +130,21 @@ class Bookkeeping:
                 total_ms=total_ms,
             )
         except DatabaseUnavailable:
-            log.error("the log of question %s could not be closed: the database does not answer", self._chat_log_id)
+            log.error("the log of question %s waits to be closed: the database does not answer", self._chat_log_id)
+            self._chat_logs.postpone(
+                partial(
+                    self.close,
+                    outcome=outcome,
+                    answer=answer,
+                    details=details,
+                    error=error,
+                    language=language,
+                    model=model,
+                    document_ids=document_ids,
+                    first_token_ms=first_token_ms,
+                    total_ms=total_ms,
+                )
+            )
             return None
 
     def page_text(self, citation: Citation) -> str:
@@ -132,8 +163,17 @@ class Bookkeeping:
         except DatabaseUnavailable:
             return {}
 
-    def _write(self, paid: Charge) -> None:
-        self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
+    def _priced(self, operation: Operation, usage: Usage) -> Charge:
+        priced = charge(operation, usage, self._own_prices())
+        if usage.is_estimated:
+            priced = replace(priced, unit_prices={**priced.unit_prices, "tokens": "estimated"})
+        return priced
+
+    def _write(self, paid: Charge | None, ends: UUID | None) -> None:
+        if ends is not None:
+            self._ledger.finish(self._tenant_id, ends, paid, chat_log_id=self._chat_log_id)
+        elif paid is not None:
+            self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
 
     def _own_prices(self) -> Mapping[str, Any] | None:
         """The tenant's own prices, read once per question."""

@@ -14,7 +14,7 @@ CitationKind = Literal["cited", "nearest"]
 
 @dataclass(frozen=True)
 class StepEvent:
-    """Work that has begun: waiting, rewriting, translating, searching, found (detail: how many), reranking, writing."""
+    """Work that has begun: rewriting, translating, searching, found (detail: how many), reranking, writing."""
 
     name: str
     detail: str = ""
@@ -36,10 +36,17 @@ class TextEvent:
 
 @dataclass(frozen=True)
 class CitationsEvent:
-    """The passages under the answer, once its text is whole."""
+    """The passages under the answer, once its text is whole, and how it ended. Next questions may still come."""
 
     citations: tuple[Citation, ...]
     kind: CitationKind = "cited"
+    state: MessageState = MessageState.COMPLETE
+    notices: tuple[str, ...] = ()
+
+    @property
+    def notice(self) -> str:
+        """All notices in one line; "" where there is none."""
+        return " ".join(self.notices)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event, Timer
 
 from rag.answering.prompts import follow_up_messages
 from rag.errors import ProviderError
-from rag.providers import ChatModel, Completed, TextDelta
+from rag.providers import ChatModel, Lost, TextDelta
+from rag.providers.calls import estimated_chat
 from rag.types import Usage
 
 MAXIMUM_OUTPUT_TOKENS = 120
@@ -21,18 +23,29 @@ CONTEXT_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class FollowUps:
-    """The questions, and what they took; `usage` is None when the provider did not say or nothing was asked."""
+    """The questions, and what they took: `usage` of the call, estimated where the provider did not say, None for
+    one that was refused; `lost` of an attempt before it."""
 
     questions: tuple[str, ...] = ()
     usage: Usage | None = None
+    lost: tuple[Usage, ...] = ()
 
 
 def suggest_follow_ups(
-    *, question: str, answer: str, context_text: str, language: str, model: ChatModel, count: int, cancel: Event
+    *,
+    question: str,
+    answer: str,
+    context_text: str,
+    language: str,
+    model: ChatModel,
+    count: int,
+    cancel: Event,
+    on_send: Callable[[Usage], object] = lambda expected: None,
 ) -> FollowUps:
     """Ask for up to `count` questions; none where the model fails, is cancelled or takes too long.
 
-    Sets `cancel` itself when the time is up: by then it serves nothing else.
+    Sets `cancel` itself when the time is up: by then it serves nothing else. `on_send` is told what the call is
+    expected to cost before it is made.
     """
     messages = follow_up_messages(
         question=question,
@@ -41,26 +54,34 @@ def suggest_follow_ups(
         language=language,
         count=count,
     )
+    on_send(estimated_chat(model.provider, model.model, messages))
     timer = Timer(TIMEOUT_SECONDS, cancel.set)
     timer.daemon = True
     timer.start()
-    text, usage = "", None
+    text, usage, lost = "", None, list[Usage]()
+    is_free = False
     try:
         stream = model.stream(messages, temperature=0.5, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, cancel=cancel)
         for event in stream:
             if isinstance(event, TextDelta):
                 text += event.text
-            elif isinstance(event, Completed):
+            elif isinstance(event, Lost):
+                lost.append(event.usage)
+            else:
                 usage = event.usage
                 if event.finish_reason == "length":
                     text = text.rpartition("\n")[0]  # the last question was cut
     except ProviderError as exc:
-        return FollowUps(usage=exc.details.get("usage"))
+        usage = exc.details.get("usage")
+        is_free = not text and not exc.details.get("is_perhaps_billed")
+        text = ""
     finally:
         timer.cancel()
+    if usage is None and not is_free:
+        usage = estimated_chat(model.provider, model.model, messages, text)
     if cancel.is_set():
-        return FollowUps(usage=usage)
-    return FollowUps(questions_from(text, asked=question, count=count), usage)
+        text = ""
+    return FollowUps(questions_from(text, asked=question, count=count), usage, tuple(lost))
 
 
 def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:

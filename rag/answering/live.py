@@ -1,5 +1,8 @@
 """Answers as jobs: threads of this process write them, pages and routes only watch.
 
+Each begins at once in a thread of its own: most of what comes before its first word is waiting for providers, and who
+waits for one holds nothing that another answer needs.
+
 So a refresh finds its answer again, a second tab follows, and a reader who leaves loses nothing. The text so far is
 stored every second, which is also the sign of life by which other processes tell a slow answer from a dead one. Where
 another process writes an answer, it is watched through the database.
@@ -21,10 +24,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.answering.admission import Admission
 from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
-from rag.answering.events import StepEvent, TextEvent
 from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
 from rag.database import Database
 from rag.errors import (
@@ -52,8 +53,8 @@ Owner = tuple[str, UUID]
 FLUSH_SECONDS = 1.0
 #: How long an answer that ended can still be found here, with its follow-up questions.
 KEEP_SECONDS = 60.0
-#: How long `stop_all` waits for the threads to write what they have.
-SHUTDOWN_SECONDS = 3.0
+#: How long `stop_all` waits for the threads to write what they have; less than the server waits for open streams.
+SHUTDOWN_SECONDS = 1.5
 #: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
 MARKS_ON_A_LETTER = 30
 #: Seconds between redraws, and when more than so many answers are written at once.
@@ -75,11 +76,12 @@ class LiveAnswers:
         self._answerer = answerer
         self._conversations = conversations
         self._database = database
-        self.admission = Admission()
         self._lock = Lock()
         self._answers: dict[UUID, LiveAnswer] = {}
         #: Answers of each person that are about to begin.
         self._beginning: Counter[Owner] = Counter()
+        #: How many are being written here.
+        self._under_way = 0
         self._keeper: Thread | None = None
         self._closing = Event()
 
@@ -137,6 +139,7 @@ class LiveAnswers:
         )
         with self._lock:
             self._answers[message_id] = live
+            self._under_way += 1
             if self._keeper is None or not self._keeper.is_alive():
                 self._keeper = Thread(target=self._keep, name="answers-keeper", daemon=True)
                 self._keeper.start()
@@ -151,27 +154,19 @@ class LiveAnswers:
         )
 
         def work() -> None:
-            with self.admission.begun():
-                is_beginning = self.admission.try_enter()
-                if not is_beginning:
-                    live.take(StepEvent("waiting"))
-                    is_beginning = self.admission.enter(live.cancel)
-                try:
-                    for event in self._answerer.answer(
-                        question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take
-                    ):
-                        live.take(event)
-                        if is_beginning and isinstance(event, TextEvent):
-                            self.admission.leave()
-                            is_beginning = False
-                except Exception:
-                    log.exception("an answer ended unexpectedly")
-                    live.fail(str(RagError()))
-                finally:
-                    if is_beginning:
-                        self.admission.leave()
-                    self._save(live)
-                    live.set_done()
+            try:
+                for event in self._answerer.answer(
+                    question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take
+                ):
+                    live.take(event)
+            except Exception:
+                log.exception("an answer ended unexpectedly")
+                live.fail(str(RagError()))
+            finally:
+                self._save(live)
+                with self._lock:
+                    self._under_way -= 1
+                live.set_done()
 
         # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
         # that what is logged of the answer names the request that asked for it.
@@ -237,7 +232,7 @@ class LiveAnswers:
 
     def pace_seconds(self) -> float:
         """How far apart redraws of an answer should be now. With many readers redraws are most of the work."""
-        return PACE_SECONDS if self.admission.inside <= CROWD else CROWDED_PACE_SECONDS
+        return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close the answers of one tenant that a dead process left being written; the number of them.
@@ -311,7 +306,7 @@ class LiveAnswers:
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
-                if not answers:
+                if not answers and not self._answerer.chat_logs.has_postponed:
                     self._keeper = None
                     return
             try:
@@ -319,6 +314,7 @@ class LiveAnswers:
                 for live in answers:
                     if live.is_done and not live.is_saved:
                         self._save(live)
+                self._answerer.chat_logs.close_postponed()
             except DatabaseUnavailable:
                 log.warning("the text so far could not be stored; trying again")
             except Exception:

@@ -61,8 +61,8 @@ def stand_alone(
             reply = model.complete(
                 rewrite_messages(turns, question), temperature=0.0, maximum_output_tokens=REWRITE_OUTPUT_TOKENS
             )
-        except ProviderError as exc:
-            usage = exc.details.get("usage")
+        except ProviderError:
+            pass  # what it cost was reported where it was lost
         else:
             usage = reply.usage
             rewritten = " ".join(reply.text.split()).strip("\"'“” ")

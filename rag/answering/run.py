@@ -26,7 +26,8 @@ from rag.answering.routes import ModelPart, Reply, Router
 from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused, ProviderStreamCut, ProviderStreamEmpty
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
-from rag.providers import ChatModel, Completed
+from rag.providers import ChatModel, Completed, Lost
+from rag.providers.calls import estimated_chat, lost_calls
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
@@ -34,7 +35,6 @@ from rag.retrieval.context import Retriever
 from rag.retrieval.query_analysis import detect_language, question_language
 from rag.settings import Settings
 from rag.types import (
-    ChatMessage,
     Citation,
     ContextResponse,
     MessageState,
@@ -45,6 +45,8 @@ from rag.types import (
     Usage,
 )
 
+#: What the call that writes the answer is known by.
+ANSWER = "answer"
 TOO_LONG = "The answer reached its length limit and ends here."
 UNCITED = "This answer names no source. Compare it with the passages below."
 
@@ -178,6 +180,7 @@ class Run:
             return
         if model is None or self.context is None or not self.model:
             return
+        begun: list[UUID | None] = []
         found = suggest_follow_ups(
             question=self.question.text,
             answer=self.text,
@@ -186,10 +189,12 @@ class Run:
             model=model,
             count=self.profile.follow_ups,
             cancel=self.cancel,
+            on_send=lambda expected: begun.append(self.books.begin("chat", "follow-ups", expected)),
         )
         self.follow_ups = found.questions
-        if found.usage is not None:
-            self.books.charge("chat", found.usage, line="follow_ups")
+        for usage in found.lost:
+            self.books.charge("chat", usage, line="follow_ups")
+        self.books.finish(begun[0] if begun else None, "chat", found.usage, line="follow_ups")
 
     def step(self, name: str, detail: str = "") -> None:
         self._on_step(StepEvent(name, detail))
@@ -219,11 +224,16 @@ class Run:
             total_ms=total_ms,
         )
 
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Sentences for the reader: why the answer did not end well, then what was done without."""
+        return tuple(filter(None, (self.reason, *self.asides)))
+
     def done(self) -> DoneEvent:
         return DoneEvent(
             outcome=self.outcome,
             state=self.state,
-            notices=tuple(filter(None, (self.reason, *self.asides))),
+            notices=self.notices,
             cost=self.cost,
             total_ms=self.text_ms if self.text_ms is not None else self._elapsed_ms(),
             citations=self.citations,
@@ -236,7 +246,7 @@ class Run:
     def _route(self) -> Reply | None:
         """What small talk, or a question about whole documents, is met with; None for all others."""
         providers = self.parts.providers
-        return Router(
+        router = Router(
             database=self.parts.chat_logs.database,
             question=self.question,
             language=self.language,
@@ -246,7 +256,9 @@ class Run:
             small_model=providers.translation_model_for(self.profile),
             price=self.books.price,
             charge=lambda usage: self.books.charge("chat", usage, line="rewriting"),
-        ).reply()
+        )
+        with lost_calls(lambda usage: self.books.charge("chat", usage, line="rewriting")):
+            return router.reply()
 
     def _follow(self, reply: Reply) -> Iterator[AnswerEvent]:
         """Show what a route hands back: its own text, or the language model's on its parts."""
@@ -322,7 +334,11 @@ class Run:
                 context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
             )
         context = self.parts.retriever.retrieve_context(
-            replace(self.question, text=text), profile=self.profile, language=self.language, on_step=self.step
+            replace(self.question, text=text),
+            profile=self.profile,
+            language=self.language,
+            on_step=self.step,
+            on_charge=self.books.record,
         )
         if asked.is_joined:
             # What only the question before it found comes nowhere near this one.
@@ -336,8 +352,6 @@ class Run:
         if text != self.question.text:
             self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
         self.asides += context.notices
-        for found in context.charges:
-            self.books.record(found)
         return context
 
     def _standing_alone(self) -> Standalone:
@@ -347,13 +361,14 @@ class Run:
         if model is not None:
             self.step("rewriting")
         started = time.perf_counter()
-        found = stand_alone(
-            self.question.text,
-            self.question.history,
-            language=self.language,
-            model=model,
-            maximum_characters=self.parts.settings.maximum_question_characters,
-        )
+        with lost_calls(lambda usage: self.books.charge("chat", usage)):
+            found = stand_alone(
+                self.question.text,
+                self.question.history,
+                language=self.language,
+                model=model,
+                maximum_characters=self.parts.settings.maximum_question_characters,
+            )
         if found.usage is not None:
             self.books.charge("chat", found.usage, line="rewriting")
         if found.notice:
@@ -391,6 +406,8 @@ class Run:
         received: list[str] = []
         completed: Completed | None = None
         usage: Usage | None = None
+        error: ProviderError | None = None
+        call_id = self.books.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
         started = time.perf_counter()
         try:
             for event in model.stream(
@@ -402,19 +419,24 @@ class Run:
                 if isinstance(event, Completed):
                     completed, usage = event, event.usage
                     break
+                if isinstance(event, Lost):
+                    self.books.charge("chat", event.usage, line="openai")
+                    continue
                 received.append(event.text)
                 yield from self._show(filtered.feed(mark.feed(event.text)))
                 if self.cancel.is_set():
                     break
         except ProviderError as exc:
-            usage = exc.details.get("usage")
+            error, usage = exc, exc.details.get("usage")
             raise
         finally:
             # In a `finally`, because the reader may leave at any `yield`.
             elapsed_ms = _ms_since(started)
             self.details.openai.streaming_duration_ms = round(elapsed_ms, 1)
             self.details.timing.openai_ms += elapsed_ms
-            self._charge_stream(model, messages, "".join(received), usage)
+            self._charge_stream(
+                call_id, estimated_chat(model.provider, model.model, messages, "".join(received)), usage, error
+            )
             self.citations = cited(context.citations, filtered.shown)
         yield from self._show(filtered.feed(mark.finish()) + filtered.finish())
         self.citations = cited(context.citations, filtered.shown)
@@ -436,18 +458,17 @@ class Run:
             self.asides.append(UNCITED)
             self._show_nearest()
 
-    def _charge_stream(self, model: ChatModel, messages: list[ChatMessage], received: str, usage: Usage | None) -> None:
-        """Write the call into the ledger: as the provider counted it, or estimated where the stream broke off."""
-        if usage is not None:
-            self.books.charge("chat", usage, line="openai")
-        elif received or self.cancel.is_set():
-            usage = Usage(
-                provider=model.provider,
-                model=model.model,
-                input_tokens=sum(estimate_tokens(message.content) for message in messages),
-                output_tokens=estimate_tokens(received),
-            )
-            self.books.charge("chat", usage, line="openai", is_estimated=True)
+    def _charge_stream(
+        self, call_id: UUID | None, estimated: Usage, usage: Usage | None, error: ProviderError | None
+    ) -> None:
+        """Write the call into the ledger: as the provider counted it, or estimated where it did not say.
+
+        A call that was refused before anything was written costs nothing.
+        """
+        is_refused = error is not None and not error.details.get("is_perhaps_billed")
+        if usage is None and (estimated.output_tokens or not is_refused):
+            usage = estimated
+        self.books.finish(call_id, "chat", usage, line="openai")
         if usage is not None:
             self.details.openai.input_tokens = usage.input_tokens
             self.details.openai.output_tokens = usage.output_tokens

@@ -74,7 +74,8 @@ class LiveAnswer:
         self._listeners: list[Callable[[], None]] = []
         self._done = Event()
         self._is_frozen = False
-        self._is_whole = False
+        #: Set once text and sources are final and only next questions may still come.
+        self.written: CitationsEvent | None = None
         self._started = time.monotonic()
         self._ended = 0.0
 
@@ -115,10 +116,17 @@ class LiveAnswer:
                     return
                 yield None
 
-    def tail(self, every_seconds: float | Callable[[], float] = 0.09, pulse_seconds: float = 0.25) -> Iterator[str]:
+    def tail(
+        self,
+        every_seconds: float | Callable[[], float] = 0.09,
+        pulse_seconds: float = 0.25,
+        *,
+        until_written: bool = False,
+    ) -> Iterator[str]:
         """All text so far, then what comes, in batches `every_seconds` apart; ends when the answer has ended.
 
-        "" comes about every `pulse_seconds` while there is nothing new.
+        "" comes about every `pulse_seconds` while there is nothing new. With `until_written`, next questions are not
+        waited for.
         """
         shown = 0
         while True:
@@ -127,10 +135,10 @@ class LiveAnswer:
                 # Woken for the first text and the end only: between batches `_done` is slept on, so that a token
                 # wakes nobody. 100 readers at 50 tokens a second would otherwise be 5,000 wake-ups.
                 self._changed.wait_for(
-                    lambda shown=shown: len(self.text) > shown or self.is_done,  # type: ignore[misc]
+                    lambda shown=shown: len(self.text) > shown or self._has_ended(until_written),  # type: ignore[misc]
                     timeout=pulse_seconds,
                 )
-                is_done = self.is_done
+                is_done = self._has_ended(until_written)
                 new = self.text[shown:]
             shown += len(new)
             if new or not is_done:
@@ -139,6 +147,10 @@ class LiveAnswer:
                 return
             if new:
                 self._done.wait(every_seconds() if callable(every_seconds) else every_seconds)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ends within so many seconds."""
+        return self._done.wait(seconds)
 
     @contextmanager
     def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
@@ -183,7 +195,7 @@ class LiveAnswer:
             elif isinstance(event, ContextEvent):
                 self.context = event.context
             elif isinstance(event, CitationsEvent):
-                self.citations, self.kind, self._is_whole = event.citations, event.kind, True
+                self.citations, self.kind, self.written = event.citations, event.kind, event
             elif isinstance(event, DoneEvent):
                 self._end(event)
             self._changed.notify_all()
@@ -216,6 +228,9 @@ class LiveAnswer:
     def seconds_since_done(self) -> float:
         return time.monotonic() - self._ended if self.is_done else 0.0
 
+    def _has_ended(self, until_written: bool) -> bool:
+        return self.is_done or (until_written and self.written is not None)
+
     def _end(self, event: DoneEvent) -> None:
         self.outcome = event.outcome
         self.citations, self.kind = event.citations, event.kind
@@ -230,7 +245,7 @@ class LiveAnswer:
     def _stopped_state(self) -> MessageState:
         """Once the text is whole, only follow-up questions are stopped."""
         why, self.notices = self.notices, self.context.notices if self.context else ()
-        if self._is_whole:
+        if self.written is not None:
             return MessageState.COMPLETE
         self.notices = (*why, *self.notices)
         return MessageState.CUT if why else MessageState.STOPPED

@@ -36,6 +36,8 @@ ANYBODY = "anybody"
 MAXIMUM_BODY_BYTES = 1024 * 1024
 #: Handlers at work at once; more wait, so that pages keep their threads and their database connections.
 HANDLERS_AT_ONCE = 16
+#: The same for endpoints that call services elsewhere: they mostly wait, and hold no database connection meanwhile.
+CALLERS_AT_ONCE = 400
 
 
 class ApiModel(BaseModel):
@@ -103,6 +105,8 @@ class Spec:
     tags: tuple[str, ...] = ()
     #: The body is a form with files (multipart/form-data) instead of JSON.
     multipart: bool = False
+    #: Its handler waits for a provider, a file store or another service over the network.
+    calls_elsewhere: bool = False
     maximum_bytes: Callable[[], int] = field(default=lambda: MAXIMUM_BODY_BYTES)
     #: Media types of the answer beside or instead of JSON, with a schema where there is one.
     media: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -133,6 +137,7 @@ def endpoint(
     description: str = "",
     tags: Sequence[str] = (),
     multipart: bool = False,
+    calls_elsewhere: bool = False,
     maximum_bytes: int | Callable[[], int] = MAXIMUM_BODY_BYTES,
     media: dict[str, dict[str, Any]] | None = None,
     examples: dict[str, Any] | None = None,
@@ -158,6 +163,7 @@ def endpoint(
             description=description or inspect.cleandoc(handler.__doc__ or ""),
             tags=tuple(tags),
             multipart=multipart,
+            calls_elsewhere=calls_elsewhere,
             maximum_bytes=maximum_bytes if callable(maximum_bytes) else lambda: maximum_bytes,
             media=media or {},
             examples=examples or {},
@@ -169,7 +175,7 @@ def endpoint(
 
 def _checked(spec: Spec, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     is_coroutine = inspect.iscoroutinefunction(handler)
-    limiter = CapacityLimiter(HANDLERS_AT_ONCE)
+    limiter = CapacityLimiter(CALLERS_AT_ONCE if spec.calls_elsewhere else HANDLERS_AT_ONCE)
 
     async def run(request: Request) -> Response:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from rag.answering.live import LiveAnswer
 from rag.api.problems import request_id_of
+from rag.errors import RagError
 from rag.types import ContextResponse, MessageState, Outcome
 
 HEARTBEAT_SECONDS = 10.0
@@ -98,7 +99,12 @@ async def answer_events(
             is_done, text = live.is_done, live.text
             if not has_context and live.context is not None:
                 has_context = True
-                yield event("context", await to_thread.run_sync(told, live.context))
+                try:
+                    yield event("context", await to_thread.run_sync(told, live.context))
+                except RagError as exc:  # the database has gone since: the stream still ends with an event
+                    ended = {"outcome": "failed", "state": live.state.value, "notices": [exc.message]}
+                    yield failure_event(exc.message, exc.code, request_id_of(scope), ended)
+                    return
             if not is_generating and (text or _is_writing(live)):
                 is_generating = True
                 yield event("generating")
@@ -142,13 +148,12 @@ def error_event(live: LiveAnswer, request_id: str) -> str:
     ended = ending(live)
     # What was answered up to a limit was answered, yet not to its end.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
-    content = {
-        "type": "error",
-        "data": live.notice or STOPPED,
-        "code": code,
-        "requestId": request_id,
-        **ended,
-    }
+    return failure_event(live.notice or STOPPED, code, request_id, ended)
+
+
+def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:
+    """The last event of a stream that did not end well."""
+    content = {"type": "error", "data": sentence, "code": code, "requestId": request_id, **ended}
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 

@@ -28,6 +28,8 @@ CSRF_COOKIE = "hr_csrf"
 #: Kept after signing out: wrong passwords are counted apart where somebody has signed in before.
 KNOWN_COOKIE = "hr_known_browser"
 MAXIMUM_FORM_BYTES = 16 * 1024
+#: Where passwords are kept elsewhere, nothing is hashed here: who signs in waits for the network.
+PASSWORDS_ELSEWHERE_AT_ONCE = 100
 STALE_FORM = "This page was open for too long. Please try again."
 Result = TypeVar("Result")
 
@@ -37,12 +39,18 @@ class FormPages:
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self.services = services
-        self._queue = PasswordQueue()
+        self._queue: PasswordQueue | None = None
 
     async def with_password(
         self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
     ) -> Result:
-        """Run what hashes a password, few at once. Raises `TooManyAttempts` when too many wait already."""
+        """Run what checks or sets a password; few at once where that hashes it here.
+
+        Raises `TooManyAttempts` when too many wait already.
+        """
+        if self._queue is None:
+            hashes_here = self.services().accounts.hashes_passwords
+            self._queue = PasswordQueue() if hashes_here else PasswordQueue(at_once=PASSWORDS_ELSEWHERE_AT_ONCE)
         return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:

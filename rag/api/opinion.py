@@ -71,6 +71,7 @@ class Block(ApiModel):
     answer=Block,
     errors=(404, 422, 502, 503),
     tags=("Reference documents",),
+    calls_elsewhere=True,
 )
 def opinion_reference_block(call: Call[Wanted]) -> Block:
     """Makes the query of the kind of opinion and the case, finds the passages nearest to it, and writes the block."""
@@ -82,15 +83,13 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
         known = ", ".join(profile.metadata_filters) or "none"
         raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
     query = reference_query(profile, body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues)
-    retrieval = parts.retriever.retrieve(
+    retrieval = parts.searches.search(
         Question(text=query, identity=call.identity, collection=collection),
         profile=profile,
         top_k=body.top_k,
         options=Options(filters=SearchFilters(metadata=dict(body.filters))),
     )
     parts.documents.note_last(call.identity, collection)
-    for charge in retrieval.response.charges:
-        parts.ledger.record(call.tenant_id, charge)
     # As in the source, the nearest whatever their distance: the drafter judges them.
     found = retrieval.found[: body.top_k or profile.top_k]
     return Block(

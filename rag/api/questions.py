@@ -102,6 +102,7 @@ EVENTS = {
     answer=SearchAnswer,
     errors=(404, 502),
     tags=("Questions",),
+    calls_elsewhere=True,
     examples={
         "filtered": {
             "query": "MGR 컨퍼런스",
@@ -117,15 +118,14 @@ def search(call: Call[SearchBody]) -> Response:
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, call.identity, body.collection)
     profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-    found = parts.retriever.retrieve_context(
+    found = parts.searches.search(
         Question(
             text=text, identity=identity, collection=collection, reader_languages=accepted_languages(call.request)
         ),
         profile=profile,
         options=body.options.to_options(),
-    )
+    ).response
     parts.documents.note_last(identity, collection)
-    parts.ledger.record_all(identity.tenant_id, found.charges)
     results = search_results(parts.database, identity, found.results)
     return _json(
         SearchAnswer(

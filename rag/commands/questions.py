@@ -62,9 +62,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         )
         _require_documents(parts, collection)
         question = _question(arguments, collection)
-        retrieval = parts.retriever.retrieve(question, profile=profile)
-        for paid in retrieval.response.charges:
-            parts.ledger.record(tenant, paid)
+        retrieval = parts.searches.search(question, profile=profile)
     finally:
         parts.close()
     found = retrieval.response

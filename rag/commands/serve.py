@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -78,13 +79,14 @@ def worker(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.services import connect_services
 
     parts = connect_services(settings)
-    parts.queue.start_worker()
-    log.info("Processing documents. Ctrl-C stops; what is under way goes on at the next start.")
     try:
-        while True:
-            time.sleep(3600)
+        parts.queue.start_worker()
+        log.info("Processing documents. Ctrl-C stops; what is under way goes on at the next start.")
+        threading.Event().wait()  # until a signal, which `main` turns into an exception
     finally:
         parts.close()
+        log.info("Stopped")
+    return 0
 
 
 def _require_free_port(settings: Settings) -> None:

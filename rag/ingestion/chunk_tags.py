@@ -52,8 +52,9 @@ def tag_chunk(model: ChatModel, content: str, fields: Sequence[str]) -> tuple[di
             json_schema=tag_schema(fields),
         )
     except ProviderAnswerInvalid as exc:
-        usage = exc.details.get("usage")
-        return {}, usage if isinstance(usage, Usage) else None
+        if "usage" not in exc.details:  # not even readable: worth another try
+            raise
+        return {}, None
     return tags_from_answer(completion.text, fields), completion.usage
 
 

@@ -55,6 +55,14 @@ class QueueState:
     next_try_at: datetime | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeaningTotals:
+    """How many passages have their vector of meaning, of how many."""
+
+    passages: int
+    done: int
+
+
 class DocumentShelf(CollectionShelf):
     """Documents and collections of all tenants. Reading is the caller's to allow."""
 
@@ -258,6 +266,13 @@ class DocumentShelf(CollectionShelf):
         """What waits and what is worked on for this tenant, by any process."""
         state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
+
+    def meaning_totals(self, tenant_id: str) -> MeaningTotals:
+        """How many passages have their vector of meaning, while there are any to be made here; else none of none."""
+        if self._providers.meaning is None:
+            return MeaningTotals(passages=0, done=0)
+        totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)
+        return totals or MeaningTotals(passages=0, done=0)
 
     def metadata_values(self, who: Who, collection_id: UUID, field: str) -> Questions:
         """The values that a field of the metadata has in a collection, of its documents and of their passages."""

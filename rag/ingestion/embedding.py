@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rag.database import queries
 from rag.embeddings import generate_embeddings_batch
 from rag.ingestion import chunk_rows
-from rag.ingestion.paid_calls import PaidCall, PaidCalls
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding
 from rag.ingestion.parallel import groups_in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, hold, progress
 from rag.prices import charge, estimate_tokens
@@ -87,7 +87,14 @@ class EmbeddingStep:
         document = work.document
         texts_and_model = [embedder.id, *texts]
         return self._calls.make(
-            document.tenant_id, document.id, "embedding", texts_and_model, embed, wait=self._bench.wait
+            document.tenant_id,
+            document.id,
+            "embedding",
+            texts_and_model,
+            embed,
+            wait=self._bench.wait,
+            expected=expected_embedding(embedder.provider, embedder.model, texts),
+            document_id=document.id,
         )
 
     def _store(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any
 
@@ -50,13 +50,16 @@ def estimate_costs(
     embedding_tokens = sum(
         estimate_tokens(contextual_text(title, chunk.section, chunk.content), model=embedder.model) for chunk in chunks
     )
-    if method == "semantic":
-        embedding_tokens += estimate_tokens(text, model=embedder.model)
-    tokens = counted.embedding(embedding_tokens)
+    cutting_tokens = estimate_tokens(text, model=embedder.model) if method == "semantic" else 0
+    tokens = counted.embedding(embedding_tokens + cutting_tokens)
     embedding: Decimal | None = Decimal(0)
+    chunking: Decimal | None = Decimal(0)
     if embedder.is_paid:
-        usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
+        cut = counted.embedding(cutting_tokens)
+        usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens - cut)
         embedding = charge("embedding", usage, prices).cost
+        if cut:
+            chunking = charge("chunking", replace(usage, input_tokens=cut), prices).cost
     metadata: Decimal | None = Decimal(0)
     tagging_tokens = 0
     if tagger is not None:
@@ -74,16 +77,16 @@ def estimate_costs(
         pages=pages,
         characters=len(text),
         tokens=tokens,
-        embedding_tokens=embedding_tokens,
+        embedding_tokens=embedding_tokens + cutting_tokens,
         tagging_tokens=tagging_tokens,
         chunks=len(chunks),
         parsing=parsing,
-        chunking=Decimal(0),
+        chunking=chunking,
         embedding=embedding,
         metadata=metadata,
         total=None
-        if None in (parsing, embedding, metadata)
-        else sum(filter(None, (parsing, embedding, metadata)), zero),
+        if None in (parsing, chunking, embedding, metadata)
+        else sum(filter(None, (parsing, chunking, embedding, metadata)), zero),
     )
 
 

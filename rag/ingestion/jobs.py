@@ -22,24 +22,42 @@ from procrastinate.jobs import Job
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderError, TenantSuspended
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    TenantSuspended,
+)
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.providers.call_gate import retry_after
+from rag.providers.connections import KEY_VARIABLES
+from rag.providers.registry import provider_name
 
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"
 TASK = "process_document"
+#: Work that waits for nothing and that nobody waits for has a queue of its own: it takes no document's place.
+MEANING_QUEUE = "meaning"
 #: Documents that one process works on at once: while one waits for its provider, another is read.
 DOCUMENTS_AT_ONCE = 2
-#: Waits before each further try when a provider is down or its quota used up; then the document has failed.
+#: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
+#: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
+#: What an administrator mends outside: work waits for it, however long that takes.
+WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
 #: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
+#: How long the worker waits for a database that does not answer before it ends, to begin again later.
+OUTAGE_SECONDS = 3.0
 #: How often what dead processes left is looked for, and how long it has to have been quiet.
 RESCUE_SECONDS = 5.0
 ABANDONED_SECONDS = 3.0
 FORGOTTEN_SECONDS = 60.0
+#: When work that another process has is looked at again.
+ELSEWHERE_SECONDS = 5.0
 #: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
 SUSPENDED_SECONDS = 300.0
 #: Longest wait for work to end by itself when the application stops.
@@ -73,7 +91,9 @@ class Queue:
         self.retry_seconds = retry_seconds
         self._rescue_seconds = rescue_seconds
         self._abandoned_seconds = abandoned_seconds
+        #: Tries that count, and those that ended with a refused key or without money.
         self._failures: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
         self._waits: dict[str, float] = {}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -137,16 +157,27 @@ class Queue:
                 parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
                 for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
                     self.enqueue(tenant_id, document_id, connection=connection)
+            self._processor.settle_abandoned_calls(tenant_id)
 
     # In the worker's thread
 
     def _work(self) -> None:
+        availability = self._database.availability
+        is_first = True
         while not self._stop.is_set():
+            availability.wait_until_up(self._stop)
             try:
+                if is_first:
+                    with self._database.transaction(None) as connection:
+                        connection.execute(queries["wake_waiting_jobs"])
+                    is_first = False
                 self._processor.sandbox.warm_up()
                 asyncio.run(self._serve())
             except Exception:
-                log.exception("The queue's worker ended; it starts again")
+                if availability.is_down:
+                    log.warning("The queue waits for the database")
+                else:
+                    log.exception("The queue's worker ended; it starts again")
             self._stop.wait(POLLING_SECONDS)
 
     async def _serve(self) -> None:
@@ -154,7 +185,13 @@ class Queue:
         if self._stop.is_set():
             return
         connector = PsycopgConnector(
-            conninfo=self._database.conninfo, min_size=1, max_size=4, kwargs={"prepare_threshold": None}
+            conninfo=self._database.conninfo,
+            min_size=1,
+            max_size=4,
+            # In an outage the worker ends soon, and begins again once the database answers.
+            timeout=OUTAGE_SECONDS,
+            reconnect_timeout=OUTAGE_SECONDS,
+            kwargs={"prepare_threshold": None},
         )
         is_pooled = self._database.is_pooled
         app = App(connector=connector)
@@ -163,53 +200,92 @@ class Queue:
         app.task(name="reembed", queue=QUEUE, retry=later)(self._reembed)
         app.task(name="remove_files", queue=QUEUE, retry=later)(self._remove_files)
         app.task(name="sync", queue=QUEUE, retry=later)(self._sync)
+        app.task(name="embed_meaning", queue=MEANING_QUEUE, retry=later)(self._embed_meaning)
+        concurrencies = {QUEUE: self._concurrency}
+        if self._processor.meaning is not None:
+            concurrencies[MEANING_QUEUE] = 1
         async with app.open_async():
-            worker = asyncio.create_task(
-                app.run_worker_async(
-                    queues=[QUEUE],
-                    concurrency=self._concurrency,
-                    install_signal_handlers=False,
-                    # LISTEN belongs to a session, which such a pooler does not keep.
-                    listen_notify=not is_pooled,
-                    fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
-                    shutdown_graceful_timeout=STOP_SECONDS,
-                    delete_jobs="successful",
+            workers = [
+                asyncio.create_task(
+                    app.run_worker_async(
+                        queues=[queue],
+                        concurrency=concurrency,
+                        install_signal_handlers=False,
+                        # LISTEN belongs to a session, which such a pooler does not keep.
+                        listen_notify=not is_pooled,
+                        fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
+                        shutdown_graceful_timeout=STOP_SECONDS,
+                        delete_jobs="successful",
+                    )
                 )
-            )
+                for queue, concurrency in concurrencies.items()
+            ]
             rescue = asyncio.create_task(self._rescue())
             stopped = asyncio.create_task(self._wake.wait())
-            await asyncio.wait({worker, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (worker, rescue, stopped):
+            await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (*workers, rescue, stopped):
                 task.cancel()
-            await asyncio.gather(worker, rescue, stopped, return_exceptions=True)
+            await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
 
     async def _process(self, context: JobContext, tenant_id: str, document_id: str) -> None:
         try:
             await in_daemon_thread(lambda: self._processor.run(tenant_id, UUID(document_id)))
         except ProviderError as exc:
-            self._failures[document_id] += 1
+            self._tries(exc)[document_id] += 1
             note = partial(self._note_failure, tenant_id, document_id, exc)
             await in_daemon_thread(note)
-            if self._failures[document_id] <= len(self.retry_seconds):
+            if isinstance(exc, WAITED_FOR) or self._failures[document_id] <= len(self.retry_seconds):
                 raise
-        self._failures.pop(document_id, None)
-        self._waits.pop(document_id, None)
+        self._forget(document_id)
 
     async def _reembed(self, tenant_id: str, reembedding_id: str) -> None:
         work = self._processor.reembedding
         try:
             await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
         except ProviderError as exc:
-            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes.
-            self._failures[reembedding_id] += 1
-            self._waits[reembedding_id] = self._wait(reembedding_id, exc)
-            raise
-        self._failures.pop(reembedding_id, None)
+            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes. Only
+            # answers that cannot be used come to an end, for each of them may be billed.
+            self._tries(exc)[reembedding_id] += 1
+            is_hopeless = isinstance(exc, ProviderAnswerInvalid)
+            if not is_hopeless or self._failures[reembedding_id] <= len(self.retry_seconds):
+                wait = self._waits[reembedding_id] = self._wait(reembedding_id, exc)
+                await in_daemon_thread(
+                    partial(work.note_waiting, tenant_id, UUID(reembedding_id), waiting_sentence(exc, wait))
+                )
+                raise
+            await in_daemon_thread(partial(work.fail, tenant_id, UUID(reembedding_id), exc.message))
+        self._forget(reembedding_id)
 
     async def _sync(self, tenant_id: str, collection_id: str) -> None:
         on_sync = self.on_sync
         if on_sync is not None:
             await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
+
+    async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
+        await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
+
+    def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
+        """A turn of a collection. What is left has a job of its own: one of a document may wait by now, and two of a
+        name cannot."""
+        work = self._processor.meaning
+        wait: float | None = 0.0
+        try:
+            if work is None or work.run(tenant_id, UUID(collection_id)):
+                wait = None
+        except WorkInterrupted:
+            pass
+        except WorkedOnElsewhere:
+            wait = ELSEWHERE_SECONDS
+        except TenantSuspended:
+            wait = SUSPENDED_SECONDS
+        except ProviderError as exc:
+            # Searches go on by words: it is tried for as long as it takes.
+            log.warning("%s Vectors of meaning are made later.", exc.message)
+            wait = self.retry_seconds[-1]
+        if wait is not None:
+            key = {"tenant_id": tenant_id, "collection_id": UUID(collection_id), "wait_seconds": wait}
+            with self._database.transaction(tenant_id) as connection:
+                connection.execute(queries["enqueue_meaning"], key)
 
     async def _remove_files(self, tenant_id: str) -> None:
         left: list[int] = []
@@ -219,19 +295,30 @@ class Queue:
 
     def _wait(self, key: str, error: ProviderError) -> float:
         """Seconds before the next try: growing, and never less than the provider asked for."""
-        step = self.retry_seconds[min(self._failures[key], len(self.retry_seconds)) - 1]
+        step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
+    def _tries(self, error: ProviderError) -> Counter[str]:
+        """Where a failed try is counted: waiting for a key or for money uses up no attempt."""
+        return self._refusals if isinstance(error, WAITED_FOR) else self._failures
+
+    def _forget(self, key: str) -> None:
+        for counted in (self._failures, self._refusals, self._waits):
+            counted.pop(key, None)
+
     def _note_failure(self, tenant_id: str, document_id: str, error: ProviderError) -> None:
-        if self._failures[document_id] > len(self.retry_seconds):
+        is_waiting = isinstance(error, WAITED_FOR)
+        if not is_waiting and self._failures[document_id] > len(self.retry_seconds):
             self._processor.mark_failed(tenant_id, UUID(document_id), error.message)
             return
         wait = self._waits[document_id] = self._wait(document_id, error)
-        sentence = f"{error.message} It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
-        self._processor.note_message(tenant_id, UUID(document_id), sentence)
+        sentence = waiting_sentence(error, wait)
+        self._processor.note_message(tenant_id, UUID(document_id), sentence, is_waiting=is_waiting)
 
     async def _rescue(self) -> None:
         while True:
+            if self._processor.meaning is not None:
+                self._processor.meaning.rest_when_idle()
             try:
                 await in_daemon_thread(self.take_up_abandoned)
             except DatabaseUnavailable:
@@ -245,7 +332,7 @@ class Queue:
         if isinstance(error, (WorkInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
-            return 5.0
+            return ELSEWHERE_SECONDS
         if isinstance(error, TenantSuspended):
             return SUSPENDED_SECONDS
         if isinstance(error, FilesLeft):
@@ -253,6 +340,20 @@ class Queue:
         if isinstance(error, ProviderError):
             return self._waits.get(document_id, self.retry_seconds[-1])
         return None
+
+
+def waiting_sentence(error: ProviderError, wait: float) -> str:
+    """Why work waits and when it goes on, for the documents page."""
+    again = f"It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
+    provider = str(error.details.get("provider") or "")
+    if not isinstance(error, WAITED_FOR):
+        return f"{error.message} {again}"
+    if provider not in KEY_VARIABLES:
+        return f"Waiting: {error.message} {again}"
+    name, variable = provider_name(provider), KEY_VARIABLES[provider]
+    if isinstance(error, ProviderKeyRejected):
+        return f"Waiting: the key was refused by {name}. An administrator has to check {variable}. {again}"
+    return f"Waiting: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 
 class LaterAgain(BaseRetryStrategy):

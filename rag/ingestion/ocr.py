@@ -127,7 +127,11 @@ def text_recognition(settings: Settings, sandbox: Sandbox) -> TextRecognition:
     """What this installation can recognise text with."""
     upstage = None
     if settings.upstage_api_key:
-        upstage = UpstageParser(api_key=settings.upstage_api_key, base_url=settings.upstage_base_url)
+        upstage = UpstageParser(
+            api_key=settings.upstage_api_key,
+            base_url=settings.upstage_base_url,
+            timeout_seconds=settings.upstage_timeout_seconds,
+        )
     return TextRecognition(sandbox, upstage=upstage, tesseract=tesseract_program(settings))
 
 

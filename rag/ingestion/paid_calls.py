@@ -3,27 +3,38 @@
 A row is committed before the call and removed in the transaction that stores its result with its ledger row. The row's
 id is the call's idempotency key: sent again after a kill, a provider that knows such keys bills it once. For others the
 document counts the call as repeated: per kill, at most as many as were in flight may have been billed twice.
+
+Nothing that may have been billed stays out of the ledger: an attempt that failed is a row as soon as it failed, and one
+of a process that was killed is a row with what it was expected to cost once the call is sent again or given up.
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg import Connection
+from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
+from rag.ingestion.estimate import amounts_to_json
+from rag.ingestion.work import price_overrides
+from rag.prices import charge, estimate_tokens
 from rag.providers.call_gate import CallGate, Wait
-from rag.providers.calls import sending
-from rag.types import Operation
+from rag.providers.calls import lost_calls, sending
+from rag.records.ledger import Ledger, usage_from_json
+from rag.types import Operation, Usage
 
 Value = TypeVar("Value")
-#: Calls that are ready to be sent as soon as there is room. After a kill they count as repeated, though none was sent.
+#: Calls that are ready to be sent as soon as there is room.
 PREPARED = 2
+#: How long a call has to have been quiet before its process is taken for dead, where no worker holds its document.
+QUIET_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class PaidCall:
     id: UUID
     owner_id: UUID
     sent: int
+    on_end: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def finish(self, connection: Connection) -> None:
         """Forget it, in the transaction that stores its result and its charge."""
@@ -40,14 +52,19 @@ class PaidCall:
         if self.sent > 1:
             repeated = {"document_id": self.owner_id, "times": self.sent - 1}
             connection.execute(queries["count_repeated_call"], repeated)
+        self.on_end()
 
 
 class PaidCalls:
     """Makes calls through the gate, each with its row. Thread-safe."""
 
-    def __init__(self, database: Database, gate: CallGate) -> None:
+    def __init__(self, database: Database, gate: CallGate, ledger: Ledger) -> None:
         self._database = database
         self._gate = gate
+        self._ledger = ledger
+        self._lock = threading.Lock()
+        #: Digests of calls of this process whose results are not stored yet.
+        self._open: set[tuple[UUID, str, str]] = set()
 
     @property
     def threads(self) -> int:
@@ -63,27 +80,113 @@ class PaidCalls:
         function: Callable[[], Value],
         *,
         wait: Wait,
+        expected: Usage,
+        document_id: UUID,
     ) -> tuple[PaidCall, Value]:
-        """Make one call, known by its owner, its operation and its texts. Raises what `function` raises."""
-        with self._database.transaction(tenant_id) as connection:
-            parameters = {"owner_id": owner_id, "operation": operation, "digest": digest_of(texts)}
-            for call_id, sent in connection.execute(queries["begin_paid_call"], parameters):
-                call = PaidCall(call_id, owner_id, sent)
+        """Make one call, known by its owner, its operation and its texts. Raises what `function` raises.
+
+        `expected` is what it will be billed as, `document_id` for which document.
+        """
+        key = self._key(owner_id, operation, digest_of(texts))
+        parameters = {
+            "owner_id": owner_id,
+            "operation": operation,
+            "digest": key[2],
+            "expected": Jsonb(asdict(expected)),
+            "document_id": document_id,
+            "chat_log_id": None,
+        }
+        made: list[PaidCall] = []
+
+        def forget() -> None:
+            with self._lock:
+                self._open.discard(key)
+
+        def record(usage: Usage) -> None:
+            item = charge(operation, usage, price_overrides(self._database, tenant_id))
+            self._ledger.record(tenant_id, item, document_id=document_id)
 
         def send() -> Value:
-            with sending(str(call.id), retries=0):
-                return function()
+            if made:
+                self._database.execute(tenant_id, "resend_paid_call", id=made[0].id)
+            else:
+                made.append(self._begun(tenant_id, parameters, expected, forget))
+            with lost_calls(record), sending(str(made[0].id), retries=0):
+                try:
+                    return function()
+                except ProviderUnavailable:
+                    # What it may have cost is recorded by now; it is the same call when it is sent again.
+                    self._database.execute(tenant_id, "account_for_paid_call", id=made[0].id, unsettled=0)
+                    raise
+                except Exception:
+                    # Refused, or answered with what cannot be used: another try is another call, or a provider that
+                    # knows keys would send the same answer again. A kill leaves no time for this.
+                    self._database.execute(tenant_id, "finish_paid_call", id=made.pop().id)
+                    raise
 
         try:
-            return call, self._gate.call(send, wait=wait)
-        except ProviderUnavailable:
-            raise  # perhaps billed: it is the same call when it is sent again
-        except Exception:
-            # Refused, so not billed. A kill leaves no time for this.
-            self._database.execute(tenant_id, "finish_paid_call", id=call.id)
+            value = self._gate.call(send, wait=wait)
+        except BaseException:
+            forget()
             raise
+        return made[0], value
+
+    def settle_abandoned(
+        self, tenant_id: str, *, owner_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
+    ) -> int:
+        """Write what calls of dead processes may have cost that nobody will send again; how many there were."""
+        prices = price_overrides(self._database, tenant_id)
+        with self._database.transaction(tenant_id) as connection:
+            parameters = {"owner_id": owner_id, "quiet_seconds": quiet_seconds}
+            rows = connection.execute(queries["take_abandoned_calls"], parameters).fetchall()
+            for operation, unsettled, expected, document_id in rows:
+                if expected:  # of a version before this was kept
+                    item = charge(operation, usage_from_json(expected), prices)
+                    for _ in range(unsettled):
+                        self._ledger.record(tenant_id, item, document_id=document_id, connection=connection)
+        for touched in {row[3] for row in rows if row[3] is not None}:
+            note_costs(self._database, self._ledger, tenant_id, touched)
+        return len(rows)
+
+    def _key(self, owner_id: UUID, operation: Operation, digest: str) -> tuple[UUID, str, str]:
+        """Two calls with the same texts at the same time are two calls, each with its own key and bill."""
+        with self._lock:
+            key, number = (owner_id, str(operation), digest), 1
+            while key in self._open:
+                number += 1
+                key = (owner_id, str(operation), digest_of([digest, str(number)]))
+            self._open.add(key)
+            return key
+
+    def _begun(
+        self, tenant_id: str, parameters: dict[str, Any], expected: Usage, on_end: Callable[[], None]
+    ) -> PaidCall:
+        """Commit the call's row. What a dead process sent of it may have been billed: that is recorded by estimate."""
+        with self._database.transaction(tenant_id) as connection:
+            row = connection.execute(queries["begin_paid_call"], parameters).fetchone()
+            assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+            call_id, sent, unsettled = row
+            if unsettled > 1:
+                prices = price_overrides(self._database, tenant_id)
+                item = charge(parameters["operation"], expected, prices)
+                for _ in range(unsettled - 1):
+                    self._ledger.record(tenant_id, item, document_id=parameters["document_id"], connection=connection)
+                connection.execute(queries["account_for_paid_call"], {"id": call_id, "unsettled": 1})
+        return PaidCall(call_id, parameters["owner_id"], sent, on_end)
+
+
+def note_costs(database: Database, ledger: Ledger, tenant_id: str, document_id: UUID) -> None:
+    """Write to a document what it did cost so far, from the ledger."""
+    costs = Jsonb(amounts_to_json(ledger.document_costs(tenant_id, document_id)))
+    database.execute(tenant_id, "note_costs", document_id=document_id, costs=costs)
 
 
 def digest_of(texts: Sequence[str]) -> str:
     """What a call is known by, besides its owner and its operation."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
+
+
+def expected_embedding(provider: str, model: str, texts: Sequence[str]) -> Usage:
+    """What embedding these texts is expected to be billed as."""
+    tokens = sum(estimate_tokens(text, model=model) for text in texts)
+    return Usage(provider=provider, model=model, input_tokens=tokens, is_estimated=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag.database import queries
 from rag.embeddings import generate_embeddings_batch
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, progress
 from rag.prices import charge
@@ -59,7 +59,14 @@ class DurableEmbedder:
             embed = partial(generate_embeddings_batch, batch, embedder=self._embedder, batch_size=len(batch))
             document = self._work.document
             return self._calls.make(
-                document.tenant_id, document.id, "embedding", self._signature(batch), embed, wait=self._bench.wait
+                document.tenant_id,
+                document.id,
+                "chunking",
+                self._signature(batch),
+                embed,
+                wait=self._bench.wait,
+                expected=expected_embedding(self.provider, self.model, batch),
+                document_id=document.id,
             )
 
         threads = 1 if pause else self._calls.threads
@@ -88,7 +95,7 @@ class DurableEmbedder:
         with self._bench.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], self._work.key).fetchone() is not None
             for usage in embeddings.usages:  # was paid for, whatever became of the document
-                item = charge("embedding", usage, self._work.prices)
+                item = charge("chunking", usage, self._work.prices)
                 self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
             paid.finish(connection)
             if is_there:

@@ -12,8 +12,9 @@ from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError
 from rag.files import Originals
 from rag.ingestion.file_removals import FileRemovals
 from rag.ingestion.intake import add_document
+from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.ocr import text_recognition
-from rag.ingestion.paid_calls import PaidCalls
+from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.reembedding_work import ReembeddingWork
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.steps import DocumentSteps
@@ -53,12 +54,16 @@ class Processor:
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
         self._bench = Bench(database)
-        calls = PaidCalls(database, CallGate())
+        self._calls = calls = PaidCalls(database, CallGate(), ledger)
         self.recognition = text_recognition(settings, self.sandbox)
         self._steps = DocumentSteps(self._bench, files, providers, ledger, calls, self.sandbox, self.recognition)
         self._trials = trials or Trials(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingWork(self._bench, providers, ledger, calls)
+        #: None where passages are compared by their words only.
+        self.meaning: MeaningWork | None = None
+        if providers.meaning is not None:
+            self.meaning = MeaningWork(self._bench, providers.meaning, settings.data_dir)
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
         """Do the steps from wherever the document stands, until it is done or waits for an admin.
@@ -85,6 +90,7 @@ class Processor:
         except (WorkInterrupted, *TEMPORARY) as exc:
             if not isinstance(exc, DatabaseUnavailable):
                 self._note_orderly_end(tenant_id, document_id)
+                note_costs(self._database, self._ledger, tenant_id, document_id)
             raise
         except RagError as exc:
             self.mark_failed(tenant_id, document_id, exc.message)
@@ -172,10 +178,16 @@ class Processor:
     def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
         """End the work on a document with its reason."""
         self._database.execute(tenant_id, "mark_failed", document_id=document_id, message=sentence)
+        note_costs(self._database, self._ledger, tenant_id, document_id)
 
-    def note_message(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
-        """Say something about a document that is still being worked on."""
-        self._database.execute(tenant_id, "note_message", document_id=document_id, message=sentence)
+    def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
+        """Say something about a document that is still being worked on, or waits for its provider's yes."""
+        parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
+        self._database.execute(tenant_id, "note_message", **parameters)
+
+    def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
+        """Write into the ledger what calls of dead processes may have cost that nobody sends again."""
+        return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     @property
     def bench(self) -> Bench:
@@ -185,6 +197,8 @@ class Processor:
     def interrupt(self) -> None:
         """Have all work end at its next durable point, at once where a file is being read."""
         self._bench.stop()
+        if self.meaning is not None:
+            self.meaning.interrupt()
         self.sandbox.interrupt()
         self._trials.interrupt()
 

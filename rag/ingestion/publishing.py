@@ -90,3 +90,6 @@ def _index(connection: Connection, document: Document) -> None:
         collection_id=document.collection_id,
         document_id=document.id,
     )
+    # Also where no model of meaning is installed: then the job waits until one is.
+    parameters = {"tenant_id": document.tenant_id, "collection_id": document.collection_id, "wait_seconds": 0.0}
+    connection.execute(queries["enqueue_meaning"], parameters)

@@ -24,8 +24,9 @@ from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
 from rag.ingestion.work import Bench, DocumentGone, Work, progress
 from rag.prices import charge
+from rag.providers.upstage import MODEL
 from rag.records.ledger import Ledger
-from rag.types import Page, Section, Step
+from rag.types import Page, Section, Step, Usage
 
 NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. Scan it again, larger or clearer."
 
@@ -82,6 +83,8 @@ class RecogniseStep:
             known_by,
             lambda: self._recognition.recognise(content, pages, language=language),
             wait=self._bench.wait,
+            expected=Usage(provider="upstage", model=MODEL, pages=len(pages), is_estimated=True),
+            document_id=document.id,
         )
 
     def _store(

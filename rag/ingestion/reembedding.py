@@ -181,6 +181,8 @@ def switch(connection: Connection, move: Reembedding) -> bool:
         index_vectors(connection, tenant_id=move.tenant_id, collection_id=move.collection_id, document_id=document_id)
     _remove_vectors(connection, move.collection_id, move.to_model)
     connection.execute(queries["set_embedding_model"], parameters)
+    # Where the new one compares words, passages get vectors of meaning too.
+    connection.execute(queries["enqueue_meaning"], {**parameters, "tenant_id": move.tenant_id, "wait_seconds": 0.0})
     connection.execute(queries["finish_reembedding"], parameters)
     return True
 

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from pgvector import HalfVector
-from psycopg.types.json import Jsonb
 
 from rag.database import queries
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import RagError
-from rag.ingestion.estimate import amounts_to_json
-from rag.ingestion.paid_calls import PaidCall, PaidCalls
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.reembedding import MissingVector, Reembedding, Reembeddings, batches_of, find_missing, switch
-from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides, require_active
+from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides
 from rag.prices import charge
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.providers import Embedder
@@ -47,22 +45,32 @@ class ReembeddingWork:
                 except TEMPORARY:
                     raise
                 except RagError as exc:
-                    self._bench.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=exc.message)
+                    self.fail(tenant_id, reembedding_id, exc.message)
         return self._moves.get(tenant_id, reembedding_id)
+
+    def fail(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
+        """End a move with its reason; searches are on the old vectors."""
+        self._bench.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
+
+    def note_waiting(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
+        """Say why a move that is under way waits."""
+        self._bench.database.execute(tenant_id, "note_reembedding_waits", id=reembedding_id, message=sentence)
 
     def _work(self, move: Reembedding) -> None:
         database = self._bench.database
         embedder = self._providers.embedder_for(move.to_model)
         collection = find_collection(database, move.tenant_id, move.collection_id)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-        while True:
-            with database.transaction(move.tenant_id) as connection:
-                missing = find_missing(connection, move.collection_id, move.to_model)
-            self._embed(move, missing, embedder, profile)
-            with database.transaction(move.tenant_id) as connection:
-                if switch(connection, move):
-                    break
-        self._note_costs(move)
+        try:
+            while True:
+                with database.transaction(move.tenant_id) as connection:
+                    missing = find_missing(connection, move.collection_id, move.to_model)
+                self._embed(move, missing, embedder, profile)
+                with database.transaction(move.tenant_id) as connection:
+                    if switch(connection, move):
+                        break
+        finally:
+            self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
         prices = price_overrides(self._bench.database, move.tenant_id)
@@ -83,7 +91,14 @@ class ReembeddingWork:
             if not embedder.is_paid:
                 return None, call()
             return self._calls.make(
-                move.tenant_id, move.id, "embedding", [embedder.id, *texts], call, wait=self._bench.wait
+                move.tenant_id,
+                move.id,
+                "embedding",
+                [embedder.id, *texts],
+                call,
+                wait=self._bench.wait,
+                expected=expected_embedding(embedder.provider, embedder.model, texts),
+                document_id=batch[0].document_id,
             )
 
         threads = self._calls.threads if embedder.is_paid and not pause else 1
@@ -92,7 +107,6 @@ class ReembeddingWork:
         for (_, batch), (call, embeddings) in made:
             done += len(batch)
             with self._bench.database.transaction(move.tenant_id) as connection:
-                require_active(connection)
                 for usage in embeddings.usages if embedder.is_paid else ():
                     item = charge("embedding", usage, prices)
                     self._ledger.record(move.tenant_id, item, document_id=batch[0].document_id, connection=connection)
@@ -105,11 +119,12 @@ class ReembeddingWork:
                     ]
                     cursor.executemany(queries["add_spare_vector"], rows)
                 connection.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
+            # Only now: what has been paid for is kept.
+            self._bench.stop_if_suspended(move.tenant_id)
 
     def _note_costs(self, move: Reembedding) -> None:
         parameters = {"collection_id": move.collection_id}
         with self._bench.database.transaction(move.tenant_id) as connection:
             ids = [row[0] for row in connection.execute(queries["documents_of_collection"], parameters).fetchall()]
         for document_id in ids:
-            costs = Jsonb(amounts_to_json(self._ledger.document_costs(move.tenant_id, document_id)))
-            self._bench.database.execute(move.tenant_id, "note_costs", document_id=document_id, costs=costs)
+            note_costs(self._bench.database, self._ledger, move.tenant_id, document_id)

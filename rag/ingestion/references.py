@@ -83,7 +83,7 @@ class ReferenceDocuments:
         self._ledger = ledger
         self._processor = processor
         self._bench = Bench(database)
-        calls = PaidCalls(database, CallGate())
+        calls = PaidCalls(database, CallGate(), ledger)
         self._embedding = EmbeddingStep(self._bench, ledger, calls)
         self._tagging = TagStep(self._bench, providers, ledger, calls)
 

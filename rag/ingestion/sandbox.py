@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import atexit
 import functools
-import json
-import os
-import struct
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, BinaryIO
+from dataclasses import replace
+from typing import Any
 
+from rag.child_process import Reply, end_child, read_message, start_child, write_message
 from rag.errors import (
     DocumentError,
     FileDamaged,
@@ -39,7 +33,6 @@ from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, 
 from rag.settings import Settings
 from rag.types import Page
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
 #: Errors a process may answer with; anything else counts as a damaged file.
 ERRORS: Mapping[str, type[DocumentError]] = {
     error.__name__: error
@@ -50,39 +43,6 @@ ERRORS: Mapping[str, type[DocumentError]] = {
 }  # fmt: skip
 #: A process is replaced after so many tasks, before leaks of its libraries matter.
 TASKS_PER_PROCESS = 200
-HEADER = struct.Struct(">II")
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a process sends: `kind` is progress, page, result or error."""
-
-    kind: str
-    values: dict[str, Any]
-    blob: bytes
-
-
-def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
-    """One message: the lengths of both parts, JSON, bytes."""
-    body = json.dumps({"kind": kind, **values}).encode()
-    stream.write(HEADER.pack(len(body), len(blob)))
-    stream.write(body)
-    stream.write(blob)
-    stream.flush()
-
-
-def read_message(stream: BinaryIO) -> Reply | None:
-    """The next message, or None when the other side is gone."""
-    header = stream.read(HEADER.size)
-    if len(header) < HEADER.size:
-        return None
-    body_length, blob_length = HEADER.unpack(header)
-    body = stream.read(body_length)
-    blob = stream.read(blob_length)
-    if len(body) < body_length or len(blob) < blob_length:
-        return None
-    values = json.loads(body)
-    return Reply(values.pop("kind"), values, blob)
 
 
 class Sandbox:
@@ -214,15 +174,7 @@ class _Process:
     def __init__(self, limits: ExtractionLimits) -> None:
         self._limits = limits
         self.tasks = 0
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
-            [sys.executable, "-m", "rag.ingestion.sandbox_worker", str(limits.memory_mb)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=PROJECT,
-            env={"PATH": os.defpath, "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0"},  # no keys, no addresses
-            start_new_session=True,  # Ctrl-C is for the application, which ends this process itself
-        )
+        self._process = start_child("rag.ingestion.sandbox_worker", str(limits.memory_mb))
 
     @property
     def is_alive(self) -> bool:
@@ -267,12 +219,7 @@ class _Process:
         self._process.kill()
 
     def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):  # what was still in the buffer has nobody to go to
-                    stream.close()
+        end_child(self._process)
 
 
 @functools.cache

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import signal
 import sys
-import threading
 import time
 from dataclasses import asdict
 from typing import Any
 
+from rag.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import check, load
 from rag.ingestion.loaders.open_pdf import pages_of
 from rag.ingestion.loaders.page_drawing import draw_page
 from rag.ingestion.loaders.pictures import as_png
-from rag.ingestion.sandbox import Reply, read_message, write_message
-
-try:
-    import resource
-except ImportError:  # Windows has no such limits; the time limit of the other side still holds
-    resource = None  # type: ignore[assignment]
 
 #: Progress is told at most this often, in seconds.
 PROGRESS_SECONDS = 0.1
 
 
 def main(memory_mb: int) -> None:
-    """Serve tasks until stdin ends. Libraries that print must not disturb the answers: stdout is handed to stderr."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    logging.disable(logging.CRITICAL)
-    limit_memory(memory_mb)
-    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    """Serve tasks until stdin ends."""
+    answers = answers_to_parent()
+    bound_child(memory_mb)
     tasks = sys.stdin.buffer
     while (task := read_message(tasks)) is not None:
         limits = ExtractionLimits(**task.values.pop("limits"))
@@ -82,39 +70,6 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     if task.kind == "draw":
         return {}, draw_page(task.blob, values["page"], highlight=values["highlight"], scale=values["scale"])
     raise ValueError(f"no task is called {task.kind}")
-
-
-def limit_memory(memory_mb: int) -> None:
-    """No more address space than this, no files written, no core dumps."""
-    if resource is None:
-        return
-    for kind, amount in (
-        ("RLIMIT_AS", memory_mb * 1024 * 1024),
-        ("RLIMIT_FSIZE", 0),
-        ("RLIMIT_CORE", 0),
-    ):
-        try:
-            resource.setrlimit(getattr(resource, kind), (amount, amount))
-        except (OSError, ValueError, AttributeError):
-            continue  # macOS refuses some; the others hold
-    if hasattr(signal, "SIGXFSZ"):
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def limit_time(seconds: float) -> None:
-    """Processor time for this task, counted from now: holds even when the other side is gone."""
-    if resource is None:
-        return
-    used = time.process_time()
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 2, hard))
-
-
-def end_with_parent(parent: int) -> None:
-    """Do not outlive the application, however it ended."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,16 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.database import queries
-from rag.errors import ProviderAnswerInvalid, ProviderError
-from rag.ingestion.chunk_tags import tag_chunk
+from rag.errors import ProviderError
+from rag.ingestion.chunk_tags import messages_for_chunk, tag_chunk
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
-from rag.ingestion.tagging import questions_from_sections, tag_document
+from rag.ingestion.tagging import messages_for, questions_from_sections, tag_document
 from rag.ingestion.work import Bench, Work, progress
 from rag.prices import charge
 from rag.providers import ChatModel
+from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.types import Page, Section, Step, Usage
@@ -59,8 +60,9 @@ class TagStep:
         metadata: dict[str, Any] = {"suggested_questions": questions}
         call, usage, message = None, None, ""
         if model is not None:
+            expected = estimated_chat(model.provider, model.model, messages_for(document.title, text))
             call, tags, usage, message = self._call(
-                work, [document.title, text], lambda: tag_document(model, document.title, text)
+                work, [document.title, text], lambda: tag_document(model, document.title, text), expected
             )
             metadata |= tags
             if message or not tags:
@@ -79,7 +81,8 @@ class TagStep:
         started = time.monotonic()
 
         def tag(chunk: Chunk) -> Tagged:
-            return self._call(work, [str(chunk[0]), chunk[1]], lambda: tag_chunk(model, chunk[1], fields))
+            expected = estimated_chat(model.provider, model.model, messages_for_chunk(chunk[1]))
+            return self._call(work, [str(chunk[0]), chunk[1]], lambda: tag_chunk(model, chunk[1], fields), expected)
 
         made = in_parallel(tag, untagged, threads=self._calls.threads, on_tick=self._bench.stop_if_asked)
         for done, (chunk, (call, tags, usage, problem)) in enumerate(made, 1):
@@ -94,16 +97,20 @@ class TagStep:
         self._bench.database.execute(document.tenant_id, "note_metadata", **work.key, metadata=metadata, message=None)
         return f"{failed} of {total} chunks could not be tagged. {reason}".strip() if failed else ""
 
-    def _call(self, work: Work, texts: Sequence[str], function: Any) -> Tagged:
+    def _call(self, work: Work, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
         """A call with its row; its failure as a sentence, for tags are never worth failing a document."""
         document = work.document
         try:
             call, (tags, usage) = self._calls.make(
-                document.tenant_id, document.id, "tagging", texts, function, wait=self._bench.wait
+                document.tenant_id,
+                document.id,
+                "tagging",
+                texts,
+                function,
+                wait=self._bench.wait,
+                expected=expected,
+                document_id=document.id,
             )
-        except ProviderAnswerInvalid as exc:
-            usage = exc.details.get("usage")  # paid all the same
-            return None, {}, usage if isinstance(usage, Usage) else None, exc.message
         except ProviderError as exc:
             return None, {}, None, exc.message
         return call, tags, usage, ""

@@ -82,17 +82,22 @@ NUMBERING = re.compile(
 )
 
 
-def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any], Usage]:
+def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any], Usage | None]:
     """Summary, topics and three questions of a document, and what the call used.
 
-    Raises `ProviderError`s. An answer that is not what was asked for gives {}: it was paid all the same.
+    An answer that is not what was asked for gives {}: it was paid all the same. Raises `ProviderError`s.
     """
-    completion = model.complete(
-        messages_for(title, text),
-        temperature=0.0,
-        maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
-        json_schema=SCHEMA,
-    )
+    try:
+        completion = model.complete(
+            messages_for(title, text),
+            temperature=0.0,
+            maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
+            json_schema=SCHEMA,
+        )
+    except ProviderAnswerInvalid as exc:
+        if "usage" not in exc.details:  # not even readable: worth another try
+            raise
+        return {}, None
     try:
         return metadata_from_answer(completion.text), completion.usage
     except ProviderAnswerInvalid:

@@ -13,13 +13,27 @@ from uuid import UUID
 from psycopg import Connection
 
 from rag.database import Database, queries
-from rag.errors import DatabaseUnavailable, ProviderQuotaExhausted, ProviderUnavailable, TenantSuspended
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerInvalid,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+    TenantSuspended,
+)
 from rag.ingestion.intake import find_documents
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.
-TEMPORARY = (ProviderUnavailable, ProviderQuotaExhausted, DatabaseUnavailable, TenantSuspended)
+TEMPORARY = (
+    ProviderUnavailable,
+    ProviderQuotaExhausted,
+    ProviderKeyRejected,
+    ProviderAnswerInvalid,
+    DatabaseUnavailable,
+    TenantSuspended,
+)
 
 
 class WorkInterrupted(Exception):
@@ -58,6 +72,8 @@ class Bench:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._stopping = threading.Event()
+        self._held: set[str] = set()
+        self._holding = threading.Lock()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -79,15 +95,25 @@ class Bench:
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
         """Hold the lock of a document, or of other work by its job's lock.
 
-        It lasts as long as a transaction, so it ends with the process, however it ends. Raises `WorkedOnElsewhere`,
-        `TenantSuspended`.
+        It lasts as long as a transaction, so it ends with the process, however it ends. It ends with the database too,
+        and work that waits for a provider then does not notice; so this process keeps a list of its own. Raises
+        `WorkedOnElsewhere`, `TenantSuspended`.
         """
-        with self.database.transaction(tenant_id) as connection:
-            got = connection.execute(queries["claim_document"], {"document_id": str(worked_on)}).fetchone()
-            if not got or not got[0]:
+        key = str(worked_on)
+        with self._holding:
+            if key in self._held:
                 raise WorkedOnElsewhere
-            require_active(connection)
-            yield
+            self._held.add(key)
+        try:
+            with self.database.transaction(tenant_id) as connection:
+                got = connection.execute(queries["claim_document"], {"document_id": key}).fetchone()
+                if not got or not got[0]:
+                    raise WorkedOnElsewhere
+                require_active(connection)
+                yield
+        finally:
+            with self._holding:
+                self._held.discard(key)
 
     def stop_if_suspended(self, tenant_id: str) -> None:
         """Raise `TenantSuspended` when nothing of this tenant may be processed now."""

@@ -49,6 +49,13 @@ class Completed:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A request that brought nothing and was, or may have been, billed; it is sent again."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True)
 class Completion:
     """A whole reply."""
 
@@ -65,7 +72,7 @@ class ChatModel(Protocol):
 
     def stream(
         self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
-    ) -> Iterator[TextDelta | Completed]:
+    ) -> Iterator[TextDelta | Lost | Completed]:
         """Yield the answer as it arrives, then `Completed`. Returns early once `cancel` is set."""
         ...
 

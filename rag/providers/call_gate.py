@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from rag.errors import ProviderError, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
 
 Value = TypeVar("Value")
 
@@ -46,7 +46,7 @@ class CallGate:
             try:
                 with self._place(wait):
                     return function()
-            except (ProviderQuotaExhausted, ProviderUnavailable) as exc:
+            except (ProviderQuotaExhausted, ProviderUnavailable, ProviderAnswerInvalid) as exc:
                 asked = retry_after(exc)
                 pause = max(asked, FIRST_WAIT_SECONDS * 2**attempt)
                 if isinstance(exc, ProviderQuotaExhausted):

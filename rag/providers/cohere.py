@@ -20,9 +20,12 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import Ranking
+from rag.providers.calls import accounted, billed_as
 from rag.providers.retry_after import retry_after_seconds
 from rag.types import Usage
 
+#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+UNSURE_STATUSES = frozenset({502, 504, 524})
 #: Cohere advises against more documents in one request.
 MAXIMUM_DOCUMENTS = 1000
 
@@ -47,7 +50,13 @@ class CohereReranker:
             return Ranking(results=(), usage=Usage(provider=self.provider, model=self.model))
         # Typed as an int by the SDK, which hands it to httpx as it is.
         options = cast(RequestOptions, {"max_retries": 0, "timeout_in_seconds": self._timeout_seconds})
-        with cohere_errors():
+
+        def expected() -> Usage:
+            # Without a count one unit is what up to 100 documents cost.
+            units = math.ceil(len(documents) / 100)
+            return Usage(provider=self.provider, model=self.model, search_units=units, is_estimated=True)
+
+        with accounted(expected), cohere_errors():
             answer = self._client.v2.rerank(
                 model=self.model,
                 query=query,
@@ -55,14 +64,15 @@ class CohereReranker:
                 top_n=min(limit, len(documents)),
                 request_options=options,
             )
-            results = tuple((int(item.index), float(item.relevance_score)) for item in answer.results)
             billed = answer.meta.billed_units if answer.meta else None
-            # Cohere counts in floats; without a count one unit is what up to 100 documents cost.
-            units = math.ceil(billed.search_units) if billed and billed.search_units is not None else None
-        self._check(results, len(documents))
-        if units is None:
-            units = math.ceil(len(documents) / 100)
-        return Ranking(results=results, usage=Usage(provider=self.provider, model=self.model, search_units=units))
+            if billed and billed.search_units is not None:  # Cohere counts in floats
+                usage = Usage(provider=self.provider, model=self.model, search_units=math.ceil(billed.search_units))
+            else:
+                usage = expected()
+            with billed_as(usage), cohere_errors():
+                results = tuple((int(item.index), float(item.relevance_score)) for item in answer.results)
+                self._check(results, len(documents))
+        return Ranking(results=results, usage=usage)
 
     def _check(self, results: tuple[tuple[int, float], ...], count: int) -> None:
         indexes = [index for index, _ in results]
@@ -77,11 +87,25 @@ def cohere_errors() -> Iterator[None]:
     """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s."""
     try:
         yield
+    except ProviderError as exc:
+        exc.details.setdefault("provider", "cohere")
+        raise
     except (ApiError, httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.StreamError, OSError) as exc:
-        raise error_from(exc) from exc
+        error = error_from(exc)
+        error.details.update(provider="cohere", is_perhaps_billed=_is_perhaps_billed(exc))
+        raise error from exc
     except (ValueError, TypeError, AttributeError, LookupError) as exc:
         # The SDK reads JSON without checking it: an answer of another shape shows when it is used.
-        raise ProviderAnswerInvalid from exc
+        raise ProviderAnswerInvalid(None, provider="cohere", is_perhaps_billed=True) from exc
+
+
+def _is_perhaps_billed(exc: Exception) -> bool:
+    """Whether a request that failed so may have been worked on."""
+    if isinstance(exc, ApiError):
+        status: Any = exc.status_code
+        return status is None or status < 400 or status in UNSURE_STATUSES
+    not_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+    return not isinstance(exc, (httpx.InvalidURL, *not_sent))
 
 
 def error_from(exc: Exception) -> ProviderError:

@@ -20,6 +20,11 @@ from rag.settings import Settings, environment_name
 
 #: A connection that is not made by then will not be made.
 CONNECT_TIMEOUT_SECONDS = 5.0
+#: Connections to one provider; those that are free are kept for the next questions. With the transports' own 100, of
+#: which 20 are kept, people who ask at once would wait for each other's calls, and make each connection anew.
+CONNECTIONS = 1000
+KEPT_CONNECTIONS = 100
+LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
 #: The variable that adds a provider, and what the provider is called.
 VARIABLES: Mapping[str, str] = {
     "openai": "OPENAI_API_KEY",
@@ -34,6 +39,15 @@ NAMES: Mapping[str, str] = {
     "ollama": "Ollama",
     "builtin": "Built in",
     "cohere": "Cohere",
+    "upstage": "Upstage",
+}
+#: The variable with each provider's key.
+KEY_VARIABLES: Mapping[str, str] = {
+    "openai": "OPENAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "cohere": "COHERE_API_KEY",
+    "upstage": "UPSTAGE_API_KEY",
 }
 
 
@@ -41,7 +55,7 @@ class _Transport(openai.DefaultHttpxClient):
     """Follows no redirect; closes with whoever used it last, as the SDK's own does."""
 
     def __init__(self) -> None:
-        super().__init__(follow_redirects=False)
+        super().__init__(follow_redirects=False, limits=LIMITS)
 
     def __del__(self) -> None:
         # While the interpreter ends, what closing needs may be gone already.
@@ -94,7 +108,9 @@ def connect(settings: Settings) -> Connections:
     }
     clients = {} if main is None else {primary: main}
     transport = httpx.Client(
-        timeout=httpx.Timeout(settings.cohere_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS), follow_redirects=False
+        timeout=httpx.Timeout(settings.cohere_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
+        limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS),
+        follow_redirects=False,
     )
     if not settings.cohere_api_key:
         transport.close()
@@ -102,7 +118,7 @@ def connect(settings: Settings) -> Connections:
         primary=primary,
         clients=clients | {name: client for name, client in named.items() if client is not None},
         primary_client=main,
-        ollama=httpx2.Client(base_url=ollama_url, timeout=_timeout(settings)) if ollama_url else None,
+        ollama=httpx2.Client(base_url=ollama_url, timeout=_timeout(settings), limits=LIMITS) if ollama_url else None,
         cohere=cohere.ClientV2(
             settings.cohere_api_key, base_url=settings.cohere_base_url.rstrip("/"), httpx_client=transport
         )

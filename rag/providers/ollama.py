@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -10,8 +10,9 @@ import httpx2
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
+from rag.providers.calls import accounted, billed_as, lost_with
 from rag.providers.openai_compatible import default_threshold_of, shortened_texts
-from rag.providers.openai_errors import retry_soon
+from rag.providers.openai_errors import NOT_SENT, retry_soon
 from rag.providers.vectors import unit_rows
 from rag.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
@@ -48,38 +49,47 @@ class OllamaEmbedder:
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be embedded.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        usages = []
+        usages: list[Usage] = []
         taken = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=MAXIMUM_TEXT_TOKENS)
-        for start in range(0, len(taken), self._batch_size):
-            batch = taken[start : start + self._batch_size]
-            rows, counted = self._request(batch)
-            vectors[start : start + len(batch)] = unit_rows(rows, count=len(batch), dimensions=self.dimensions)
-            usages.append(Usage(provider=self.provider, model=self.model, input_tokens=counted))
+        with lost_with(usages):
+            for start in range(0, len(taken), self._batch_size):
+                batch = taken[start : start + self._batch_size]
+                vectors[start : start + len(batch)] = self._request(batch, usages)
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
-    def _request(self, texts: list[str]) -> tuple[list[Any], int]:
-        """Vectors as they were sent, and tokens: Ollama's count, or an estimate where the route gives none."""
-        estimated = sum(estimate_tokens(text, model=self.model) for text in texts)
+    def _request(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
+        """The vectors of a batch; what each request used is added to `usages`."""
         if self._has_batches:
-            answer = self._post("/api/embed", {"model": self.model, "input": texts, "truncate": True})
-            if answer is not None:
-                with _ollama_errors():
-                    return list(answer["embeddings"]), int(answer.get("prompt_eval_count") or estimated)
+            body = {"model": self.model, "input": texts, "truncate": True}
+            found = self._post("/api/embed", body, texts, lambda answer: list(answer["embeddings"]))
+            if found is not None:
+                usages.append(found[1])
+                return found[0]
             self._has_batches = False
         rows = []
         for text in texts:
-            answer = self._post("/api/embeddings", {"model": self.model, "prompt": text})
-            if answer is None:
+            body = {"model": self.model, "prompt": text}
+            found = self._post("/api/embeddings", body, [text], lambda answer: [answer["embedding"]])
+            if found is None:
                 raise ProviderError("Nothing at OLLAMA_URL answers as Ollama does. An administrator has to check it.")
-            with _ollama_errors():
-                rows.append(answer["embedding"])
-        return rows, estimated
+            usages.append(found[1])
+            rows.append(found[0][0])
+        return np.stack(rows)
 
-    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """The answer, or None where this Ollama does not have the route."""
+    def _usage(self, texts: list[str], counted: Any = None) -> Usage:
+        """Ollama's count, or an estimate where the route gives none."""
+        if isinstance(counted, int) and counted:
+            return Usage(provider=self.provider, model=self.model, input_tokens=counted)
+        tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=tokens, is_estimated=True)
 
-        def attempt() -> dict[str, Any] | None:
-            with _ollama_errors():
+    def _post(
+        self, path: str, body: dict[str, Any], texts: list[str], rows_of: Callable[[dict[str, Any]], list[Any]]
+    ) -> tuple[FloatMatrix, Usage] | None:
+        """The vectors with what they used, or None where this Ollama does not have the route."""
+
+        def attempt() -> tuple[FloatMatrix, Usage] | None:
+            with accounted(lambda: self._usage(texts)), _ollama_errors():
                 response = self._client.post(path, json=body)
                 if response.status_code == 404:
                     # A model that is not there is said in JSON, a route that is not in plain text.
@@ -91,9 +101,10 @@ class OllamaEmbedder:
                 if response.status_code != 200:
                     raise ProviderError(f"Ollama did not accept this request (HTTP {response.status_code}).")
                 answer = response.json()
-                if not isinstance(answer, dict):
-                    raise ProviderAnswerInvalid
-                return answer
+                usage = self._usage(texts, answer.get("prompt_eval_count"))
+                with billed_as(usage), _ollama_errors():
+                    rows = rows_of(answer)
+                    return unit_rows(rows, count=len(texts), dimensions=self.dimensions), usage
 
         return retry_soon(attempt)
 
@@ -106,6 +117,8 @@ def _ollama_errors() -> Iterator[None]:
     except RagError:
         raise
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as exc:
-        raise ProviderUnavailable("Ollama cannot be reached at the moment. Check that it runs at OLLAMA_URL.") from exc
+        sentence = "Ollama cannot be reached at the moment. Check that it runs at OLLAMA_URL."
+        is_sent = not isinstance(exc, (httpx2.InvalidURL, *NOT_SENT))
+        raise ProviderUnavailable(sentence, is_perhaps_billed=is_sent) from exc
     except (ValueError, TypeError, LookupError, AttributeError) as exc:
-        raise ProviderAnswerInvalid from exc
+        raise ProviderAnswerInvalid(None, is_perhaps_billed=True) from exc

@@ -6,7 +6,8 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from threading import Event
 from typing import Any, Literal, TypeVar
 
@@ -15,20 +16,24 @@ import numpy as np
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion
+from openai.types.chat.chat_completion import Choice
 
 from rag.errors import (
     InvalidInput,
     ProviderAnswerCut,
     ProviderAnswerInvalid,
+    ProviderError,
+    ProviderQuotaExhausted,
     ProviderRefused,
     ProviderStreamCut,
     ProviderStreamEmpty,
+    ProviderUnavailable,
 )
-from rag.providers import Completed, Completion, TextDelta
-from rag.providers.calls import current_sending
+from rag.providers import Completed, Completion, Lost, TextDelta
+from rag.providers.calls import accounted, billed_as, current_sending, estimated_chat, lost_with, usage_of_failure
 from rag.providers.cancellable import cancellable
 from rag.providers.chat_stream import ChatEvents
-from rag.providers.openai_errors import openai_errors, retry_soon
+from rag.providers.openai_errors import RETRY_AFTER_SECONDS, openai_errors, retry_soon
 from rag.providers.vectors import unit_rows
 from rag.tokens import estimate_tokens
 from rag.types import ChatMessage, Embeddings, FloatMatrix, Usage
@@ -51,6 +56,9 @@ SHORTENABLE = ("text-embedding-3-", "gemini-embedding-")
 THRESHOLDS = {"text-embedding-3-": 0.25, "gemini-embedding-": 0.5, "bge-m3": 0.35}
 #: These models reject `max_tokens` and any temperature but their own.
 REASONING_MODEL = re.compile(r"^(gpt-[5-9]|o[1-9](-|$))")
+#: Attempts at embedding documents after the first where nobody else sees to them, the first wait between them, doubled
+#: each time, and the longest that a provider may ask for: it is waited for in the middle of a call.
+DOCUMENT_RETRIES, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 2, 0.5, 60.0
 #: Added to the limit of reasoning models, which count their hidden thoughts as output.
 REASONING_TOKENS = 4096
 
@@ -86,51 +94,72 @@ class OpenAIEmbedder:
         if not all(text.strip() for text in texts):
             raise InvalidInput("A text of only spaces cannot be embedded.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        usages = []
+        usages: list[Usage] = []
         taken = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=self._text_tokens)
-        for start, batch in self._batches(taken):
-            if purpose == "query":
-                rows, usage = retry_soon(lambda batch=batch: self._request(batch, maximum_retries=0))  # type: ignore[misc]
-            else:
-                rows, usage = self._request(batch, maximum_retries=2, part=start)
-            vectors[start : start + len(batch)] = rows
-            usages.append(usage)
+        with lost_with(usages):
+            for start, batch in self._batches(taken):
+                if purpose == "query":
+                    rows, usage = retry_soon(lambda batch=batch: self._request(batch))  # type: ignore[misc]
+                else:
+                    rows, usage = self._with_retries(batch, start)
+                vectors[start : start + len(batch)] = rows
+                usages.append(usage)
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
-    def _request(self, texts: list[str], *, maximum_retries: int, part: int = 0) -> tuple[FloatMatrix, Usage]:
-        sending = current_sending()
+    def _with_retries(self, texts: list[str], part: int) -> tuple[FloatMatrix, Usage]:
+        # Not the SDK's own retries: what they lose, nobody gets to know.
+        retries = current_sending().retries
+        for attempt in range(DOCUMENT_RETRIES if retries is None else retries):
+            try:
+                return self._request(texts, part)
+            except (ProviderUnavailable, ProviderQuotaExhausted, ProviderAnswerInvalid) as exc:
+                log.warning("%s is asked again: %s", self.id, exc.__cause__ or exc)
+                asked = exc.details.get("retry_after_seconds")
+                wait = FIRST_WAIT_SECONDS * 2**attempt if asked is None else float(asked)
+                if wait > LONGEST_WAIT_SECONDS:
+                    raise
+                time.sleep(wait)
+        return self._request(texts, part)
+
+    def _request(self, texts: list[str], part: int = 0) -> tuple[FloatMatrix, Usage]:
         body: dict[str, Any] = {"model": self.model, "input": texts}
         if self.model.startswith(SHORTENABLE):
             body["dimensions"] = self.dimensions
         # Gemini refuses the SDK's default.
         body["encoding_format"] = "float" if self.provider == "gemini" else "base64"
-        with openai_errors():
+        with accounted(lambda: self._expected(texts)), openai_errors(self.provider):
             # Not `embeddings.create`: looking at every text and making an object of every vector takes the SDK 20 ms a
             # hundred, in which no other thread runs.
             response = self._client.post(
                 "/embeddings",
                 cast_to=httpx2.Response,
                 body=body,
-                options={
-                    "headers": sending.headers(part),
-                    "max_retries": maximum_retries if sending.retries is None else sending.retries,
-                },
+                options={"headers": current_sending().headers(part), "max_retries": 0},
             )
-            if (retried := response.request.headers.get("x-stainless-retry-count", "0")) != "0":
-                log.warning("%s answered after %s retries", self.id, retried)
             answer = response.json()
-            by_index = sorted(answer["data"], key=lambda item: item["index"])
-            if [item["index"] for item in by_index] != list(range(len(texts))):
-                raise ProviderAnswerInvalid(
-                    f"The provider sent {len(by_index)} embeddings for {len(texts)} texts. Try again in a moment."
-                )
-            vectors = [vector_from_json(item["embedding"]) for item in by_index]
-            rows = unit_rows(vectors, count=len(texts), dimensions=self.dimensions)
-            usage = answer.get("usage")
-            counted = usage["prompt_tokens"] if usage else None
-        if counted is None:  # Gemini is not known to send a count; an estimate is nearer to the bill than nothing
-            counted = sum(estimate_tokens(text, model=self.model) for text in texts)
-        return rows, Usage(provider=self.provider, model=self.model, input_tokens=counted)
+            usage = self._usage(answer, texts)
+            with billed_as(usage), openai_errors(self.provider):
+                return self._rows(answer, len(texts)), usage
+
+    def _rows(self, answer: Mapping[str, Any], count: int) -> FloatMatrix:
+        by_index = sorted(answer["data"], key=lambda item: item["index"])
+        if [item["index"] for item in by_index] != list(range(count)):
+            raise ProviderAnswerInvalid(
+                f"The provider sent {len(by_index)} embeddings for {count} texts. Try again in a moment."
+            )
+        vectors = [vector_from_json(item["embedding"]) for item in by_index]
+        return unit_rows(vectors, count=count, dimensions=self.dimensions)
+
+    def _usage(self, answer: Mapping[str, Any], texts: list[str]) -> Usage:
+        """What the provider counted. Gemini is not known to; an estimate is nearer to the bill than nothing."""
+        counted = (answer.get("usage") or {}).get("prompt_tokens")
+        if not isinstance(counted, int):
+            return self._expected(texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=counted)
+
+    def _expected(self, texts: list[str]) -> Usage:
+        tokens = sum(estimate_tokens(text, model=self.model) for text in texts)
+        return Usage(provider=self.provider, model=self.model, input_tokens=tokens, is_estimated=True)
 
     def _batches(self, texts: list[str]) -> Iterator[tuple[int, list[str]]]:
         if (
@@ -180,44 +209,61 @@ class OpenAIChatModel:
 
     def stream(
         self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
-    ) -> Iterator[TextDelta | Completed]:
+    ) -> Iterator[TextDelta | Lost | Completed]:
         """Yield the answer as it arrives, then `Completed`. Returns within 0.2 s once `cancel` is set.
 
+        A stream that fails before anything came is opened once more; what the first may have cost comes as `Lost`.
+
         Raises `ProviderStreamCut` when it ends early, `ProviderRefused` when the provider's filter ends it; the usage,
-        where it was sent, is in the error's `details["usage"]`. Other `ProviderError`s before any text.
+        where it was sent, is in the error's `details["usage"]`, and `details["is_perhaps_billed"]` says that it may
+        have been billed without. Other `ProviderError`s before any text.
         """
 
         request = self._request(messages, temperature, maximum_output_tokens)
 
         def open_stream() -> ChatEvents:
-            def attempt() -> ChatEvents:
-                with openai_errors():
-                    return ChatEvents(
-                        self._client.chat.completions.create(
-                            **request, stream=True, stream_options={"include_usage": True}
-                        )
-                    )
-
-            return retry_soon(attempt, give_up=cancel)
+            with openai_errors(self.provider):
+                return ChatEvents(
+                    self._client.chat.completions.create(**request, stream=True, stream_options={"include_usage": True})
+                )
 
         received = _Received()
-        with openai_errors(has_text=lambda: received.has_text):
-            for events in cancellable(open_stream, cancel=cancel):
-                text = "".join(map(received.take, events))
-                if text:
-                    yield TextDelta(text)
+        try:
+            yield from self._pieces(received, open_stream, cancel)
+        except (ProviderUnavailable, ProviderAnswerInvalid) as exc:
+            if received.has_events:
+                raise
+            log.warning("one retry: %s", exc.__cause__ or exc)
+            if cancel.wait(RETRY_AFTER_SECONDS):
+                raise
+            lost = usage_of_failure(exc, lambda: estimated_chat(self.provider, self.model, messages))
+            if lost is not None:
+                yield Lost(lost)
+            received = _Received()
+            yield from self._pieces(received, open_stream, cancel)
         if cancel.is_set():
             return
         usage = self._usage(received.usage) if received.usage else None
+        told: dict[str, Any] = {"usage": usage, "is_perhaps_billed": True, "provider": self.provider}
         if received.finish_reason == "content_filter" or (received.is_refusal and not received.has_text):
-            raise ProviderRefused(usage=usage)
+            raise ProviderRefused(None, **told)
         if received.finish_reason is None:
-            raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(usage=usage)
+            raise (ProviderStreamCut if received.has_text else ProviderStreamEmpty)(None, **told)
         if not received.has_text:
-            raise ProviderAnswerInvalid(
-                "The model ended its answer without a word. Try again in a moment.", usage=usage
-            )
+            raise ProviderAnswerInvalid("The model ended its answer without a word. Try again in a moment.", **told)
         yield Completed(usage=usage, finish_reason=received.finish_reason)
+
+    def _pieces(self, received: _Received, open_stream: Callable[[], ChatEvents], cancel: Event) -> Iterator[TextDelta]:
+        try:
+            with openai_errors(self.provider, has_text=lambda: received.has_text):
+                for events in cancellable(open_stream, cancel=cancel):
+                    text = "".join(map(received.take, events))
+                    if text:
+                        yield TextDelta(text)
+        except ProviderError as exc:
+            if received.usage:
+                exc.details["usage"] = self._usage(received.usage)
+            raise
 
     def complete(
         self,
@@ -239,24 +285,28 @@ class OpenAIChatModel:
             named = {"name": "reply", "schema": dict(json_schema), "strict": strict}
             request["response_format"] = {"type": "json_schema", "json_schema": named}
 
-        def attempt() -> ChatCompletion:
-            with openai_errors():
+        def expected(text: str = "") -> Usage:
+            return estimated_chat(self.provider, self.model, messages, text)
+
+        def attempt() -> tuple[Choice, str, Usage]:
+            with accounted(expected), openai_errors(self.provider):
                 reply: ChatCompletion = self._client.chat.completions.create(
                     **request, extra_headers=current_sending().headers(0)
                 )
-                return reply
+                counted = self._usage(reply.usage) if reply.usage else None
+                with billed_as(counted or expected()), openai_errors(self.provider):
+                    choice = reply.choices[0]
+                    text = choice.message.content or ""
+                    return choice, text, counted or expected(text)
 
-        reply = retry_soon(attempt)
-        with openai_errors():
-            choice = reply.choices[0]
-            text, refusal = choice.message.content or "", choice.message.refusal
-            usage = self._usage(reply.usage) if reply.usage else self._estimated_usage(messages, text)
-        if choice.finish_reason == "content_filter" or (refusal and not text):
-            raise ProviderRefused(usage=usage)
-        if choice.finish_reason == "length":
-            raise ProviderAnswerCut(usage=usage, text=text)
-        if json_schema is not None and not _is_json(text):
-            raise ProviderAnswerInvalid(usage=usage)
+        choice, text, usage = retry_soon(attempt)
+        with accounted(expected), billed_as(usage):
+            if choice.finish_reason == "content_filter" or (choice.message.refusal and not text):
+                raise ProviderRefused
+            if choice.finish_reason == "length":
+                raise ProviderAnswerCut(text=text)
+            if json_schema is not None and not _is_json(text):
+                raise ProviderAnswerInvalid
         return Completion(text=text, usage=usage)
 
     def _request(
@@ -283,19 +333,12 @@ class OpenAIChatModel:
             output_tokens=counted.completion_tokens or 0,
         )
 
-    def _estimated_usage(self, messages: Sequence[ChatMessage], text: str) -> Usage:
-        return Usage(
-            provider=self.provider,
-            model=self.model,
-            input_tokens=sum(estimate_tokens(message.content, model=self.model) for message in messages),
-            output_tokens=estimate_tokens(text, model=self.model),
-        )
-
 
 class _Received:
     """What has come of a stream so far."""
 
     def __init__(self) -> None:
+        self.has_events = False
         self.has_text = False
         self.is_refusal = False
         self.finish_reason: str | None = None
@@ -303,6 +346,7 @@ class _Received:
 
     def take(self, event: Mapping[str, Any]) -> str:
         """Note what an event of the stream says; its text, or "" when it has none."""
+        self.has_events = True
         if event.get("usage"):
             self.usage = CompletionUsage.model_validate(event["usage"])
         if not event.get("choices"):

@@ -35,21 +35,41 @@ FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderat
 RETRY_AFTER_SECONDS = 0.3
 
 
+#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+UNSURE_STATUSES = frozenset({502, 504, 524})
+#: Nothing had been sent yet.
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+
+
 @contextmanager
-def openai_errors(has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
+def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Turn everything the SDK, its transport and unreadable answers raise into `ProviderError`s.
 
-    After the first text, an answer that breaks off for whatever reason is a `ProviderStreamCut`.
+    After the first text, an answer that breaks off for whatever reason is a `ProviderStreamCut`. An error says in its
+    details whose it is, and whether the request may have been billed.
     """
     try:
         yield
-    except RagError:
+    except RagError as exc:
+        exc.details.setdefault("provider", provider)
         raise
     except FOREIGN_ERRORS as exc:
         error = error_from(exc)
         if has_text() and isinstance(error, ProviderUnavailable | ProviderAnswerInvalid):
-            raise ProviderStreamCut from exc
+            error = ProviderStreamCut()
+        error.details.update(provider=provider, is_perhaps_billed=is_perhaps_billed(exc))
         raise error from exc
+
+
+def is_perhaps_billed(exc: Exception) -> bool:
+    """Whether a request that failed so may have been worked on: refusals are free, answers that got lost are not."""
+    if isinstance(exc, openai.APIStatusError):
+        return exc.status_code in UNSURE_STATUSES
+    if isinstance(exc, openai.APIConnectionError):
+        return not isinstance(exc.__cause__, NOT_SENT)
+    if isinstance(exc, openai.APIError):  # an answer of another shape, or an error event in a stream
+        return not _codes(exc) & QUOTA_CODES
+    return not isinstance(exc, (openai.OpenAIError, httpx2.InvalidURL, *NOT_SENT))
 
 
 #: The SDK builds its models without checking them: an answer of another shape shows as the last four when it is used.
@@ -114,10 +134,13 @@ def _codes(exc: openai.APIError) -> set[str]:
 
 
 def retry_soon(call: Callable[[], Value], *, give_up: Event | None = None) -> Value:
-    """Try once more after 0.3 s when the provider could not be reached, unless `give_up` is set by then."""
+    """Try once more after 0.3 s when the provider could not be reached or its answer be read.
+
+    Not when `give_up` is set by then.
+    """
     try:
         return call()
-    except ProviderUnavailable as exc:
+    except (ProviderUnavailable, ProviderAnswerInvalid) as exc:
         log.warning("one retry: %s", exc.__cause__ or exc)
         if give_up is None:
             time.sleep(RETRY_AFTER_SECONDS)

@@ -14,6 +14,7 @@ from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.cohere import CohereReranker
 from rag.providers.connections import NAMES, VARIABLES, connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
+from rag.providers.meaning import MeaningEmbedder, is_installed, shared_embedder
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
@@ -80,7 +81,7 @@ class EmbedderOption:
 class Providers:
     """The models this installation may use. Thread-safe; clients and their connections are shared."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, meaning: MeaningEmbedder | None = None) -> None:
         self._settings = settings
         self._builtin = LexicalEmbedder()
         self._connections = connect(settings)
@@ -88,6 +89,11 @@ class Providers:
         self.provider = self._connections.primary
         self._cross_encoder: Reranker | None = None
         self._embedders: dict[str, Embedder] = {self._builtin.id: self._builtin}
+        #: Compares passages of the built-in embedder's collections by what they mean, beside their words; None where it
+        #: is not wanted or not installed.
+        self.meaning: MeaningEmbedder | None = None
+        if settings.builtin_embedder == "meaning" and is_installed():
+            self.meaning = meaning or shared_embedder()
 
     def is_configured(self, provider: str) -> bool:
         """Whether this provider can be asked; the built-in one always can."""
@@ -124,6 +130,10 @@ class Providers:
             raise SettingsError(f"There is no provider {provider!r}; there are {', '.join(VARIABLES)}.")
         self._embedders[embedding_model_id] = embedder
         return embedder
+
+    def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
+        """The model of meaning, for a collection with this embedder: those of providers know meaning themselves."""
+        return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
         """The id of a new collection's embedder: the setting's or the profile's where configured, else the built-in's.
@@ -236,8 +246,10 @@ class Providers:
         return self._cross_encoder
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and end the processes with the model of meaning."""
         self._connections.close()
+        if self.meaning is not None:
+            self.meaning.close()
 
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str

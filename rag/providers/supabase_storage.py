@@ -7,7 +7,6 @@ whoever has one needs no right any more, and what is handed out cannot be taken 
 from __future__ import annotations
 
 import hashlib
-import threading
 from typing import Any
 
 from storage3.utils import StorageException
@@ -30,7 +29,6 @@ class SupabaseFiles:
     def __init__(self, project: SupabaseProject, bucket: str) -> None:
         self._project = project
         self._bucket = bucket
-        self._lock = threading.Lock()
         self._is_ready = False
 
     def put(self, tenant_id: str, content: bytes) -> str:
@@ -89,21 +87,21 @@ class SupabaseFiles:
 
     def require_private_bucket(self) -> None:
         """Make the bucket unless it is there. Raises `SettingsError` when strangers could read what is in it."""
-        with self._lock:
-            if self._is_ready:
-                return
+        # Without a lock: those who come at once all look, and who makes it second finds it made.
+        if self._is_ready:
+            return
+        bucket = self._find_bucket()
+        if bucket is None:
+            call(self._create_bucket)
             bucket = self._find_bucket()
-            if bucket is None:
-                call(self._create_bucket)
-                bucket = self._find_bucket()
-            if bucket is None:
-                raise ProviderAnswerInvalid(UNREADABLE)
-            if bucket.public:
-                raise SettingsError(
-                    f"The bucket {self._bucket} of Supabase Storage is public: anybody could read the originals in it. "
-                    "Make it private there, or name another in SUPABASE_BUCKET."
-                )
-            self._is_ready = True
+        if bucket is None:
+            raise ProviderAnswerInvalid(UNREADABLE)
+        if bucket.public:
+            raise SettingsError(
+                f"The bucket {self._bucket} of Supabase Storage is public: anybody could read the originals in it. "
+                "Make it private there, or name another in SUPABASE_BUCKET."
+            )
+        self._is_ready = True
 
     def _find_bucket(self) -> Any | None:
         try:

@@ -17,14 +17,17 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.providers.calls import current_sending
+from rag.providers.calls import accounted, billed_as, current_sending
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"
 MODEL = "document-parse"
 #: The synchronous call reads the first 100 pages and leaves out the others without a word; fewer keep it quick.
 PAGES_PER_REQUEST = 50
-TIMEOUT_SECONDS = 180.0
+#: A gateway that gave up waiting does not know whether the provider worked on, and billed it.
+UNSURE_STATUSES = frozenset({502, 504, 524})
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL)
+UNREADABLE = "Upstage sent an answer that cannot be read. Try again in a moment."
 TAG = re.compile(r"<[^<>]+>")
 
 
@@ -42,10 +45,12 @@ class UpstageParser:
     provider = "upstage"
     model = MODEL
 
-    def __init__(self, *, api_key: str, base_url: str, client: httpx.Client | None = None) -> None:
+    def __init__(
+        self, *, api_key: str, base_url: str, timeout_seconds: float = 180.0, client: httpx.Client | None = None
+    ) -> None:
         self._url = base_url.rstrip("/") + PATH
         self._headers = {"Authorization": f"Bearer {api_key}"}
-        self._client = client or httpx.Client(timeout=httpx.Timeout(TIMEOUT_SECONDS, connect=5.0))
+        self._client = client or httpx.Client(timeout=httpx.Timeout(timeout_seconds, connect=5.0))
 
     def close(self) -> None:
         self._client.close()
@@ -53,21 +58,44 @@ class UpstageParser:
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
         """The text of each page of a PDF. Raises `ProviderError`s; what was not read is an empty text."""
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
+
+        def expected() -> Usage:
+            return Usage(provider=self.provider, model=self.model, pages=page_count, is_estimated=True)
+
+        with accounted(expected):
+            body = self._answer(content, form)
+            pages = (body.get("usage") or {}).get("pages")
+            if isinstance(pages, int) and pages > 0:
+                usage = Usage(provider=self.provider, model=self.model, pages=pages)
+            else:
+                usage = expected()
+            with billed_as(usage):
+                try:
+                    return ParsedPages(_texts_by_page(body, page_count), usage)
+                except (ValueError, TypeError, AttributeError, KeyError) as exc:
+                    raise ProviderAnswerInvalid(UNREADABLE) from exc
+
+    def _answer(self, content: bytes, form: Mapping[str, str]) -> Mapping[str, Any]:
+        """The JSON that was sent. Raises `ProviderError`s."""
         try:
             files = {"document": ("document.pdf", content, "application/pdf")}
             headers = self._headers | current_sending().headers(0)
             answer = self._client.post(self._url, headers=headers, data=form, files=files)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
-            raise ProviderUnavailable from exc
+            is_sent = not isinstance(exc, NOT_SENT)
+            raise ProviderUnavailable(None, provider=self.provider, is_perhaps_billed=is_sent) from exc
         if answer.status_code != 200:
-            raise _error_of(answer)
+            error = _error_of(answer)
+            is_unsure = answer.status_code in UNSURE_STATUSES
+            error.details.update(provider=self.provider, is_perhaps_billed=is_unsure)
+            raise error
         try:
             body = answer.json()
-            texts = _texts_by_page(body, page_count)
-            pages = int((body.get("usage") or {}).get("pages") or page_count)
-        except (ValueError, TypeError, AttributeError, KeyError) as exc:
-            raise ProviderAnswerInvalid("Upstage sent an answer that cannot be read. Try again in a moment.") from exc
-        return ParsedPages(texts, Usage(provider=self.provider, model=self.model, pages=pages))
+        except ValueError:
+            body = None
+        if not isinstance(body, dict) or not isinstance(body.get("usage") or {}, dict):
+            raise ProviderAnswerInvalid(UNREADABLE, provider=self.provider, is_perhaps_billed=True)
+        return body
 
 
 def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:

@@ -5,10 +5,11 @@ The row's cost is the sum of its rows in the ledger, so the two can never disagr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg import Connection
@@ -16,6 +17,8 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database
 from rag.ingestion.extracted import sections_from_json
+from rag.prices import charge, estimate_tokens
+from rag.records.ledger import Ledger, usage_from_json
 from rag.sql import queries
 from rag.types import Identity, Outcome, RAGDetails, Section
 
@@ -40,6 +43,22 @@ class ChatLogs:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._ledger = Ledger(database)
+        self._postponed: deque[Callable[[], object]] = deque()
+
+    @property
+    def has_postponed(self) -> bool:
+        """Whether `close_postponed` has something to do."""
+        return bool(self._postponed)
+
+    def postpone(self, closing: Callable[[], object]) -> None:
+        """Keep the closing of a row for when the database answers again."""
+        self._postponed.append(closing)
+
+    def close_postponed(self) -> None:
+        """Close what could not be closed while the database did not answer."""
+        for _ in range(len(self._postponed)):
+            self._postponed.popleft()()
 
     def open(
         self,
@@ -48,9 +67,13 @@ class ChatLogs:
         *,
         collection_id: UUID,
         conversation_id: UUID | None = None,
+        kind: Literal["question", "search"] = "question",
         connection: Connection | None = None,
     ) -> UUID:
-        """Write down that a question was asked; in the caller's transaction where its `connection` is given."""
+        """Write down that a question was asked; in the caller's transaction where its `connection` is given.
+
+        A `search` shows passages and writes no answer: it is logged for what it cost and is no question of a person.
+        """
         parameters = {
             "tenant_id": identity.tenant_id,
             "account_id": identity.account_id,
@@ -58,6 +81,7 @@ class ChatLogs:
             "conversation_id": conversation_id,
             "collection_id": collection_id,
             "question": question,
+            "kind": kind,
         }
         if connection is None:
             with self.database.transaction(identity) as own:
@@ -109,15 +133,27 @@ class ChatLogs:
         `quiet_seconds` without a sign of life count as dead; 0 at the start of the only process there is. Returns
         how many were closed.
         """
-        closed = self.database.fetch_value(
-            tenant_id,
-            "close_abandoned",
-            conversation_id=conversation_id,
-            quiet_seconds=quiet_seconds,
-            notice=ABANDONED,
-            notice_with_text=f"{ABANDONED} {KEPT}",
-        )
-        return int(closed)
+        closing = {
+            "conversation_id": conversation_id,
+            "quiet_seconds": quiet_seconds,
+            "notice": ABANDONED,
+            "notice_with_text": f"{ABANDONED} {KEPT}",
+        }
+        prices = self.tenant_prices(tenant_id)
+        with self.database.transaction(tenant_id) as connection:
+            ids = [row[0] for row in connection.execute(queries["close_abandoned"], closing).fetchall()]
+            logs = {"chat_log_ids": [found for found in ids if found is not None]}
+            under_way = connection.execute(queries["take_calls_of_questions"], logs).fetchall() if ids else []
+            for chat_log_id, operation, name, expected, written in under_way:
+                # Nobody knows what became of these calls: the prompt was read, and what is stored was written.
+                text = written if name == "answer" else ""
+                usage = usage_from_json(expected)
+                usage = replace(usage, output_tokens=estimate_tokens(text, model=usage.model))
+                item = charge(operation, usage, prices)
+                self._ledger.record(tenant_id, item, chat_log_id=chat_log_id, connection=connection)
+            if under_way:
+                connection.execute(queries["count_costs_of_questions"], logs)
+        return len(ids)
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
         """The text of the pages a passage stands on, to check what is said of it; "" where they are gone."""

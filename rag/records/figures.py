@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from rag.errors import InvalidInput
@@ -64,9 +64,11 @@ class QuestionFilters:
 
     text: str = ""
     outcome: str | None = None
+    #: Questions that people and programs had answered, or searches of programs that were paid for.
+    kind: Literal["question", "search"] = "question"
 
     def parameters(self) -> Mapping[str, Any]:
-        return {"text": self.text.strip() or None, "outcome": self.outcome}
+        return {"text": self.text.strip() or None, "outcome": self.outcome, "kind": self.kind}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
-from rag.types import Charge, ProcessingCosts
+from rag.types import Charge, Operation, ProcessingCosts, Usage
 
 
 class Ledger:
@@ -43,6 +44,7 @@ class Ledger:
             "pages": usage.pages,
             "unit_prices": Jsonb({unit: str(price) for unit, price in charge.unit_prices.items()}),
             "cost": charge.cost,
+            "is_estimated": usage.is_estimated,
             "document_id": document_id,
             "chat_log_id": chat_log_id,
         }
@@ -51,28 +53,48 @@ class Ledger:
         else:
             connection.execute(queries["record_charge"], row)
 
-    def record_all(self, tenant_id: str, charges: Sequence[Charge]) -> None:
-        """Write a row for each of these charges, all or none."""
-        if charges:
-            with self._database.transaction(tenant_id) as connection:
-                for charge in charges:
-                    self.record(tenant_id, charge, connection=connection)
+    def begin(self, tenant_id: str, chat_log_id: UUID, operation: Operation, name: str, expected: Usage) -> UUID:
+        """Write down that a call for a question is on its way, and what it is expected to cost.
+
+        Should this process be killed, that is what the ledger holds of it. `finish` takes what this returns.
+        """
+        row = {
+            "owner_id": chat_log_id, "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)),
+            "document_id": None, "chat_log_id": chat_log_id,
+        }  # fmt: skip
+        with self._database.transaction(tenant_id) as connection:
+            begun = connection.execute(queries["begin_paid_call"], row).fetchone()
+        assert begun is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+        return UUID(str(begun[0]))
+
+    def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
+        """Write the charge of a call that was begun, None for nothing, and forget the call, in one transaction."""
+        with self._database.transaction(tenant_id) as connection:
+            if charge is not None:
+                self.record(tenant_id, charge, chat_log_id=chat_log_id, connection=connection)
+            connection.execute(queries["finish_paid_call"], {"id": call_id})
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
         """What processing this document did cost, by step. None: a call has no known price; then so has the total.
 
-        Cutting a document into chunks costs nothing, unless it had to embed its sentences: that is embedding.
+        Cutting a document into chunks costs nothing, unless it had to embed its sentences to find where topics change.
         """
         rows = self._database.fetch_all(tenant_id, "costs_of_document", _OperationCost, document_id=document_id)
         costs = {row.operation: row.cost for row in rows}
         zero = Decimal(0)
         return ProcessingCosts(
             parsing=costs.get("ocr", zero),
-            chunking=zero,
+            chunking=costs.get("chunking", zero),
             embedding=costs.get("embedding", zero),
             metadata=costs.get("tagging", zero),
             total=_sum(costs.values()),
         )
+
+
+def usage_from_json(value: Mapping[str, Any]) -> Usage:
+    """What a call is expected to be billed as, as its row keeps it."""
+    known = {item.name for item in fields(Usage)}
+    return Usage(**{name: part for name, part in value.items() if name in known})
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,8 @@ class QuestionCharge:
     output_tokens: int
     search_units: int
     cost: Decimal | None
+    #: The provider told no count.
+    is_estimated: bool
 
 
 @dataclass(frozen=True, kw_only=True)

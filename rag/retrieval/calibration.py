@@ -19,6 +19,7 @@ from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput
 from rag.prices import charge
 from rag.providers import Embedder
+from rag.providers.calls import lost_calls, lost_with
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
@@ -76,9 +77,10 @@ def calibrated(database: Database, collection: Collection, embedder: Embedder) -
     if len(pairs) < LEAST_PASSAGES:
         raise InvalidInput(f"{collection.name} has too little text: {LEAST_PASSAGES} longer passages are needed.")
     asked = generate_embeddings_batch([pair[0] for pair, _, _ in pairs], embedder=embedder, purpose="query")
-    answers = generate_embeddings_batch(
-        [contextual_text(title, section, pair[1]) for pair, section, title in pairs], embedder=embedder
-    )
+    with lost_with(asked.usages):
+        answers = generate_embeddings_batch(
+            [contextual_text(title, section, pair[1]) for pair, section, title in pairs], embedder=embedder
+        )
     cosines = asked.vectors @ answers.vectors.T
     related = np.diag(cosines)
     unrelated = cosines[~np.eye(len(pairs), dtype=bool)]
@@ -110,10 +112,15 @@ class Calibrations:
 
     def measure(self, collection: Collection, *, keep: bool = True) -> Calibration:
         """Measure a collection's threshold and keep it with the collection. Raises as `calibrated` does."""
-        found = calibrated(self._database, collection, self._providers.embedder_for(collection.embedding_model))
         prices = self._tenant_prices(collection.tenant_id)
-        for usage in found.usages:
+
+        def record(usage: Usage) -> None:
             self._ledger.record(collection.tenant_id, charge("embedding", usage, prices))
+
+        with lost_calls(record):
+            found = calibrated(self._database, collection, self._providers.embedder_for(collection.embedding_model))
+        for usage in found.usages:
+            record(usage)
         if keep and not keep_calibration(self._database, collection.tenant_id, collection.id, found):
             raise InvalidInput("The collection has another embedding model by now. Measure once more.")
         return found

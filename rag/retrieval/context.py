@@ -28,7 +28,7 @@ from rag.retrieval.refine import names_said
 from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
-from rag.retrieval.run import OnStep, Run, TenantPrices, ms_since
+from rag.retrieval.run import OnCharge, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
 from rag.types import ContextResponse, Question, RerankingDetails, SearchResult, TokenUsage
@@ -74,6 +74,7 @@ class Retriever:
         language: str | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
+        on_charge: OnCharge | None = None,
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
@@ -81,11 +82,17 @@ class Retriever:
         conversation, the asker and the collection. `options` switch single steps for this call. `on_step` is told
         "translating", "searching", "found" with their number, and "reranking" as they happen. Without a passage that
         speaks to the question, `citations` is empty and `nearest` holds what came closest. The charges are the caller's
-        to record. Raises `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless nothing can be searched
-        without it.
+        to record: `on_charge` is told each as soon as it is paid. Raises `QuestionEmpty` and `DatabaseUnavailable`; no
+        `ProviderError`, unless nothing can be searched without it.
         """
         return self.retrieve(
-            question, profile=profile, top_k=top_k, language=language, on_step=on_step, options=options
+            question,
+            profile=profile,
+            top_k=top_k,
+            language=language,
+            on_step=on_step,
+            options=options,
+            on_charge=on_charge,
         ).response
 
     def retrieve(
@@ -97,6 +104,7 @@ class Retriever:
         language: str | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
+        on_charge: OnCharge | None = None,
         today: date | None = None,
     ) -> Retrieval:
         """`retrieve_context` with every passage looked at. `today` is what "last March" is counted from."""
@@ -116,6 +124,7 @@ class Retriever:
             language=language if language is not None else question_language(question),
             filters=options.filters or question.filters,
             on_step=on_step or (lambda name, detail: None),
+            on_charge=on_charge or (lambda paid: None),
             tenant_prices=self._tenant_prices,
         )
         is_strict = options.similarity_threshold is not None
@@ -201,7 +210,7 @@ class Retriever:
                 return judged
             details.enabled, details.model, details.input_documents = True, reranker.model, len(judged)
             run.on_step("reranking", reranker.model)
-            with run.step("rerank") as step:
+            with run.step("rerank") as step, run.paying("reranking"):
                 step.detail = f"{len(judged)} passages by {reranker.model}"
                 reranked = rerank_results(
                     query,
@@ -210,7 +219,7 @@ class Retriever:
                     template=run.profile.rerank_format,
                 )
         except (ProviderError, SettingsError) as error:
-            run.skip(NO_RERANKING, error, "reranking")
+            run.skip(NO_RERANKING, error)
             return judged
         finally:
             if details.enabled:

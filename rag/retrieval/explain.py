@@ -74,7 +74,10 @@ def shortened(citation: Citation) -> Iterator[str]:
 
 
 def _table(retrieval: Retrieval) -> Iterator[str]:
-    yield "found  cosine  rank    bm25  rank   fused  covered  margin  evidence  rerank   final  cited  passage"
+    yield (
+        "found  cosine  rank    bm25  rank  meaning  rank   fused  covered  margin  evidence  rerank   final  cited"
+        "  passage"
+    )
     numbers = {item.result.chunk_id: number for number, item in enumerate(retrieval.cited, 1)}
     finals = {item.result.chunk_id: item.result.score for item in retrieval.cited}
     judged = {item.result.chunk_id: item for item in retrieval.judged}
@@ -83,7 +86,8 @@ def _table(retrieval: Retrieval) -> Iterator[str]:
         number = numbers.get(result.chunk_id)
         yield (
             f"{place_found:5}  {_number(result.similarity, 6, 3)}  {_rank(result.vector_rank)}"
-            f"  {_number(result.keyword_score, 6, 2)}  {_rank(result.keyword_rank)}  {result.score:6.3f}"
+            f"  {_number(result.keyword_score, 6, 2)}  {_rank(result.keyword_rank)}"
+            f"  {_number(result.meaning, 7, 3)}  {_rank(result.meaning_rank)}  {result.score:6.3f}"
             f"  {_judgement(item)}  {_number(item.result.rerank_score if item else None, 6, 3)}"
             f"  {_number(finals.get(result.chunk_id), 6, 3)}  {f'[{number}]' if number else '':>5}  {_preview(result)}"
         )

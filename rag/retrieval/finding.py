@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag.database import Database
 from rag.embeddings import generate_embeddings_batch
-from rag.errors import ProviderError, SettingsError
+from rag.errors import InvalidInput, ProviderError, SettingsError
 from rag.retrieval.details import raw_results_from, search_said
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.keywords import contextual_text
@@ -24,6 +25,8 @@ from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQu
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
 
+logger = logging.getLogger(__name__)
+
 NO_EMBEDDING = "The embedding model did not answer, so only keywords were searched for."
 
 
@@ -33,7 +36,9 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     Where the limits that the question itself sets leave nothing, everything is searched: they were guessed.
     """
     run.on_step("searching", "")
-    vectors = _embed(run, [asked.translation.query, *asked.others], providers)
+    wordings = [asked.translation.query, *asked.others]
+    vectors = _embed(run, wordings, providers)
+    meanings = _embed_meaning(run, wordings, providers)
     run.details.search = SearchDetails(
         type=run.profile.search_type, vector_top_k=candidates if vectors is not None else 0
     )
@@ -41,7 +46,7 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     afterwards = run.profile.filters_after_search
     within = replace(asked.filters, categories=(), years=()) if afterwards else asked.filters
     with run.step("search") as step:
-        found = _search(run, asked, vectors, combined(run, within), database, candidates)
+        found = _search(run, asked, vectors, meanings, combined(run, within), database, candidates)
         step.detail = search_said(
             run.profile,
             found,
@@ -52,13 +57,13 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     if _gives_way(run, found, vectors):
         with run.step("search farther") as step:
             wanted, run.thresholds = run.thresholds[0], run.thresholds[1:]
-            found = _search(run, asked, vectors, combined(run, within), database, candidates)
+            found = _search(run, asked, vectors, meanings, combined(run, within), database, candidates)
             step.detail = f"{len(found.results)} passages; none has a similarity of {wanted:g}"
     if afterwards and asked.filters != within:
         found = _filtered(run, found, asked.filters, database)
     if not found.results and within != SearchFilters():
         with run.step("search everywhere") as step:
-            found = _search(run, asked, vectors, combined(run, SearchFilters()), database, candidates)
+            found = _search(run, asked, vectors, meanings, combined(run, SearchFilters()), database, candidates)
             step.detail = f"{len(found.results)} passages; none with {describe(asked.filters)}"
     run.details.timing.search_ms = ms_since(started)
     if found.text != asked.text:
@@ -130,6 +135,7 @@ def merged(founds: Sequence[Found], limit: int) -> Found:
         languages={document: language for found in founds for document, language in found.languages.items()},
         text=first.text,
         repeats=sum(found.repeats for found in founds),
+        meant=first.meant,
     )
 
 
@@ -137,11 +143,11 @@ def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix 
     started = time.perf_counter()
     try:
         embedder = providers.embedder_for(run.question.collection.embedding_model)
-        with run.step("embed") as step:
+        with run.step("embed") as step, run.paying("embedding"):
             made = generate_embeddings_batch(texts, embedder=embedder, purpose="query")
             step.detail = f"{len(texts)} by {embedder.model}"
     except (ProviderError, SettingsError) as error:
-        run.skip(NO_EMBEDDING, error, "embedding")
+        run.skip(NO_EMBEDDING, error)
         return None
     finally:
         run.details.timing.embedding_ms = ms_since(started)
@@ -151,8 +157,29 @@ def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix 
     return made.vectors
 
 
+def _embed_meaning(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+    """The question's vectors of meaning; None where there is no such model, or it does not answer: words are enough."""
+    embedder = providers.meaning_for(run.question.collection.embedding_model)
+    if embedder is None:
+        return None
+    try:
+        with run.step("embed meaning") as step:
+            vectors = generate_embeddings_batch(texts, embedder=embedder, purpose="query").vectors
+            step.detail = f"{len(texts)} by {embedder.model}"
+    except (InvalidInput, ProviderError) as error:
+        logger.warning("A question is searched for by its words only (%s)", error)
+        return None
+    return vectors
+
+
 def _search(
-    run: Run, asked: Asked, vectors: FloatMatrix | None, filters: SearchFilters, database: Database, candidates: int
+    run: Run,
+    asked: Asked,
+    vectors: FloatMatrix | None,
+    meanings: FloatMatrix | None,
+    filters: SearchFilters,
+    database: Database,
+    candidates: int,
 ) -> Found:
     profile, founds = run.profile, []
     # Another search of the same question takes the place of the one before it, and adds its time.
@@ -167,6 +194,7 @@ def _search(
                 language=run.language if number == 0 else _language(run, asked),
                 vector=None if vectors is None else vectors[number],
                 embedding_model=run.question.collection.embedding_model,
+                meaning=None if meanings is None else meanings[number],
                 fusion=profile.fusion,
                 vector_weight=profile.vector_weight,
                 keyword_weight=profile.keyword_weight,

@@ -20,6 +20,7 @@ from rag.database import queries
 from rag.flights import Answer, Flight
 from rag.retrieval.analysers import analyser_for
 from rag.retrieval.keywords import term_id
+from rag.retrieval.meaning import MeaningHit
 from rag.retrieval.postings import Ranges, best_of, matches_in
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
 from rag.types import Scope, SearchFilters
@@ -53,6 +54,8 @@ class Hits:
     #: Places with their BM25.
     matching: Sequence[tuple[int, float]]
     statistics: TermStatistics
+    #: By cosine, so many of each language.
+    meant: Sequence[MeaningHit] = ()
 
     @property
     def places(self) -> Places:
@@ -167,9 +170,10 @@ def find_hits(
         "limit": limit,
     }
 
-    def ask(expected: Expected) -> tuple[_AskedTerms | None, Answer | None]:
+    def ask(expected: Expected) -> tuple[_AskedTerms | None, Answer | None, Answer | None]:
         terms = _ask_for_terms(flight, query, expected, values) if by_keyword else None
-        return terms, _ask_for_vectors(flight, query, expected, values) if by_vector and vector is not None else None
+        near = _ask_for_vectors(flight, query, expected, values) if by_vector and vector is not None else None
+        return terms, near, _ask_for_meaning(flight, query, values) if query.meaning is not None else None
 
     guess = scope.guess
     asked = ask(guess) if guess is not None else None
@@ -179,7 +183,7 @@ def find_hits(
     if asked is None or contents.wanted is not None or contents.expected != guess:
         values["wanted"] = None if contents.wanted is None else list(contents.wanted)
         asked = ask(contents.expected)
-    terms, nearest = asked
+    terms, nearest, meant = asked
     # The vectors are being compared meanwhile.
     found = matches_in(terms.blocks.fetchall(), _ranges(terms.removed.fetchall())) if terms else None
     statistics, matching = TermStatistics(chunks=contents.chunks), list[tuple[int, float]]()
@@ -192,7 +196,12 @@ def find_hits(
             limit=limit,
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
-    return Hits(near=nearest.fetchall() if nearest else (), matching=matching, statistics=statistics)
+    return Hits(
+        near=nearest.fetchall() if nearest else (),
+        matching=matching,
+        statistics=statistics,
+        meant=list(map(MeaningHit._make, meant.fetchall())) if meant else (),
+    )
 
 
 def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]) -> Answer:
@@ -202,6 +211,12 @@ def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, val
         asked = flight.execute(queries["search_by_bits"], {**values, "reranked": reranked})
     else:
         asked = flight.execute(queries["search_by_vector"], values)
+    flight.flush()
+    return asked
+
+
+def _ask_for_meaning(flight: Flight, query: SearchQuery, values: dict[str, Any]) -> Answer:
+    asked = flight.execute(queries["search_by_meaning"], {**values, "vector": query.meaning_halfvec})
     flight.flush()
     return asked
 

@@ -28,6 +28,8 @@ class SearchQuery:
     vector: NDArray[np.float32] | None = field(default=None, repr=False)
     #: Id of the embedder that made it; passages of other embedders are not compared.
     embedding_model: str = ""
+    #: The question's vector of meaning, beside `vector` where that compares words; None where there is no such model.
+    meaning: NDArray[np.float32] | None = field(default=None, repr=False)
     #: Least cosine similarity of a result that keywords did not find.
     threshold: float = -1.0
     #: Neighbours that are compared at least where an approximate index is used.
@@ -68,6 +70,11 @@ class SearchQuery:
                 f"have {dimensions}. Embed the question with the collection's own model."
             )
         return HalfVector(self.vector) if np.any(self.vector) else None
+
+    @cached_property
+    def meaning_halfvec(self) -> HalfVector | None:
+        """The vector of meaning as Postgres takes it; None where there is none."""
+        return None if self.meaning is None else HalfVector(self.meaning)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from rag.errors import ProviderAnswerInvalid
 from rag.providers import ChatModel
+from rag.providers.calls import report_lost
 from rag.types import ChatMessage, Usage
 
 NAMES = {
@@ -85,7 +86,8 @@ def translate_query_if_needed(
     text = " ".join(text.split())  # the original is searched for on the line below it
     # Ten times the question is not a translation of it, but an answer.
     if not text or len(text) > 200 + 10 * len(query):
-        raise ProviderAnswerInvalid("The model sent no usable translation.", usage=completion.usage)
+        report_lost(completion.usage)
+        raise ProviderAnswerInvalid("The model sent no usable translation.")
     translation = Translation(query=text, translated_from=source, usage=completion.usage)
     _cache.put(key, replace(translation, usage=None))
     return translation

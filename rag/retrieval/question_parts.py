@@ -13,6 +13,7 @@ from typing import Any
 
 from rag.errors import ProviderAnswerInvalid
 from rag.providers import ChatModel
+from rag.providers.calls import report_lost
 from rag.types import ChatMessage, Usage
 
 #: Shorter halves say too little to be searched for alone.
@@ -72,8 +73,7 @@ class Rephrased:
 def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int, decompose: bool) -> Rephrased:
     """One call for everything a profile wants of a model before the search.
 
-    Raises `ProviderError` when the model fails or sends nothing usable; the usage of an unusable answer is in its
-    `details["usage"]`.
+    Raises `ProviderError` when the model fails or sends nothing usable.
     """
     wishes, properties = "", dict[str, Any]()
     if expand:
@@ -103,7 +103,8 @@ def rephrase(question: str, *, model: ChatModel, expand: bool, alternatives: int
         found = json.loads(completion.text)
         expansion, others, parts = (found.get(n) for n in ("expansion", "alternatives", "parts"))
     except (json.JSONDecodeError, AttributeError) as exc:
-        raise ProviderAnswerInvalid("The model did not rephrase the question.", usage=completion.usage) from exc
+        report_lost(completion.usage)
+        raise ProviderAnswerInvalid("The model did not rephrase the question.") from exc
     return Rephrased(
         expansion=_text(expansion) if expand else "",
         alternatives=_texts(others, question)[:alternatives],

@@ -68,7 +68,8 @@ def judge(
 
     nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
     threshold = next((t for t in thresholds if nearest >= t), None)
-    usual = background([result.similarity for result in found.results])
+    # Of what words found: passages that only mean the same lie lower, and would make everything stand out.
+    usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
     judged = []
     for result in results:
         language = found.languages[result.document_id]

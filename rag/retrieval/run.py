@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from rag.errors import DatabaseUnavailable, ProviderError, RagError, SettingsError
+from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.prices import charge
 from rag.profiles import Profile
+from rag.providers.calls import lost_calls
 from rag.retrieval.order import Facts
 from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
 
 logger = logging.getLogger(__name__)
 
 OnStep = Callable[[str, str], None]
+OnCharge = Callable[[Charge], None]
 TenantPrices = Callable[[str], Mapping[str, Any]]
 
 
@@ -42,6 +44,8 @@ class Run:
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    #: Told of each charge the moment it is known: what comes after it may fail.
+    on_charge: OnCharge = lambda paid: None
     _prices: Mapping[str, Any] | None = None
 
     @property
@@ -63,17 +67,20 @@ class Run:
     def pay(self, operation: Operation, usage: Usage | None) -> None:
         """Price a call at the tenant's own prices, or the listed ones where it has none."""
         if usage is not None:
-            self.charges.append(charge(operation, usage, self._own_prices()))
+            paid = charge(operation, usage, self._own_prices())
+            self.charges.append(paid)
+            self.on_charge(paid)
 
-    def skip(self, notice: str, reason: RagError, operation: Operation | None = None) -> None:
-        """Go on without a provider. Settings trouble is said in its own words: someone here can mend it.
+    @contextmanager
+    def paying(self, operation: Operation) -> Iterator[None]:
+        """Pay for what calls within lose: an answer that cannot be used costs the same."""
+        with lost_calls(lambda usage: self.pay(operation, usage)):
+            yield
 
-        An answer that could not be used was paid for all the same.
-        """
+    def skip(self, notice: str, reason: RagError) -> None:
+        """Go on without a provider. Settings trouble is said in its own words: someone here can mend it."""
         logger.warning("%s (%s)", notice, reason)
         self.notices.append(f"{notice} {reason}" if isinstance(reason, SettingsError) else notice)
-        if operation is not None and isinstance(reason, ProviderError):
-            self.pay(operation, reason.details.get("usage"))
 
     def _own_prices(self) -> Mapping[str, Any] | None:
         """Read once, when there is something to pay."""

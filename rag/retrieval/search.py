@@ -16,8 +16,10 @@ from psycopg.types.json import Jsonb
 from rag.database import Database, queries
 from rag.flights import Flight
 from rag.retrieval import fusion
+from rag.retrieval import meaning as meanings
 from rag.retrieval.fusion import Shares
 from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
+from rag.retrieval.meaning import MeaningHit
 from rag.retrieval.query import SearchQuery, TermStatistics
 from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
@@ -68,6 +70,13 @@ class Found:
     text: str
     #: Passages left out because another one found is the same.
     repeats: int = 0
+    #: The nearest by meaning with what is usual in their languages; empty where there are no such vectors.
+    meant: tuple[MeaningHit, ...] = ()
+
+    @property
+    def best_meaning(self) -> float | None:
+        """The highest cosine by meaning of any passage; None where there are no such vectors."""
+        return max((hit.cosine for hit in self.meant), default=None)
 
 
 def search(
@@ -91,6 +100,7 @@ def search(
                 candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
             hits = find_hits(flight, query, reading, limit=candidates, by_keyword=by_keyword)
             hits = _meeting(flight, scope, filters, hits)
+            hits = replace(hits, meant=meanings.in_order(hits.meant, query.language))
             return hits, _fetch(flight, query, scope, hits, _shares(query, hits), limit=pool)
 
     hits, rows = run(query)
@@ -100,6 +110,8 @@ def search(
     scored = [(row, row.score) for row in rows]
     if by_keyword and query.refine:
         scored = refined(asked, hits.statistics, rows)
+    if hits.meant:
+        scored = _with_meaning(scored, hits)
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
     return Found(
         results=tuple(_result(row, hits, score) for row, score in distinct[:limit]),
@@ -107,17 +119,28 @@ def search(
         statistics=hits.statistics,
         languages={row.document_id: row.language for row in rows},
         text=asked.text,
+        meant=tuple(hits.meant),
     )
+
+
+def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits) -> list[tuple[_Row, float]]:
+    """One order of three: that of the words, as far as there are any in common, and two of what is meant."""
+    rows = [row for row, _ in scored]
+    sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= meanings.LEAST_WORDS]
+    orders = (sharing, [hit.chunk_id for hit in hits.meant], [hit.chunk_id for hit in meanings.by_standing(hits.meant)])
+    ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
+    scores = meanings.fused_scores(*([order.get(row.chunk_id) for row in rows] for order in ranks))
+    return sorted(zip(rows, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 
 def _meeting(flight: Flight, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
     """The hits whose passage or document has the metadata asked for."""
-    if filters is None or not filters.metadata or not (hits.near or hits.matching):
+    if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meant):
         return hits
     values = {
         "tenant_id": scope.tenant_id,
         "collection_ids": list(scope.collection_ids),
-        "near": [chunk_id for chunk_id, _ in hits.near],
+        "near": [*(chunk_id for chunk_id, _ in hits.near), *(hit.chunk_id for hit in hits.meant)],
         **hits.places._asdict(),
         "metadata": Jsonb(dict(filters.metadata)),
     }
@@ -126,6 +149,7 @@ def _meeting(flight: Flight, scope: Scope, filters: SearchFilters | None, hits: 
         hits,
         near=[hit for rank, hit in enumerate(hits.near, 1) if rank in ranks],
         matching=[hit for rank, hit in enumerate(hits.matching, 1) if -rank in ranks],
+        meant=[hit for rank, hit in enumerate(hits.meant, len(hits.near) + 1) if rank in ranks],
     )
 
 
@@ -146,7 +170,7 @@ def _shares(query: SearchQuery, hits: Hits) -> Shares:
 
 def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares: Shares, *, limit: int) -> list[_Row]:
     """The best passages by the sum of their shares; those of an unfinished document are left out."""
-    if not hits.near and not hits.matching:
+    if not hits.near and not hits.matching and not hits.meant:
         return []
     values = {
         "tenant_id": scope.tenant_id,
@@ -161,6 +185,8 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
         "vector": query.halfvec,
         "embedding_model": query.embedding_model,
         "limit": limit,
+        "meant": [hit.chunk_id for hit in hits.meant[:limit]],
+        "meaning": query.meaning_halfvec,
     }
     passages = flight.execute(queries["search_fused"], values)
     flight.finish()
@@ -189,7 +215,11 @@ class _Row(NamedTuple):
     similarity: float | None
     vector_rank: int | None
     keyword_rank: int | None
+    meaning_rank: int | None
+    #: By words, before meaning has a say.
     score: float
+    #: Cosine by meaning.
+    meaning: float | None
 
 
 def _result(row: _Row, hits: Hits, score: float) -> SearchResult:
@@ -209,6 +239,8 @@ def _result(row: _Row, hits: Hits, score: float) -> SearchResult:
         vector_rank=row.vector_rank,
         keyword_score=None if row.keyword_rank is None else hits.matching[row.keyword_rank - 1][1],
         keyword_rank=row.keyword_rank,
+        meaning=row.meaning,
+        meaning_rank=row.meaning_rank,
         score=score,
     )
 

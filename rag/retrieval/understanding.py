@@ -65,11 +65,11 @@ def translate(run: Run, providers: Providers) -> Translation:
         if model is None:
             return Translation(query=run.text)
         run.on_step("translating", "")
-        with run.step("translate") as step:
+        with run.step("translate") as step, run.paying("translation"):
             translation = translate_query_if_needed(run.text, run.language, target_language=target, model=model)
             step.detail = f"{run.language} to {target}: {translation.query}"
     except (ProviderError, SettingsError) as error:
-        run.skip(NO_TRANSLATION, error, "translation")
+        run.skip(NO_TRANSLATION, error)
         return Translation(query=run.text)
     finally:
         run.details.timing.translation_ms = ms_since(started)
@@ -89,7 +89,7 @@ def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[st
         model = providers.translation_model_for(profile)
         if model is None:
             return nothing
-        with run.step("rephrase") as step:
+        with run.step("rephrase") as step, run.paying("chat"):
             made = rephrase(
                 query,
                 model=model,
@@ -99,7 +99,7 @@ def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[st
             )
             step.detail = " | ".join([made.expansion, *made.alternatives, *made.parts])
     except (ProviderError, SettingsError) as error:
-        run.skip(NO_REPHRASING, error, "chat")
+        run.skip(NO_REPHRASING, error)
         return nothing
     run.pay("chat", made.usage)
     return made.expansion, made.alternatives, made.parts

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
+from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collection_shelf import FIRST_COLLECTION
 from rag.ingestion.sync import sync_collection
 from rag.profiles import NOTICES
 from rag.public import _program
-from rag.samples import SAMPLES
+from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
+from rag.samples.vectors import read_vectors
 from rag.services import Services
+from rag.types import Collection
 
 log = logging.getLogger("rag.start")
 
@@ -22,18 +26,36 @@ BOARD = "Sample notice board"
 def prepare_tenant(parts: Services) -> None:
     """Make the settings' tenant ready for its first administrator.
 
-    Once someone has an account, the samples are theirs to keep or delete: none is loaded again.
+    Once someone has an account, the samples are theirs to keep or delete: none is loaded again. Of several applications
+    started together, one does it and the others wait.
     """
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        connection.execute(queries["prepare_alone"], {"id": parts.settings.tenant})
+        _prepare(parts)
+
+
+def _prepare(parts: Services) -> None:
     tenant = parts.settings.tenant
     collection = parts.documents.ensure_first_collection(tenant)
+    if not parts.settings.samples or parts.database.fetch_value(tenant, "has_accounts"):
+        return
     stored = {document.file_name for document in parts.documents.list(tenant) if not document.is_synced}
     samples = {sample.file_name: sample for sample in SAMPLES}
     missing = [sample for name, sample in samples.items() if name not in stored]
-    if not parts.settings.samples or not missing or parts.database.fetch_value(tenant, "has_accounts"):
+    if not missing:
         return
     if stored - samples.keys():
         return  # documents were added from the command line, and samples among them would answer too
     log.info("Loading %d sample documents", len(missing))
+    load_samples(parts, collection=collection, missing=missing)
+
+
+def load_samples(
+    parts: Services, *, collection: Collection | None = None, missing: Sequence[Sample] = SAMPLES
+) -> list[Collection]:
+    """Take the missing samples in, and the board's posts; the collections they are in."""
+    tenant = parts.settings.tenant
+    collection = collection or parts.documents.ensure_first_collection(tenant)
     for sample in missing:
         try:
             parts.processor.process_document(
@@ -47,10 +69,15 @@ def prepare_tenant(parts: Services) -> None:
             continue
         except RagError as exc:
             log.warning("The sample %s was left out: %s", sample.file_name, exc.message)
-    load_board(parts)
+    collections = [collection, load_board(parts)]
+    if parts.processor.meaning is not None:
+        known = read_vectors()
+        for filled in collections:
+            parts.processor.meaning.store_known(tenant, filled.id, known)
+    return collections
 
 
-def load_board(parts: Services) -> None:
+def load_board(parts: Services) -> Collection:
     """A second collection with the sample notice board, named so that nobody takes it for their own."""
     tenant = parts.settings.tenant
     embedder = parts.providers.default_embedder_id(NOTICES)
@@ -62,3 +89,4 @@ def load_board(parts: Services) -> None:
             parts.processor.run(tenant, document_id)
         except RagError as exc:
             log.warning("A sample post was left out: %s", exc.message)
+    return board

@@ -1,5 +1,6 @@
 -- The read models of the analytics page. Days are UTC. Everything is one tenant's by row-level security.
 -- A question belongs to a document when its answer was built on passages of it (chat_logs.document_ids).
+-- Only questions count as questions; what searches of programs cost is part of the costs.
 -- A paid call belongs to the document it processed or to the question it was made for, asked at most a day before: the
 -- bound keeps the filters from reading the whole log.
 
@@ -9,7 +10,7 @@
 WITH asked AS MATERIALIZED (
     SELECT l.id, l.outcome, l.total_ms
     FROM chat_logs l
-    WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+    WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
       AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
       AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
 ), rated AS (
@@ -50,7 +51,7 @@ WITH asked AS (
         SELECT chat_log_id, count(*) AS rated, count(*) FILTER (WHERE rating = 1) AS helpful
         FROM feedback GROUP BY chat_log_id
     ) f ON f.chat_log_id = l.id
-    WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+    WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
       AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
       AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
 ), asked_by_day AS (
@@ -145,7 +146,7 @@ CROSS JOIN LATERAL (VALUES
     ('reranking', (t.timing ->> 'rerankingMs')::float8),
     ('model', (t.timing ->> 'openaiMs')::float8)
 ) AS stage(name, ms)
-WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
   AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
   AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
   AND stage.ms > 0
@@ -157,7 +158,7 @@ ORDER BY 1, 2
 WITH used AS MATERIALIZED (
     SELECT DISTINCT l.id, l.created_at, document_id
     FROM chat_logs l, unnest(l.document_ids) AS document_id
-    WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+    WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
       AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
       AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
 ), rated AS MATERIALIZED (
@@ -182,7 +183,7 @@ SELECT (array_agg(l.question ORDER BY l.created_at DESC))[1] AS question,
        count(*) AS times, max(l.created_at) AS last_asked_at,
        coalesce(array_agg(DISTINCT l.user_group) FILTER (WHERE l.user_group <> ''), '{}') AS user_groups
 FROM chat_logs l
-WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
   AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
   AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
   AND l.outcome = 'no_context'
@@ -191,7 +192,7 @@ ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
 
 -- analytics_questions --
--- Questions, newest first, with their rating. No person is named. `text` is looked for in question and answer.
+-- Questions, or searches of programs, newest first, with their rating. No person is named. `text` is looked for in question and answer.
 SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.outcome, l.model, l.total_ms,
        l.first_token_ms, l.cost, l.is_priced,
        (SELECT max(f.rating) FROM feedback f WHERE f.chat_log_id = l.id) AS rating,
@@ -200,7 +201,7 @@ SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.out
        (SELECT coalesce(array_agg(d.title ORDER BY d.title), '{}')
         FROM documents d WHERE d.id = ANY (l.document_ids)) AS documents
 FROM chat_logs l
-WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+WHERE l.kind = %(kind)s AND l.created_at >= %(start)s AND l.created_at < %(end)s
   AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
   AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
   AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
@@ -213,7 +214,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 -- How many questions these filters leave.
 SELECT count(*)
 FROM chat_logs l
-WHERE l.created_at >= %(start)s AND l.created_at < %(end)s
+WHERE l.kind = %(kind)s AND l.created_at >= %(start)s AND l.created_at < %(end)s
   AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
   AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
   AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
@@ -256,7 +257,7 @@ ORDER BY found.position
 
 -- analytics_question_charges --
 -- The paid calls made for a question, in their order.
-SELECT operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, cost
+SELECT operation, provider, model, input_tokens, cached_input_tokens, output_tokens, search_units, cost, is_estimated
 FROM cost_ledger
 WHERE chat_log_id = %(chat_log_id)s
 ORDER BY created_at, operation

@@ -141,9 +141,9 @@ LIMIT 1
 
 -- open_chat_log --
 -- A question asked, before anything is done for it. A program that asks has no account.
-INSERT INTO chat_logs (tenant_id, account_id, user_group, conversation_id, collection_id, question)
+INSERT INTO chat_logs (tenant_id, account_id, user_group, conversation_id, collection_id, question, kind)
 SELECT %(tenant_id)s, (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
-       %(collection_id)s, %(question)s
+       %(collection_id)s, %(question)s, %(kind)s
 RETURNING id
 
 -- close_chat_log --
@@ -162,6 +162,7 @@ RETURNING l.cost, l.is_priced
 
 -- close_abandoned --
 -- Close what a dead process left: answers being written that have given no sign of life for a while, and their logs.
+-- A row for each; null for an answer without a log.
 WITH quiet AS MATERIALIZED (
     SELECT m.id, m.chat_log_id
     FROM messages m
@@ -176,7 +177,7 @@ WITH quiet AS MATERIALIZED (
         notice = CASE WHEN m.content = '' THEN %(notice)s::text ELSE %(notice_with_text)s::text END
     FROM quiet
     WHERE m.id = quiet.id
-    RETURNING m.id
+    RETURNING m.id, m.chat_log_id
 ), closed AS (
     UPDATE chat_logs l
     SET outcome = CASE WHEN EXISTS (SELECT FROM messages m WHERE m.chat_log_id = l.id AND m.state = 'stopped')
@@ -191,7 +192,8 @@ WITH quiet AS MATERIALIZED (
           <= clock_timestamp() - %(quiet_seconds)s * interval '1 second'
     RETURNING l.id
 )
-SELECT greatest((SELECT count(*) FROM cut), (SELECT count(*) FROM closed))
+SELECT DISTINCT coalesce(closed.id, cut.chat_log_id)
+FROM cut FULL JOIN closed ON closed.id = cut.chat_log_id
 
 -- page_texts --
 -- The text of some pages of one document.

@@ -8,7 +8,7 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
-       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
 FROM documents d
 LEFT JOIN accounts a ON a.id = d.added_by
 WHERE d.tenant_id = rag_tenant()
@@ -379,17 +379,6 @@ WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
 -- This transaction is durable a moment after its commit, whole and in its order; for what can be made again
 SELECT set_config('synchronous_commit', 'off', true)
 
--- begin_paid_call --
--- Before a call that costs money; the same row, counted once more, when it was on its way before
-INSERT INTO paid_calls AS p (tenant_id, owner_id, operation, digest)
-VALUES (rag_tenant(), %(owner_id)s, %(operation)s, %(digest)s)
-ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE SET sent = p.sent + 1
-RETURNING id, sent
-
--- finish_paid_call --
--- Its result is stored, or it was refused
-DELETE FROM paid_calls WHERE tenant_id = rag_tenant() AND id = %(id)s
-
 -- count_repeated_call --
 -- A call that was sent again after a kill, and how often
 UPDATE documents SET repeated_calls = repeated_calls + %(times)s
@@ -523,18 +512,20 @@ SELECT status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_
 UPDATE documents
 SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
     starts = CASE WHEN %(elapsed_ms)s > 0 THEN 0 ELSE starts END,
-    message = coalesce(%(message)s, message),
+    -- What was done is the end of the wait.
+    message = CASE WHEN is_waiting AND %(elapsed_ms)s > 0 THEN '' ELSE coalesce(%(message)s, message) END,
+    is_waiting = is_waiting AND %(elapsed_ms)s = 0,
     processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
 
 -- note_message --
 -- A sentence for the admin while the work goes on or waits
-UPDATE documents SET message = %(message)s, updated_at = now()
+UPDATE documents SET message = %(message)s, is_waiting = %(is_waiting)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
 
 -- mark_failed --
 -- The work ended with a reason; other documents go on
-UPDATE documents SET status = 'failed', message = %(message)s, updated_at = now()
+UPDATE documents SET status = 'failed', message = %(message)s, is_waiting = false, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
 
 -- remove_pages --
@@ -551,6 +542,7 @@ VALUES (%(document_id)s, %(number)s, rag_tenant(), %(text)s, %(characters)s, %(m
 -- What was read and what processing would cost
 UPDATE documents
 SET status = %(status)s, steps_done = %(page_count)s, steps_total = %(page_count)s, message = %(message)s,
+    is_waiting = false,
     title = coalesce(%(title)s, title), page_count = %(page_count)s, empty_pages = %(empty_pages)s,
     character_count = %(character_count)s, language = %(language)s, estimate = %(estimate)s,
     ocr_pages = %(ocr_pages)s,
@@ -612,7 +604,7 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 -- From here on it is searched
 UPDATE documents
 SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
-    message = %(message)s, starts = 0, published_at = now(),
+    message = %(message)s, is_waiting = false, starts = 0, published_at = now(),
     metadata = metadata - 'chunk_spans' || CASE WHEN metadata ? 'postId'
         THEN jsonb_build_object('totalChunks', %(chunk_count)s::integer) ELSE '{}' END,
     superseded_at = CASE WHEN %(status)s = 'superseded' THEN now() END,
@@ -635,7 +627,7 @@ ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
 -- known_tenants --
 -- Tenants named by jobs; the documents themselves are not visible without their tenant
-SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name = 'documents'
+SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning')
 
 -- unfinished_documents --
 -- Documents being worked on that have no job left
@@ -647,7 +639,7 @@ WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d
 -- drop_abandoned --
 -- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
 DELETE FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name = 'documents'
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
@@ -660,7 +652,7 @@ WHERE j.status = 'doing' AND j.queue_name = 'documents'
 -- Jobs begun by a process that is gone go back to waiting: nobody holds their document
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
 FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name = 'documents'
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
            < now() - make_interval(secs => %(quiet_seconds)s)
@@ -671,6 +663,12 @@ WHERE j.status = 'doing' AND j.queue_name = 'documents'
 -- waiting_jobs --
 -- Jobs not done yet, those that wait for another try included
 SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
+
+-- wake_waiting_jobs --
+-- A worker that starts may have another key: what waited for another try is due now
+UPDATE procrastinate_jobs SET scheduled_at = now()
+WHERE queue_name = 'documents' AND status = 'todo' AND scheduled_at > now()
+  AND task_name IN ('process_document', 'reembed')
 
 -- queue_state --
 -- Jobs of the tenant: waiting, waiting for another try, under way

@@ -15,11 +15,11 @@ WITH latest AS (
 ),
 billed AS (
     SELECT n.id, n.is_own, n.is_alike, n.embedding_tokens, n.tagging_tokens,
-           sum(l.input_tokens) FILTER (WHERE l.operation = 'embedding' AND l.model = %(embedding_model)s) AS embedded,
+           sum(l.input_tokens) FILTER (WHERE l.operation IN ('embedding', 'chunking') AND l.model = %(embedding_model)s) AS embedded,
            sum(l.input_tokens) FILTER (WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s) AS tagged,
            sum(l.output_tokens) FILTER (WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s) AS written,
            count(*) FILTER (WHERE l.operation = 'tagging' AND l.model = %(tagging_model)s) AS answers
-    FROM latest n JOIN cost_ledger l ON l.tenant_id = rag_tenant() AND l.document_id = n.id
+    FROM latest n JOIN cost_ledger l ON l.tenant_id = rag_tenant() AND l.document_id = n.id AND NOT l.is_estimated
     GROUP BY 1, 2, 3, 4, 5
 )
 SELECT sum(embedded) / nullif(sum(embedding_tokens) FILTER (WHERE embedded > 0), 0) AS embedding_ratio,

@@ -58,8 +58,13 @@ ON CONFLICT DO NOTHING
 
 -- note_reembedding --
 -- How far it has come
-UPDATE reembeddings SET chunks_done = %(done)s, chunks_total = %(total)s, updated_at = now()
+UPDATE reembeddings SET chunks_done = %(done)s, chunks_total = %(total)s, message = '', updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(id)s
+
+-- note_reembedding_waits --
+-- Why it does not come further; it goes on by itself
+UPDATE reembeddings SET message = %(message)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(id)s AND status = 'running'
 
 -- keep_old_vectors --
 -- The vectors searched until now, for undoing

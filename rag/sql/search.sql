@@ -204,7 +204,8 @@ WHERE 1 - distance >= %(threshold)s AND distance <> 'NaN'
 ORDER BY distance, chunk_id
 
 -- search_fused --
--- The passages that are best by the sum of what each search gives them, with their documents and their terms in order.
+-- The passages that are best by the sum of what each search gives them, and those that are by meaning, with their
+-- documents and their terms in order.
 -- What only keywords found is compared with the question's vector here. Each is looked up by its key: OFFSET 0 keeps the
 -- planner from reading the tenant's whole index beside that of the ids. The document of a number is the last one before
 -- in the index; with two conditions for it the planner collects and sorts all of the collection before it.
@@ -221,21 +222,27 @@ WITH near AS (
         ORDER BY d.collection_id DESC, d.first_passage DESC LIMIT 1
     ) AS k
     WHERE k.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1]
+), meant AS (
+    SELECT * FROM unnest(%(meant)s::uuid[]) WITH ORDINALITY AS asked (id, rank)
 ), fused AS (
-    SELECT id, compared.similarity, near.rank AS vector_rank, matching.rank AS keyword_rank,
+    SELECT id, compared.similarity, near.rank AS vector_rank, matching.rank AS keyword_rank, meant.rank AS meaning_rank,
            coalesce(near.share, 0) + coalesce(matching.share, 0)
            + CASE WHEN near.rank IS NULL AND compared.similarity >= greatest(%(threshold)s::float8, 0)
                   THEN %(similarity_share)s::float8 * compared.similarity ELSE 0 END AS score
-    FROM near FULL JOIN matching USING (id) CROSS JOIN LATERAL (
+    FROM near FULL JOIN matching USING (id) FULL JOIN meant USING (id) CROSS JOIN LATERAL (
         SELECT CASE WHEN near.rank IS NOT NULL THEN near.similarity ELSE (
             SELECT nullif(1 - (embedding <=> %(vector)s::halfvec), 'NaN') FROM document_chunks
-            WHERE document_chunks.id = matching.id AND embedding_model = %(embedding_model)s
+            WHERE document_chunks.id = coalesce(matching.id, meant.id) AND embedding_model = %(embedding_model)s
         ) END OFFSET 0
     ) AS compared (similarity)
-    ORDER BY score DESC, vector_rank, keyword_rank LIMIT %(limit)s
+), best AS (
+    (SELECT * FROM fused ORDER BY score DESC, vector_rank, keyword_rank LIMIT %(limit)s)
+    UNION
+    SELECT * FROM fused WHERE meaning_rank IS NOT NULL
 )
-SELECT c.*, d.*, t.terms, fused.similarity, fused.vector_rank, fused.keyword_rank, fused.score
-FROM fused
+SELECT c.*, d.*, t.terms, fused.similarity, fused.vector_rank, fused.keyword_rank, fused.meaning_rank, fused.score,
+       m.meaning
+FROM best AS fused
 CROSS JOIN LATERAL (
     SELECT c.id AS chunk_id, c.document_id, c.collection_id, c.content, c.first_page, c.last_page, c.section,
            c.chunk_index, c.metadata::text
@@ -246,4 +253,8 @@ CROSS JOIN LATERAL (
     FROM documents d WHERE d.id = c.document_id AND d.tenant_id = %(tenant_id)s AND d.status = 'completed' OFFSET 0
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = fused.id OFFSET 0) AS t ON true
+LEFT JOIN LATERAL (
+    SELECT 1 - (embedding <=> %(meaning)s::halfvec) AS meaning FROM meaning_vectors
+    WHERE chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
+) AS m ON true
 ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank

@@ -3,6 +3,10 @@
 INSERT INTO tenants (id, name) VALUES (%(id)s, %(name)s)
 ON CONFLICT (id) DO NOTHING;
 
+-- prepare_alone --
+-- Let one process at a time prepare a tenant; the lock ends with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('prepare ' || %(id)s::text, 0));
+
 -- tenant_settings --
 -- A tenant's own settings, such as prices.
 SELECT settings FROM tenants;

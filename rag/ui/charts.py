@@ -24,6 +24,7 @@ STAGE_NAMES = {
 OPERATION_NAMES = {
     "chat": "Chat",
     "embedding": "Embedding",
+    "chunking": "Chunking",
     "reranking": "Reranking",
     "translation": "Translation",
     "tagging": "Tagging",

@@ -160,6 +160,8 @@ def draw_remarks(document: Document) -> None:
 def step_words(document: Document) -> str:
     """The step under way in words: `Reading page 12 of 105`."""
     done, total = document.steps_done, document.steps_total
+    if document.is_waiting:
+        return "Waiting for the provider"
     if not total:
         return "Waiting for its turn"
     return {

@@ -18,6 +18,8 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
     DocumentStatus.FAILED: ("Failed", "red"),
     DocumentStatus.SUPERSEDED: ("Earlier version", "gray"),
 }
+#: Of a document at work whose provider refuses the key or has no money left.
+WAITING = ("Waiting", "orange")
 METHODS: Mapping[ChunkingMethod, str] = {
     "smart": "Smart",
     "auto": "By kind of document",

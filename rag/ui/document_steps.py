@@ -97,6 +97,15 @@ def draw_queue_state(state: QueueState) -> None:
         st.caption(f":material/queue: Queue: {', '.join(words)}")
 
 
+def draw_meaning(done: int, passages: int) -> None:
+    """One line on passages that are not compared by meaning yet; nothing when all are."""
+    if done < passages:
+        st.caption(
+            f":material/translate: Meaning: {done:,} of {count(passages, 'passage')}. Documents are "
+            "found by their words already; questions in other words find them as this goes on."
+        )
+
+
 def draw_bulk(
     number: int,
     *,

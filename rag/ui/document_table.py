@@ -11,7 +11,7 @@ import streamlit as st
 from rag.types import Document
 from rag.ui.document_details import COST_STEPS, known_cost
 from rag.ui.document_kinds import column_settings, columns_of_kinds
-from rag.ui.document_names import KINDS, METHODS, STATUSES
+from rag.ui.document_names import KINDS, METHODS, STATUSES, WAITING
 from rag.ui.formats import duration, file_size, money
 from rag.ui.labels import document_labels
 from rag.ui.posts import is_post
@@ -33,7 +33,7 @@ def draw_table(
         {
             "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
             **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
-            "Status": [[STATUSES[d.status][0]] for d in shown],
+            "Status": [[WAITING[0] if d.is_waiting else STATUSES[d.status][0]] for d in shown],
             **columns_of_kinds(shown),
             "Kind": ["Post" if is_post(d) else KINDS.get(d.mime_type, "–") for d in shown],
             "Pages": [d.page_count for d in shown],
@@ -65,8 +65,8 @@ def draw_table(
         column_config={
             "Title": st.column_config.TextColumn(width=260),
             "Status": st.column_config.MultiselectColumn(
-                options=[words for words, _ in STATUSES.values()],
-                color=[color for _, color in STATUSES.values()],
+                options=[words for words, _ in (*STATUSES.values(), WAITING)],
+                color=[color for _, color in (*STATUSES.values(), WAITING)],
                 width=110,
             ),
             "Kind": st.column_config.TextColumn(width=80),

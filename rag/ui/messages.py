@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 import streamlit as st
 
-from rag.answering.citations import citation_from_json
+from rag.answering.citations import citation_from_json, citation_to_json
 from rag.answering.events import StepEvent
 from rag.answering.live import LiveAnswer
 from rag.errors import RagError
@@ -18,7 +19,6 @@ from rag.ui.text import answer_markdown, plain
 from rag.ui.theme import MARK
 
 STEP_LABELS = {
-    "waiting": "Waiting for its turn",
     "rewriting": "Reading the question",
     "translating": "Translating the question",
     "searching": "Searching the documents",
@@ -53,7 +53,21 @@ def draw_message(
     if message.removed_sources:
         st.caption(f":material/delete_sweep: {_removed_words(message.removed_sources)}")
     if message.outcome is not None:
-        _draw_footer(message, len(citations), on_rate, searched_as)
+        draw_footer(message, on_rate=on_rate, searched_as=searched_as)
+
+
+def as_written(message: Message, live: LiveAnswer) -> Message:
+    """A message whose answer is written but not stored, because next questions are still being thought of."""
+    written = live.written
+    if written is None:
+        return message
+    return replace(
+        message,
+        content=live.text,
+        state=written.state,
+        notice=written.notice,
+        citations=[citation_to_json(citation, written.kind) for citation in written.citations],
+    )
 
 
 def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
@@ -72,7 +86,7 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
                 status.update(label=f":shimmer[{_step_label(step)}]")
                 status.markdown(f":small[{_step_label(step)}]")
         written = ""
-        for piece in live.tail(every_seconds=every_seconds):
+        for piece in live.tail(every_seconds=every_seconds, until_written=True):
             written += piece
             text.markdown(answer_markdown(written))
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
@@ -131,7 +145,9 @@ def _draw_sources(
             draw_source_cards(citations, anchor=anchor, on_open=on_open, with_match=is_answered)
 
 
-def _draw_footer(message: Message, citation_count: int, on_rate: Rate, searched_as: SearchedAs | None) -> None:
+def draw_footer(message: Message, *, on_rate: Rate, searched_as: SearchedAs | None = None) -> None:
+    """What a stored answer took and cost, and where it is rated."""
+    citation_count = len(message.citations)
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if citation_count and not _is_nearest_only(message):
         parts.append(count(citation_count, "source"))

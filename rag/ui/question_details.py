@@ -154,7 +154,7 @@ def _draw_charges(entry: ChatLogEntry) -> None:
                 "of them cached": [c.cached_input_tokens for c in entry.charges],
                 "Tokens out": [c.output_tokens for c in entry.charges],
                 "Search units": [c.search_units for c in entry.charges],
-                "Cost": [_exact_money(c.cost) for c in entry.charges],
+                "Cost": [_exact_money(c.cost) + (" (estimated)" if c.is_estimated else "") for c in entry.charges],
             }
         ),
         key=f"analytics_charges_{entry.question.id}",

@@ -109,8 +109,11 @@ class FixedRetriever:
         top_k: int | None = None,
         language: str | None = None,
         on_step: Callable[[str, str], None] | None = None,
+        on_charge: Callable[[Charge], None] | None = None,
     ) -> ContextResponse:
         self.searched.append(question.text)
+        for charge in self.charges if on_charge else ():
+            on_charge(charge)  # type: ignore[misc]
         if on_step:
             on_step("searching", "")
         if self.wait_for is not None:

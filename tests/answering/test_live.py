@@ -121,6 +121,21 @@ def test_stopping_is_quick_and_keeps_what_was_written(desk: Any) -> None:
     live.stop()
 
 
+def test_text_and_sources_do_not_wait_for_next_questions(desk: Any) -> None:
+    gate = Event()
+    desk.model.scripts = [["You have 25 days [1]."], [gate, "What about June?"]]
+    live = desk.answers.ask(desk.identity, None, desk.collection, "Vacation?")
+    shown = "".join(live.tail(every_seconds=0.01, pulse_seconds=0.05, until_written=True))
+    assert shown == "You have 25 days [1]."
+    assert not live.is_done
+    assert live.written is not None
+    assert [citation.number for citation in live.written.citations] == [1]
+    assert (live.written.state, live.written.notice) == (MessageState.COMPLETE, "")
+    gate.set()
+    assert live.wait(5)
+    assert live.follow_ups == ("What about June?",)
+
+
 def test_a_writer_that_hangs_is_left_behind_and_its_log_closed_when_it_returns(desk: Any) -> None:
     gate = Event()
     desk.model.heeds_cancel = False

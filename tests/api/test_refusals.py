@@ -15,7 +15,7 @@ import pytest
 from callers import Api
 
 import rag.services as services_module
-from rag.api.service import Readiness
+from rag.api.service import database_state
 from rag.errors import DatabaseUnavailable
 from rag.services import Services
 from rag.settings import Settings
@@ -102,14 +102,14 @@ def test_reference_documents_have_the_limits_of_files_and_of_texts(api: Api) -> 
 
 
 def test_a_service_that_is_not_there_is_not_ready(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Readiness()()
+    assert database_state().state == "up"
 
     def unreachable(_settings: Settings) -> Services:
         raise DatabaseUnavailable
 
     monkeypatch.setattr(services_module, "connect_services", unreachable)
     services_module.services.clear()
-    assert not Readiness()()
+    assert database_state().state == "down"
 
 
 def test_nothing_is_read_for_somebody_who_may_not_call(api: Api) -> None:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from standin import ProviderStandin
 
-from rag.errors import ProviderAnswerCut
+from rag.errors import ProviderAnswerCut, ProviderKeyRejected
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.attachment import (
     MAXIMUM_BYTES,
@@ -23,8 +23,10 @@ from rag.ingestion.sandbox import Sandbox
 from rag.prices import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
+from rag.providers.calls import lost_calls
 from rag.providers.registry import Providers
 from rag.settings import Settings
+from rag.types import Usage
 
 
 @pytest.fixture
@@ -82,10 +84,12 @@ def test_a_description_cut_at_its_length_says_so(
     model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
     provider_standin.reply("교육 일정표입니다. 장소는 본관", finish_reason="length")
-    found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
+    billed: list[Usage] = []
+    with lost_calls(billed.append):
+        found = describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
     assert found.text == "교육 일정표입니다."
     assert found.note == str(ProviderAnswerCut())
-    assert found.usage is not None
+    assert (found.usage, len(billed)) == (None, 1)  # told as a call that brought nothing, and never twice
 
 
 def test_a_document_is_summarised_within_800_characters(
@@ -172,8 +176,12 @@ def test_a_file_or_a_model_that_fails_leaves_the_name_and_the_reason(
     assert "damaged" in describe_attachment("a.png", b"no picture", model=model, reader=sandbox).note
     assert "no text" in describe_attachment("a.pdf", hostile.image_only(), model=model, reader=sandbox).note
     assert "by name only" in describe_attachment("a.hwp", b"hwp", model=model, reader=sandbox).note
-    provider_standin.fail_next(401, times=5)
-    assert "rejected" in describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox).note
+    provider_standin.fail_next(400, times=5)
+    assert "HTTP 400" in describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox).note
+    provider_standin.reset()
+    provider_standin.fail_next(401)
+    with pytest.raises(ProviderKeyRejected):  # waited for, as all work on documents is
+        describe_attachment("a.png", picture("PNG"), model=model, reader=sandbox)
 
 
 def test_a_post_is_its_title_its_text_and_its_attachments() -> None:

@@ -16,6 +16,7 @@ from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.providers import call_gate
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
@@ -139,5 +140,128 @@ def test_a_provider_that_stays_away_fails_the_document_with_a_sentence(
         library.confirm(admin, document.id)
         until(lambda: library.get("demo", document.id).status == DocumentStatus.FAILED, seconds=40)
         assert library.get("demo", document.id).message
+    finally:
+        paid_queue.stop_worker()
+
+
+KEY, MONEY, RATE = (401, "invalid_api_key"), (402, ""), (429, "insufficient_quota")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [(KEY, "refused by OpenAI"), (MONEY, "credit at OpenAI"), (RATE, "credit at OpenAI")],
+    ids=["the key", "the money", "the quota"],
+)
+def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_itself(
+    refusal: tuple[int, str],
+    said: str,
+    library: DocumentLibrary,
+    paid_queue: Queue,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    status, code = refusal
+    provider_standin.fail_next(status, times=100_000, code=code, endpoint="embeddings")
+    paid_queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: library.get("demo", document.id).is_waiting)
+        # More tries than those after which a provider that is down fails a document; each for money is four calls.
+        tried = provider_standin.calls["embeddings"]
+        calls = 4 if refusal == KEY else 16
+        until(lambda: provider_standin.calls["embeddings"] > tried + calls, seconds=60)
+        waiting = library.get("demo", document.id)
+        assert waiting.status == DocumentStatus.PROCESSING
+        assert waiting.message.startswith("Waiting: ")
+        assert said in waiting.message
+        provider_standin.reset()
+        provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED, seconds=60)
+        done = library.get("demo", document.id)
+        assert (done.is_waiting, done.message) == (False, "")
+    finally:
+        paid_queue.stop_worker()
+
+
+def test_a_document_that_waits_can_be_deleted(
+    library: DocumentLibrary, paid_queue: Queue, admin: Identity, provider_standin: ProviderStandin
+) -> None:
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    provider_standin.fail_next(401, times=100_000, endpoint="embeddings")
+    paid_queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: library.get("demo", document.id).is_waiting)
+        library.delete(admin, document.id)
+        assert paid_queue.wait_until_idle(15)
+        assert library.list("demo", collection_id=collection.id) == []
+    finally:
+        paid_queue.stop_worker()
+
+
+def test_a_worker_that_starts_with_another_key_goes_on_at_once(
+    library: DocumentLibrary,
+    database: Database,
+    files: FileStore,
+    settings: Settings,
+    sandbox: Sandbox,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+) -> None:
+    provider_standin.accepted_key = "sk-new"
+    provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
+
+    def worker(key: str) -> Queue:
+        keyed = replace(settings, openai_api_key=key, openai_base_url=provider_standin.openai_url)
+        processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+        return Queue(database, processor, retry_seconds=(3600.0,), rescue_seconds=0.2, abandoned_seconds=0.3)
+
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    before = worker("sk-old")
+    before.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: library.get("demo", document.id).is_waiting)
+        assert "3,600 seconds" in library.get("demo", document.id).message
+    finally:
+        before.stop_worker()
+    after = worker("sk-new")
+    after.start_worker()
+    try:
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
+    finally:
+        after.stop_worker()
+
+
+@pytest.mark.parametrize("how", ["garbage", "empty", "dimension"])
+def test_an_answer_that_cannot_be_read_is_asked_for_again(
+    how: str,
+    library: DocumentLibrary,
+    paid_queue: Queue,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    if how == "garbage":
+        provider_standin.garbage_next(6, endpoint="embeddings")
+    else:
+        provider_standin.spoil_next(how, 6, endpoint="embeddings")
+    paid_queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
     finally:
         paid_queue.stop_worker()

@@ -79,4 +79,20 @@ def test_a_worker_killed_at_random_leaves_what_an_undisturbed_one_does(
         at_once = DOCUMENTS_AT_ONCE * (MAXIMUM_IN_FLIGHT + PREPARED)
         assert calls - rows <= repeated <= at_once * kills
     with database.transaction("demo") as connection:
+        # What nobody knows the end of is an estimate, and what a document says it cost has it too.
+        estimates = connection.execute(
+            "SELECT count(*) FROM cost_ledger WHERE is_estimated AND document_id = ANY (%s)", (storm.ids,)
+        ).fetchone()
+        assert estimates is not None
+        assert (
+            provider_standin.calls["embeddings"] + provider_standin.calls["chat"] - sum(r[2] for r in bills)
+            <= (estimates[0])
+        )
+        assert (
+            connection.execute(
+                "SELECT d.id FROM documents d WHERE (d.costs ->> 'total')::numeric <> "
+                "(SELECT sum(l.cost) FROM cost_ledger l WHERE l.document_id = d.id)"
+            ).fetchall()
+            == []
+        )
         assert connection.execute("SELECT count(*) FROM paid_calls").fetchone() == (0,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -13,9 +14,9 @@ import pytest
 from standin import ProviderStandin
 
 from rag.database import Database
-from rag.errors import DocumentError, NoTextInPdf, ProviderUnavailable
+from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
+from rag.ingestion.jobs import Queue, waiting_sentence
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
@@ -161,16 +162,56 @@ def test_a_failed_document_goes_on_without_recognising_again(
     document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
     processor.run("demo", document.id)
     library.confirm(admin, document.id)
-    provider_standin.fail_next(401)
+    provider_standin.fail_next(400)
     processor.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert (failed.status, failed.step) == (DocumentStatus.FAILED, Step.RECOGNISE)
-    assert "UPSTAGE_API_KEY" in failed.message
+    assert "HTTP 400" in failed.message
     library.retry(admin, document.id)
     processor.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
     assert provider_standin.calls["ocr"] == 2
     assert len(provider_standin.usages) == 1
+
+
+def test_a_refused_key_is_waited_for_and_upstage_named(
+    with_upstage: tuple[DocumentLibrary, Processor],
+    admin: Identity,
+    collection: Collection,
+    provider_standin: ProviderStandin,
+) -> None:
+    library, processor = with_upstage
+    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
+    processor.run("demo", document.id)
+    library.confirm(admin, document.id)
+    provider_standin.fail_next(401)
+    with pytest.raises(ProviderKeyRejected) as caught:
+        processor.run("demo", document.id)
+    assert "refused by Upstage" in waiting_sentence(caught.value, 5)
+    assert "UPSTAGE_API_KEY" in waiting_sentence(caught.value, 5)
+    assert library.get("demo", document.id).status is DocumentStatus.PROCESSING
+    processor.run("demo", document.id)
+    assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
+    assert len(provider_standin.usages) == 1
+
+
+def test_recognition_is_waited_for_as_long_as_is_set(
+    make: Make, admin: Identity, collection: Collection, provider_standin: ProviderStandin
+) -> None:
+    library, processor = make(
+        upstage_api_key="key",
+        upstage_base_url=f"http://127.0.0.1:{provider_standin.port}",
+        upstage_timeout_seconds=0.2,
+    )
+    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
+    processor.run("demo", document.id)
+    library.confirm(admin, document.id)
+    provider_standin.hang = True
+    started = time.monotonic()
+    with pytest.raises(ProviderUnavailable):
+        processor.run("demo", document.id)
+    assert time.monotonic() - started < 60, "four tries of a fifth of a second and the waits between them"
+    provider_standin.release()
 
 
 def test_a_scan_without_an_engine_waits_and_is_read_again_once_there_is_one(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
 
 import hostile
 import pytest
-from standin import ProviderStandin
+from standin import ProviderStandin, count_tokens
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.files import FileStore
 from rag.ingestion.processor import Processor
@@ -22,6 +29,7 @@ from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question
 
+PROJECT = Path(__file__).resolve().parents[2]
 SMALL = "openai/text-embedding-3-small@256"
 LARGE = "openai/text-embedding-3-large@512"
 BUILTIN = "builtin/lexical@1536"
@@ -184,3 +192,80 @@ def test_only_one_move_at_a_time_and_only_by_an_administrator(
         moves.estimate(admin, collection.id, SMALL)
     moves.cancel(admin, move.id)
     assert moves.estimate(admin, collection.id, SMALL).status == "estimated"
+
+
+REEMBED = """
+import sys
+from pathlib import Path
+from uuid import UUID
+from rag.database import Database
+from rag.files import FileStore
+from rag.ingestion.processor import Processor
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.settings import Settings
+conninfo, folder, url, move = sys.argv[1:]
+settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=url)
+database = Database(conninfo)
+database.open()
+files = FileStore(settings.data_dir / "files")
+Processor(database, files, Providers(settings), Ledger(database), settings).reembedding.run("demo", UUID(move))
+"""
+
+
+def is_free(database: Database, move_id: UUID) -> bool:
+    """Whether nobody works on a move."""
+    with database.transaction("demo") as connection:
+        row = connection.execute(queries["claim_document"], {"document_id": str(move_id)}).fetchone()
+    return bool(row and row[0])
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["taken up again", "given up"])
+def test_what_a_killed_move_had_sent_is_in_the_ledger_as_an_estimate(
+    goes_on: bool,
+    worker: Processor,
+    moves: Reembeddings,
+    admin: Identity,
+    collection: Collection,
+    database: Database,
+    keyed: Settings,
+    provider_standin: ProviderStandin,
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET overrides = '{\"embedding_batch_size\": 3}'")
+    provider_standin.knows_idempotency_keys = False
+    move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
+    provider_standin.hang = True
+    command = [sys.executable, "-c", REEMBED, database.conninfo, str(keyed.data_dir), keyed.openai_base_url]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    with subprocess.Popen([*command, str(move.id)], env=environment, cwd=PROJECT) as process:
+        deadline = time.monotonic() + 60
+        while provider_standin.calls["embeddings"] < 4:  # as many as are in flight at once
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    provider_standin.release()
+    deadline = time.monotonic() + 30
+    while not is_free(database, move.id):  # until the server has noticed
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    if goes_on:
+        assert worker.reembedding.run("demo", move.id).status == "switched"
+    else:
+        moves.cancel(admin, move.id)
+        assert worker.settle_abandoned_calls("demo", quiet_seconds=0) == 4
+    with database.transaction("demo") as connection:
+        rows = connection.execute(
+            "SELECT input_tokens, is_estimated, document_id FROM cost_ledger WHERE operation = 'embedding'"
+        ).fetchall()
+        assert connection.execute("SELECT count(*) FROM paid_calls WHERE unsettled > 0").fetchone() == (0,)
+        costs = connection.execute("SELECT sum((costs ->> 'embedding')::numeric) FROM documents").fetchone()
+        ledger = connection.execute("SELECT sum(cost) FROM cost_ledger WHERE operation = 'embedding'").fetchone()
+    assert costs == ledger, "the documents say what it cost"
+    estimated = [tokens for tokens, is_estimated, _ in rows if is_estimated]
+    assert len(estimated) == 4
+    assert all(tokens > 0 for tokens in estimated)
+    assert all(document_id for _, _, document_id in rows)
+    if goes_on:
+        later = [text for _, body in provider_standin.requests[4:] for text in body["input"]]
+        assert sum(tokens for tokens, is_estimated, _ in rows if not is_estimated) == sum(map(count_tokens, later))

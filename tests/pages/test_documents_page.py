@@ -12,8 +12,9 @@ from pypdf import PdfWriter
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
-from rag.database import Database
+from rag.database import Database, queries
 from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
+from rag.providers.meaning import MeaningEmbedder
 from rag.services import Services
 from rag.types import Account, Collection, DocumentStatus, Role
 
@@ -168,6 +169,33 @@ def test_an_empty_library_says_what_to_do(page: AppTest) -> None:
     assert metrics(page) == {"Ready documents": "0", "Pages": "0", "Chunks": "0", "Processing cost": r"\$0\.00"}
 
 
+def test_how_many_passages_are_compared_by_meaning_is_shown_until_all_are(
+    app_services: Services, database: Database, page: AppTest, add: Add, collection: Collection
+) -> None:
+    document_id = add("Handbook", "completed", chunk_count=3)
+    with database.transaction("demo") as connection:
+        for index in range(3):
+            connection.execute(
+                "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, chunk_index) "
+                "VALUES ('demo', %s, %s, %s, %s)",
+                (collection.id, document_id, f"passage {index}", index),
+            )
+        connection.execute(
+            "INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language) "
+            "SELECT id, tenant_id, collection_id, document_id, 'en' FROM document_chunks WHERE chunk_index = 0"
+        )
+        connection.execute(
+            queries["enqueue_meaning"], {"tenant_id": "demo", "collection_id": collection.id, "wait_seconds": 0.0}
+        )
+    app_services.providers.meaning = None
+    assert "Meaning:" not in words(page.run())
+    app_services.providers.meaning = MeaningEmbedder()  # nothing asks it
+    assert "Meaning: 1 of 3 passages" in words(page.run())
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM procrastinate_jobs")
+    assert "Meaning:" not in words(page.run())
+
+
 def test_a_file_that_is_no_pdf_is_refused_beside_its_name_while_the_other_goes_on(
     page: AppTest, app_services: Services, tmp_path: Path
 ) -> None:
@@ -314,6 +342,17 @@ def test_a_document_deleted_meanwhile_is_a_sentence_and_not_an_error(
 
     assert not page.exception
     assert "does not exist" in words(page)
+
+
+def test_a_document_that_waits_for_its_provider_says_so_and_why(page: AppTest, add: Add, database: Database) -> None:
+    add("Handbook", "processing", step="embed", steps_done=40, steps_total=266, message="Waiting: the key was refused.")
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET is_waiting = true")
+    page.run()
+    assert "Waiting for the provider" in page.progress[0].text
+    assert any("the key was refused" in str(caption.value) for caption in page.caption)
+    (table,) = [frame.value for frame in page.dataframe if "Status" in frame.value]
+    assert [list(status) for status in table["Status"]] == [["Waiting"]]
 
 
 def test_progress_is_read_from_the_database_and_ends_with_the_costs(

@@ -80,7 +80,7 @@ def test_a_wrong_dimension_count_or_number_is_refused(
 
 
 def test_an_answer_that_is_not_json_is_refused(embedder: OllamaEmbedder, provider_standin: ProviderStandin) -> None:
-    provider_standin.garbage_next()
+    provider_standin.garbage_next(2)  # one alone is asked for again
     with pytest.raises(ProviderAnswerInvalid):
         embedder.embed(["a"], purpose="document")
 

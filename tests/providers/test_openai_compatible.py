@@ -173,7 +173,8 @@ def test_usage_is_what_the_provider_counted(embedder: OpenAIEmbedder, provider_s
 def test_documents_are_retried_twice(embedder: OpenAIEmbedder, provider_standin: ProviderStandin) -> None:
     provider_standin.fail_next(500, times=2, headers=SOON)
     assert embedder.embed(["leave"], purpose="document").vectors.shape == (1, 1536)
-    assert [headers["x-stainless-retry-count"] for headers in provider_standin.headers] == ["0", "1", "2"]
+    # Not by the SDK, whose own retries would keep to themselves what a lost attempt may have cost.
+    assert [headers["x-stainless-retry-count"] for headers in provider_standin.headers] == ["0", "0", "0"]
 
 
 def test_a_query_is_retried_once(embedder: OpenAIEmbedder, provider_standin: ProviderStandin) -> None:

@@ -116,10 +116,3 @@ def test_another_tenants_costs_are_not_seen(ledger: Ledger) -> None:
     document = uuid4()
     ledger.record("other", paid("embedding", "1"), document_id=document)
     assert ledger.document_costs("demo", document) == ProcessingCosts()
-
-
-def test_charges_written_together_are_all_written_or_none(ledger: Ledger, superuser_conninfo: str) -> None:
-    impossible = Charge(operation="chat", usage=Usage(provider="openai", model="\x00"), cost=None)
-    with pytest.raises(psycopg.DataError):
-        ledger.record_all("demo", [paid("chat", "0.5"), impossible])
-    assert rows(superuser_conninfo) == []

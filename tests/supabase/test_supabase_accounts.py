@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from starlette.applications import Starlette
 from supabase_standin import SERVICE, SupabaseStandin
 
+from rag.access.guard import AuthGuard
+from rag.access.identity import AccessServices
 from rag.access.sessions import Sessions, token_hash
 from rag.access.supabase_accounts import SupabaseAccounts
+from rag.api.form_pages import FormPages
 from rag.database import Database
 from rag.errors import (
     AccessError,
@@ -88,6 +95,54 @@ def test_a_sign_in_never_changes_what_the_servers_own_client_sends(
     supabase_project.server.auth.admin.list_users(page=1, per_page=10)
     supabase_project.server.storage.create_bucket("b", options={"public": False})
     assert {bearer for _, bearer in standin.bearers} == {SERVICE}
+
+
+@pytest.fixture
+def patient(database: Database, sessions: Sessions, at_supabase: Settings) -> Iterator[SupabaseAccounts]:
+    """Accounts that wait long enough for Supabase to have many requests at once."""
+    settings = replace(at_supabase, supabase_timeout_seconds=30.0)
+    project = SupabaseProject(settings)
+    yield SupabaseAccounts(database, sessions, settings, project)
+    project.close()
+
+
+def people_at_supabase(standin: SupabaseStandin, count: int) -> list[str]:
+    addresses = [f"person{number}@example.com" for number in range(count)]
+    for address in addresses:
+        standin.add_user(address, PASSWORD, tenant="demo", role="employee")
+    return addresses
+
+
+def test_people_who_sign_in_do_not_wait_for_each_others_password_to_be_checked(
+    patient: SupabaseAccounts, standin: SupabaseStandin
+) -> None:
+    addresses = people_at_supabase(standin, 12)
+    forms = FormPages(lambda: cast(AccessServices, SimpleNamespace(accounts=patient)))
+    barrier = standin.meet(TOKEN, len(addresses))
+
+    async def sign_in() -> list[Account]:
+        return await asyncio.gather(*(forms.with_password(patient.sign_in, each, PASSWORD) for each in addresses))
+
+    signed_in = asyncio.run(sign_in())
+    assert not barrier.broken
+    assert [account.email for account in signed_in] == addresses
+
+
+def test_people_are_recognised_while_supabase_is_asked_for_others(
+    patient: SupabaseAccounts, sessions: Sessions, standin: SupabaseStandin, database: Database
+) -> None:
+    addresses = people_at_supabase(standin, 12)
+    started = [token_hash(sessions.start(patient.sign_in(each, PASSWORD))) for each in addresses]
+    make_due(database)
+    guard = AuthGuard(Starlette(), services=lambda: cast(AccessServices, SimpleNamespace(sessions=sessions)))
+    barrier = standin.meet(TOKEN, len(addresses))
+
+    async def recognise() -> list[Identity | None]:
+        return await asyncio.gather(*(guard._look_up(session_id, sessions) for session_id in started))
+
+    recognised = asyncio.run(recognise())
+    assert not barrier.broken
+    assert [identity.email for identity in recognised if identity] == addresses
 
 
 def standin_secret(accounts: SupabaseAccounts) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from supabase_standin import SupabaseStandin
@@ -20,6 +22,7 @@ from rag.errors import (
 )
 from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
+from rag.settings import Settings
 
 KEY = f"00/{'0' * 64}"
 OBJECT = "/storage/v1/object"
@@ -48,6 +51,20 @@ def test_a_public_bucket_is_refused(stored: SupabaseFiles, supabase_project: Sup
     supabase_project.server.storage.create_bucket("documents", options={"public": True})
     with pytest.raises(SettingsError, match="is public"):
         stored.put("demo", b"content")
+
+
+def test_uploads_do_not_wait_for_each_others_look_at_the_bucket(
+    at_supabase: Settings, standin: SupabaseStandin
+) -> None:
+    project = SupabaseProject(replace(at_supabase, supabase_timeout_seconds=30.0))
+    project.server.storage.create_bucket("documents", options={"public": False})
+    stored = SupabaseFiles(project, "documents")
+    barrier = standin.meet("/storage/v1/bucket/documents", 4)
+    with ThreadPoolExecutor(4) as pool:
+        keys = list(pool.map(lambda number: stored.put("demo", f"content {number}".encode()), range(4)))
+    project.close()
+    assert not barrier.broken
+    assert len(set(keys)) == 4
 
 
 def test_a_missing_original_is_explained(stored: SupabaseFiles) -> None:

@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rag.errors import DocumentError, ProviderAnswerCut, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
+from rag.errors import (
+    DocumentError,
+    ProviderAnswerCut,
+    ProviderError,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+)
 from rag.ingestion.extracted import ExtractedPdf
 from rag.providers import ChatModel
 from rag.types import ChatMessage, Usage
@@ -109,7 +116,7 @@ def describe_attachment(
     """Describe a picture in at most 500 characters, summarise a pdf or txt in at most 800; others by name only.
 
     In Korean for `ko`, else in English. For a file or a model that fails the note says why. Raises
-    `ProviderUnavailable` and `ProviderQuotaExhausted`: those are worth another try.
+    `ProviderUnavailable`, `ProviderQuotaExhausted` and `ProviderKeyRejected`: those are worth another try.
     """
     kind = attachment_kind(file_name, len(content), limits=limits)
     if kind not in ("image", "document"):
@@ -127,10 +134,9 @@ def describe_attachment(
                 return AttachmentText(file_name=file_name, kind=kind, size=len(content), note=NOTES["no_text"])
             message = ChatMessage(role="user", content=f"{prompt}\n\n---\n{text[:READ_CHARACTERS]}")
         reply = model.complete([message], temperature=0.2, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS)
-    except (ProviderUnavailable, ProviderQuotaExhausted):
+    except (ProviderUnavailable, ProviderQuotaExhausted, ProviderKeyRejected):
         raise
     except (DocumentError, ProviderError) as exc:
-        usage = exc.details.get("usage")  # an answer that cannot be used is paid all the same
         # A description cut at its end is right as far as it goes; the ellipsis and the note say that there was more.
         text = str(exc.details.get("text", "")) if isinstance(exc, ProviderAnswerCut) else ""
         return AttachmentText(
@@ -139,7 +145,6 @@ def describe_attachment(
             size=len(content),
             text=shortened(text, min(limit, max(len(text) - 1, 1))),
             note=exc.message,
-            usage=usage if isinstance(usage, Usage) else None,
         )
     return AttachmentText(
         file_name=file_name, kind=kind, size=len(content), text=shortened(reply.text, limit), usage=reply.usage

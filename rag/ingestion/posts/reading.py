@@ -29,9 +29,10 @@ from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.work import Bench, DocumentGone, Work
 from rag.prices import charge
 from rag.providers import ChatModel
+from rag.providers.calls import IMAGE_TOKENS
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
-from rag.types import Page
+from rag.types import Page, Usage
 
 Known = Mapping[str, AttachmentText]
 NOT_FETCHED = "Its file was not fetched, so only its name is known."
@@ -129,7 +130,17 @@ class PostReader:
 
         document = work.document
         key = [model.model, digest, language]
-        call, found = self._calls.make(document.tenant_id, document.id, "ocr", key, ask, wait=self._bench.wait)
+        expected = Usage(provider=model.provider, model=model.model, input_tokens=IMAGE_TOKENS, is_estimated=True)
+        call, found = self._calls.make(
+            document.tenant_id,
+            document.id,
+            "ocr",
+            key,
+            ask,
+            wait=self._bench.wait,
+            expected=expected,
+            document_id=document.id,
+        )
         self._keep(work, call, digest, found)
         return found
 

@@ -1,0 +1,139 @@
+"""Processes of our own that do dangerous work: how they are started, what limits they have, how they are spoken to.
+
+They know no secrets and no addresses, write no file, and end with the application. Messages are JSON with bytes behind
+it: nothing a child says is executed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits; the time limit of the other side still holds
+    resource = None  # type: ignore[assignment]
+
+PROJECT = Path(__file__).resolve().parent.parent
+HEADER = struct.Struct(">II")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a process sends: its kind, values and bytes."""
+
+    kind: str
+    values: dict[str, Any]
+    blob: bytes
+
+
+def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
+    """One message: the lengths of both parts, JSON, bytes."""
+    body = json.dumps({"kind": kind, **values}).encode()
+    stream.write(HEADER.pack(len(body), len(blob)))
+    stream.write(body)
+    stream.write(blob)
+    stream.flush()
+
+
+def read_message(stream: BinaryIO) -> Reply | None:
+    """The next message, or None when the other side is gone."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    body_length, blob_length = HEADER.unpack(header)
+    body = stream.read(body_length)
+    blob = stream.read(blob_length)
+    if len(body) < body_length or len(blob) < blob_length:
+        return None
+    values = json.loads(body)
+    return Reply(values.pop("kind"), values, blob)
+
+
+# In the application
+
+
+def start_child(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a module of ours as a process with pipes, afresh rather than forked: the application has threads."""
+    return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=PROJECT,
+        # No keys, no addresses.
+        env={"PATH": os.defpath, "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0", **(environment or {})},
+        start_new_session=True,  # Ctrl-C is for the application, which ends this process itself
+    )
+
+
+def end_child(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and close its pipes; does nothing more to one that is gone."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):  # what was still in the buffer has nobody to go to
+                stream.close()
+
+
+# In the child
+
+
+def answers_to_parent() -> BinaryIO:
+    """The stream to answer on. Libraries that print must not disturb the answers: stdout is handed to stderr."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    logging.disable(logging.CRITICAL)
+    return answers
+
+
+def bound_child(memory_mb: int) -> None:
+    """Limit this process, and have it end with its parent."""
+    limit_memory(memory_mb)
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def limit_memory(memory_mb: int) -> None:
+    """No more address space than this, no files written, no core dumps."""
+    if resource is None:
+        return
+    for kind, amount in (
+        ("RLIMIT_AS", memory_mb * 1024 * 1024),
+        ("RLIMIT_FSIZE", 0),
+        ("RLIMIT_CORE", 0),
+    ):
+        try:
+            resource.setrlimit(getattr(resource, kind), (amount, amount))
+        except (OSError, ValueError, AttributeError):
+            continue  # macOS refuses some; the others hold
+    if hasattr(signal, "SIGXFSZ"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def limit_time(seconds: float) -> None:
+    """Processor time for this task, counted from now: holds even when the other side is gone."""
+    if resource is None:
+        return
+    used = time.process_time()
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 2, hard))
+
+
+def end_with_parent(parent: int) -> None:
+    """Do not outlive the application, however it ended."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(0)

