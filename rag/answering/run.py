@@ -273,6 +273,7 @@ class Run:
         yield ContextEvent(context)
         self.end(reply.outcome, MessageState.COMPLETE)
         self.follow_ups = reply.follow_ups
+        self.answer_language = reply.language or self.answer_language
         model = self.parts.providers.chat_model_for(self.profile) if reply.parts else None
         if model is None:
             yield from self._show_pieces(reply.text, context)

@@ -276,6 +276,31 @@ def test_changes_between_two_versions_are_cited_to_their_own_pages(
     assert (by_number[was].document_id, by_number[now].document_id) == (old, new)
 
 
+def test_a_route_answers_in_the_language_of_its_wording_whatever_the_document_is_called(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(
+        parts,
+        collection,
+        "verlofbeleid.md",
+        "# Verlofbeleid\n\n## 1 Vakantie\n\nIedereen heeft per kalenderjaar recht op 28 dagen.\n",
+    )
+    store(parts, collection, "benefits_guide.md", GUIDE)
+    text, _, _ = ask(parts, collection, identity, "Summarise “Verlofbeleid”")
+    assert text.startswith("This is the outline of “Verlofbeleid”")
+    history = (
+        ChatMessage(role="user", content="Summarise “Verlofbeleid”"),
+        ChatMessage(role="assistant", content=text),
+    )
+    text, _, _ = ask(parts, collection, identity, "Compare Standard and Plus", history=history)
+    assert text.startswith("Side by side")
+    text, _, _ = ask(parts, collection, identity, "Vat het verlofbeleid samen", history=history)
+    assert text.startswith("Dit is de opbouw van “Verlofbeleid”")
+    # What was spoken of before is meant by "it".
+    text, done, _ = ask(parts, collection, identity, "Summarise it", history=history)
+    assert {citation.title for citation in done.citations} == {"Verlofbeleid"}
+
+
 def test_a_stopped_summary_ends_as_stopped(parts: Services, collection: Collection, identity: Identity) -> None:
     store(parts, collection, "handbook.md", HANDBOOK)
     cancel = Event()

@@ -7,7 +7,7 @@ for as any question. Routes read through the asker's own rights and within the d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag.answering.routes import changes, comparison, listing, summary
 from rag.answering.routes.choosing import documents_meant, title_terms
@@ -60,7 +60,13 @@ class Router:
             asked, usage = recognise_by_model(self.small_model, text)
             if usage is not None:
                 self.charge(usage)
-        return self._of_documents(asked) if asked is not None else None
+        if asked is None:
+            return None
+        # The wording tells its language better than a name in another one does: "Summarise “Verlofbeleid”".
+        language = asked.language or self.language
+        written_in = self.fixed_language or asked.language or self.answer_language
+        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)
+        return replace(reply, language=written_in) if reply is not None else None
 
     def _confirmed(self, text: str) -> Recognised | None:
         """The summary that a mere "yes" agrees to: the one whose cost was said just before."""
@@ -74,7 +80,7 @@ class Router:
         if asked.role != "user" or said.role != "assistant" or not any(end in said.content for end in ends):
             return None
         known = recognise(asked.content, language=self.language)
-        return Recognised(known.route, subject=known.subject, is_confirmed=True) if known else None
+        return replace(known, is_confirmed=True)
 
     def _of_documents(self, asked: Recognised) -> Reply | None:
         library = Library(self.database, self.question)

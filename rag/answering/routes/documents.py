@@ -105,7 +105,7 @@ class Passages:
                     last_page=chunk.last_page,
                     section=section or chunk.section,
                     passage=chunk.content,
-                    score=1.0,
+                    score=0.0,  # nothing was searched for, so nothing matches by so much
                 )
             )
         return f" [{self._numbers[chunk.id]}]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -47,6 +47,8 @@ class Recognised:
     since: str = ""
     #: The asker knows what it costs and wants it.
     is_confirmed: bool = False
+    #: The language it is put in; "" where a model told what is meant.
+    language: str = field(default="", compare=False)
 
 
 def recognise(text: str, *, language: str) -> Recognised | None:
@@ -54,10 +56,9 @@ def recognise(text: str, *, language: str) -> Recognised | None:
     if len(text) > LONGEST:
         return None
     asked = " ".join(text.replace("’", "'").split()).strip(" .?!。？！؟¿¡")
-    confirmed = False
     for code in _order(language):
         wordings = _wordings(code)
-        said = asked
+        said, confirmed = asked, False
         if "," in asked or "、" in asked or "，" in asked or "،" in asked:
             first, _, rest = re.sub(r"[、，،]", ",", asked).partition(",")
             if wordings.yes.fullmatch(first.strip()):
@@ -66,7 +67,7 @@ def recognise(text: str, *, language: str) -> Recognised | None:
             for pattern in wordings.routes[route]:
                 if match := pattern.fullmatch(said):
                     groups = {name: value.strip() for name, value in match.groupdict().items() if value}
-                    return Recognised(route, **groups, is_confirmed=confirmed)
+                    return Recognised(route, **groups, is_confirmed=confirmed, language=code)
     return None
 
 

@@ -35,6 +35,8 @@ class Reply:
     #: What the asker probably says next, to choose from.
     follow_ups: tuple[str, ...] = ()
     parts: tuple[ModelPart, ...] = ()
+    #: What it is written in, ISO 639-1.
+    language: str = ""
 
 
 def say(name: str, language: str, **values: object) -> str:
