@@ -282,6 +282,8 @@ class Run:
         yield from self._pending_steps()
         try:
             yield from self._stream_parts(model, reply.parts, context)
+        except ProviderRefused as exc:
+            self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
         except ProviderError as exc:
             if not self.text:
                 yield from self._show(f"{phrase(MODEL_FAILED, self.answer_language)}\n\n")

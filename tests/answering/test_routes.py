@@ -382,6 +382,14 @@ def test_a_dear_summary_is_estimated_and_waits_for_a_yes(
         assert done.outcome is Outcome.ANSWERED
 
 
+def test_a_model_that_refuses_is_logged_as_that(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.refuse()
+    _, done, _ = ask(with_model, collection, identity, "Summarise the handbook")
+    assert (done.outcome, done.citations) == (Outcome.REFUSED, ())
+
+
 def test_a_model_that_fails_leaves_the_outline(
     with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
 ) -> None:

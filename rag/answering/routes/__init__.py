@@ -74,12 +74,13 @@ class Router:
         if len(history) < 2 or not is_yes(text):
             return None
         asked, said = history[-2], history[-1]
-        ends = [
-            say(name, self.answer_language, title="", cost="", tokens="")[-12:] for name in ("estimate", "unpriced")
-        ]
-        if asked.role != "user" or said.role != "assistant" or not any(end in said.content for end in ends):
-            return None
         known = recognise(asked.content, language=self.language)
+        if known is None or asked.role != "user" or said.role != "assistant":
+            return None
+        language = self.fixed_language or known.language
+        ends = [say(name, language, title="", cost="", tokens="")[-12:] for name in ("estimate", "unpriced")]
+        if not any(end in said.content for end in ends):
+            return None
         return replace(known, is_confirmed=True)
 
     def _of_documents(self, asked: Recognised) -> Reply | None:
