@@ -95,6 +95,7 @@ QUESTIONS = (
     "When does the new version of the handbook come into force?",
     "Has the notice period changed for me after five years?",
     "Do I get a new laptop?",
+    "What does the dental plan cover?",
     "How does my pay compare with others?",
     "Which plan pays when I end up in the emergency room?",
     "Is there a difference for part-timers?",

@@ -301,6 +301,16 @@ def test_a_route_answers_in_the_language_of_its_wording_whatever_the_document_is
     assert {citation.title for citation in done.citations} == {"Verlofbeleid"}
 
 
+def test_on_a_notice_board_what_is_new_is_searched_for(
+    parts: Services, database: Database, collection: Collection, identity: Identity
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET profile = 'notices'")
+    store(parts, collection, "notice.md", "# Notice\n\nThe rates of mileage changed in March.\n")
+    _, _, events = ask(parts, replace(collection, profile="notices"), identity, "What changed since March?")
+    assert "searching" in [event.name for event in events if isinstance(event, StepEvent)]
+
+
 def test_a_stopped_summary_ends_as_stopped(parts: Services, collection: Collection, identity: Identity) -> None:
     store(parts, collection, "handbook.md", HANDBOOK)
     cancel = Event()

@@ -18,6 +18,7 @@ from rag.answering.routes.replies import ModelPart, Reply, ask_which, say
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.routes.summary import PART_OUTPUT_TOKENS, Price
 from rag.database import Database
+from rag.profiles import NOTICES
 from rag.providers import ChatModel
 from rag.retrieval.keywords import tokenize
 from rag.types import Outcome, Question, Usage
@@ -121,6 +122,8 @@ class Router:
         if asked.subject and not found:
             return None
         kept = library.documents(has_versions=True)
+        if not asked.subject and not kept and self.question.collection.profile == NOTICES.name:
+            return None  # posts say themselves what is new
         if len(found) != 1:
             # Of several that fit, those count of which there is something to tell.
             among = {document.id for document in found}
