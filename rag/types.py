@@ -608,6 +608,10 @@ class Outcome(StrEnum):
 
     ANSWERED = "answered"
     NO_CONTEXT = "no_context"
+    #: A greeting or the like, met in one line: no question, neither answered nor a gap.
+    SMALL_TALK = "small_talk"
+    #: Asked which of several documents is meant: what is asked next is the question.
+    ASKED_BACK = "asked_back"
     REFUSED = "refused"
     STOPPED = "stopped"
     FAILED = "failed"

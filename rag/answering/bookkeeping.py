@@ -65,6 +65,10 @@ class Bookkeeping:
         """
         self.record(self._priced(operation, usage), line=line)
 
+    def price(self, usage: Usage) -> Decimal | None:
+        """What a call of a chat model would cost the tenant; None where no price is known."""
+        return charge("chat", usage, self._own_prices()).cost
+
     def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
         """Price and write a call that was begun; None where it is known to cost nothing."""
         paid = self._priced(operation, usage) if usage is not None else None

@@ -50,6 +50,10 @@ class CitationFilter:
         self._held = ""
         self.shown: dict[int, int] = {}
 
+    def allow(self, context_numbers: Sequence[int]) -> None:
+        """Know further passages, where they are given one part after the other."""
+        self._known |= frozenset(context_numbers)
+
     def feed(self, delta: str) -> str:
         """What may be shown once this piece has come; the rest is held until the next."""
         # Nearly every piece is plain words.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from threading import Event
@@ -20,8 +20,9 @@ from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase, quoted_as_they_stand
 from rag.answering.places import with_section
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
+from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, summary_rules, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
+from rag.answering.routes import ModelPart, Reply, Router
 from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused, ProviderStreamCut, ProviderStreamEmpty
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
@@ -59,6 +60,14 @@ class Parts:
     ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What one of several calls is made with: its rules, and the filter that numbers the citations of them all."""
+
+    system: str
+    filtered: CitationFilter
 
 
 class Run:
@@ -107,7 +116,11 @@ class Run:
     # The steps
 
     def write(self) -> Iterator[AnswerEvent]:
-        """Find the passages and write the answer from them."""
+        """Find the passages and write the answer from them; small talk and whole documents go their own way."""
+        reply = self._route()
+        if reply is not None:
+            yield from self._follow(reply)
+            return
         context = self._retrieve()
         yield from self._pending_steps()
         if self.cancel.is_set():
@@ -228,6 +241,92 @@ class Run:
             follow_ups=self.follow_ups,
         )
 
+    # Routes
+
+    def _route(self) -> Reply | None:
+        """What small talk, or a question about whole documents, is met with; None for all others."""
+        providers = self.parts.providers
+        router = Router(
+            database=self.parts.chat_logs.database,
+            question=self.question,
+            language=self.language,
+            answer_language=self.answer_language,
+            fixed_language=self.profile.answer_language,
+            model=providers.chat_model_for(self.profile),
+            small_model=providers.translation_model_for(self.profile),
+            price=self.books.price,
+            charge=lambda usage: self.books.charge("chat", usage, line="rewriting"),
+        )
+        with lost_calls(lambda usage: self.books.charge("chat", usage, line="rewriting")):
+            return router.reply()
+
+    def _follow(self, reply: Reply) -> Iterator[AnswerEvent]:
+        """Show what a route hands back: its own text, or the language model's on its parts."""
+        context = ContextResponse(
+            context_text="\n\n".join(part.context_text for part in reply.parts),
+            citations=reply.citations,
+            token_usage=TokenUsage(),
+            cost=Decimal(0),
+            rag_details=self.details,
+        )
+        self.context = context
+        yield ContextEvent(context)
+        self.end(reply.outcome, MessageState.COMPLETE)
+        self.follow_ups = reply.follow_ups
+        self.answer_language = reply.language or self.answer_language
+        model = self.parts.providers.chat_model_for(self.profile) if reply.parts else None
+        if model is None:
+            yield from self._show_pieces(reply.text, context)
+            return
+        self.step("writing")
+        yield from self._pending_steps()
+        try:
+            yield from self._stream_parts(model, reply.parts, context)
+        except ProviderRefused as exc:
+            self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
+        except ProviderError as exc:
+            if not self.text:
+                yield from self._show(f"{phrase(MODEL_FAILED, self.answer_language)}\n\n")
+                yield from self._show_pieces(reply.text, context)
+            self.end(Outcome.FAILED, MessageState.CUT, exc.message)
+
+    def _stream_parts(
+        self, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
+    ) -> Iterator[TextEvent]:
+        """Have each part summed up in turn; a number is shown only of a passage that the model was given by then."""
+        filtered = CitationFilter(())
+        tokens = [0, 0]
+        asked = Asked(system=summary_rules(self.answer_language), filtered=filtered)
+        for part in parts:
+            filtered.allow(part.numbers)
+            if len(parts) > 1:
+                opening = "\n\n" if self.text else ""
+                yield from self._show(f"{opening}**{part.heading or part.place}**\n\n")
+            yield from self._stream(model, replace(context, context_text=part.context_text), asked)
+            tokens[0] += self.details.openai.input_tokens
+            tokens[1] += self.details.openai.output_tokens
+            self.details.openai.input_tokens, self.details.openai.output_tokens = tokens
+            if self.outcome is Outcome.STOPPED:
+                return
+            # That one part says nothing, or names no source, is not said of the whole.
+            self.end(Outcome.ANSWERED, self.state, self.reason)
+            self.asides = [aside for aside in self.asides if aside != UNCITED]
+            self.kind, self.citations = "cited", cited(context.citations, filtered.shown)
+        if not self.citations:
+            self.asides.append(UNCITED)
+            self._show_nearest()
+
+    def _show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
+        """Show a text that is whole word by word, its numbers in the order of the text."""
+        filtered = CitationFilter([citation.number for citation in context.citations])
+        for piece in re.findall(r"\s*\S+|\s+$", text):
+            if self.cancel.is_set():
+                self.end(Outcome.STOPPED, MessageState.STOPPED)
+                break
+            yield from self._show(filtered.feed(piece))
+        yield from self._show(filtered.finish())
+        self.citations = cited(context.citations, filtered.shown)
+
     # Searching
 
     def _retrieve(self) -> ContextResponse:
@@ -283,17 +382,22 @@ class Run:
 
     # Writing
 
-    def _stream(self, model: ChatModel, context: ContextResponse) -> Iterator[TextEvent]:
+    def _stream(self, model: ChatModel, context: ContextResponse, asked: Asked | None = None) -> Iterator[TextEvent]:
+        """Have the model write from a context; `asked` is for one of several calls of an answer."""
         self.model = model.model
-        system = system_prompt(
-            self.profile.prompt,
-            language=self.answer_language,
-            persona_name=self.profile.persona_name,
-            persona_facts=self.profile.persona_facts,
+        system = (
+            asked.system
+            if asked
+            else system_prompt(
+                self.profile.prompt,
+                language=self.answer_language,
+                persona_name=self.profile.persona_name,
+                persona_facts=self.profile.persona_facts,
+            )
         )
         messages = answer_messages(
             system=system,
-            history=recent_turns(self.question.history),
+            history=() if asked else recent_turns(self.question.history),
             context_text=context.context_text,
             question=self.question.text,
         )
@@ -301,7 +405,7 @@ class Run:
         self.details.openai.temperature = self.profile.temperature
         self.details.openai.system_prompt_tokens = estimate_tokens(system)
         mark = NotFoundMark()
-        filtered = CitationFilter([citation.number for citation in context.citations])
+        filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
         received: list[str] = []
         completed: Completed | None = None
         usage: Usage | None = None
@@ -388,14 +492,7 @@ class Run:
             return
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
-        filtered = CitationFilter(quotes.numbers)
-        for piece in re.findall(r"\s*\S+|\s+$", f"{opening}\n\n{quotes.text}"):
-            if self.cancel.is_set():
-                self.end(Outcome.STOPPED, MessageState.STOPPED)
-                break
-            yield from self._show(filtered.feed(piece))
-        yield from self._show(filtered.finish())
-        self.citations = cited(context.citations, filtered.shown)
+        yield from self._show_pieces(f"{opening}\n\n{quotes.text}", context)
 
     def _searched_text(self) -> list[str]:
         return self.details.query.expanded[-1:] or [self.question.text]

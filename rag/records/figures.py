@@ -76,7 +76,7 @@ class Totals:
     """Figures of one period. Rates are 0 … 1, None when there is nothing to divide by."""
 
     questions: int
-    #: Questions with an outcome; the rest is being answered.
+    #: Questions that came to an end; small talk and questions asked back are not among them.
     closed: int
     answered: int
     no_context: int

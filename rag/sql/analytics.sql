@@ -5,7 +5,8 @@
 -- bound keeps the filters from reading the whole log.
 
 -- analytics_summary --
--- Figures of all questions asked, and of all paid calls made, from `start` until before `end`.
+-- Figures of all questions asked, and of all paid calls made, from `start` until before `end`. Small talk, and what was
+-- asked back, were asked but count neither as answered nor as a gap, and their few milliseconds not as an answer's time.
 WITH asked AS MATERIALIZED (
     SELECT l.id, l.outcome, l.total_ms
     FROM chat_logs l
@@ -27,11 +28,13 @@ WITH asked AS MATERIALIZED (
             AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
 )
 SELECT count(asked.id) AS questions,
-       count(*) FILTER (WHERE asked.outcome IS NOT NULL) AS closed,
+       count(*) FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS closed,
        count(*) FILTER (WHERE asked.outcome = 'answered') AS answered,
        count(*) FILTER (WHERE asked.outcome = 'no_context') AS no_context,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY asked.total_ms) AS median_ms,
-       percentile_cont(0.95) WITHIN GROUP (ORDER BY asked.total_ms) AS p95_ms,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY asked.total_ms)
+           FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS median_ms,
+       percentile_cont(0.95) WITHIN GROUP (ORDER BY asked.total_ms)
+           FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS p95_ms,
        (SELECT rated FROM rated) AS rated,
        (SELECT helpful FROM rated) AS helpful,
        (SELECT coalesce(cost, 0) FROM spent) AS cost,
@@ -52,10 +55,13 @@ WITH asked AS (
       AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
       AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
 ), asked_by_day AS (
-    SELECT day, count(*) AS questions, count(*) FILTER (WHERE outcome IS NOT NULL) AS closed,
+    SELECT day, count(*) AS questions,
+           count(*) FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS closed,
            count(*) FILTER (WHERE outcome = 'answered') AS answered,
-           percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms) AS median_ms,
-           percentile_cont(0.95) WITHIN GROUP (ORDER BY total_ms) AS p95_ms,
+           percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms)
+               FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS median_ms,
+           percentile_cont(0.95) WITHIN GROUP (ORDER BY total_ms)
+               FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS p95_ms,
            sum(rated)::bigint AS rated, sum(helpful)::bigint AS helpful
     FROM asked GROUP BY day
 ), spent_by_day AS (

@@ -72,3 +72,48 @@ SELECT value FROM (
 WHERE value <> ''
 ORDER BY value
 LIMIT 200
+
+-- whole_documents --
+-- Documents that answer, newest first, for questions about whole documents. With words given, those that have each of
+-- them in their title or in a heading; with `has_versions`, those of which an earlier version is kept.
+SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at
+FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.status = 'completed'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(words)s::text[] IS NULL OR NOT EXISTS (
+      SELECT FROM unnest(%(words)s::text[]) AS word
+      WHERE strpos(lower(d.title), word) = 0
+        AND strpos(lower(coalesce(d.metadata ->> 'sections', '')), word) = 0))
+  AND (NOT %(has_versions)s OR EXISTS (
+      SELECT FROM documents v
+      WHERE v.tenant_id = d.tenant_id AND v.original_id = d.original_id AND v.status = 'superseded'))
+ORDER BY d.created_at DESC, d.id
+LIMIT %(limit)s
+
+-- whole_documents_naming --
+-- Documents with a passage that has all of these words, those with most such passages first.
+SELECT c.document_id
+FROM document_chunks c JOIN documents d ON d.id = c.document_id
+WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND NOT EXISTS (SELECT FROM unnest(%(words)s::text[]) AS word WHERE strpos(lower(c.content), word) = 0)
+GROUP BY c.document_id
+ORDER BY count(*) DESC, c.document_id
+LIMIT %(limit)s
+
+-- passages_in_collection --
+-- How many passages a collection has, counted no further than to a limit.
+SELECT count(*) FROM (
+    SELECT FROM document_chunks WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s LIMIT %(limit)s
+) AS passages
+
+-- document_sections --
+-- The headings of a document with their places in its text.
+SELECT metadata -> 'sections' FROM documents WHERE tenant_id = %(tenant_id)s AND id = %(document_id)s
+
+-- kept_versions --
+-- The version of a document that answers and the earlier ones that are kept, oldest first.
+SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at
+FROM documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.original_id = %(original_id)s AND d.status IN ('completed', 'superseded')
+ORDER BY d.version

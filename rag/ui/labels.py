@@ -7,64 +7,16 @@ the run before as its value, so that a label may change while something is chose
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 import streamlit as st
 
+from rag.labels import Labels, Option, distinct_labels
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 
-Option = TypeVar("Option", bound=Hashable)
-Thing = TypeVar("Thing")
-SHORT_ID = 8
-
-
-class Labels(Mapping[Option, str], Generic[Option]):
-    """Labels by option, no two equal. `of` is for `format_func`: it also names what is no longer there."""
-
-    def __init__(self, labels: Mapping[Option, str], gone: str) -> None:
-        self._labels = dict(labels)
-        self._gone = gone
-
-    def of(self, option: Option) -> str:
-        return self._labels.get(option, self._gone)
-
-    def as_text(self) -> Labels[str]:
-        """The same labels by the options as text, as an address has them."""
-        return Labels({str(option): label for option, label in self._labels.items()}, self._gone)
-
-    def __getitem__(self, option: Option) -> str:
-        return self._labels[option]
-
-    def __iter__(self) -> Iterator[Option]:
-        return iter(self._labels)
-
-    def __len__(self) -> int:
-        return len(self._labels)
-
-
-def distinct_labels(
-    things: Iterable[Thing],
-    option: Callable[[Thing], Option],
-    *parts: Callable[[Thing], str],
-    gone: str = "No longer there",
-) -> Labels[Option]:
-    """Label each thing by its first part; those with equal labels by the next parts as well, at last by their ids."""
-    named = {option(thing): thing for thing in things}
-    labels = {key: parts[0](thing) for key, thing in named.items()}
-    for part in (*parts[1:], None):
-        # Told apart as people see them: Markdown and browsers show any number of spaces as one.
-        times = Counter(map(_seen, labels.values()))
-        for key, label in labels.items():
-            if times[_seen(label)] > 1:
-                more = part(named[key]) if part else str(key)[:SHORT_ID]
-                labels[key] = f"{label} · {more}" if more else label
-    if len(set(map(_seen, labels.values()))) < len(labels):
-        labels = {key: f"{label} · {key}" for key, label in labels.items()}
-    return Labels(labels, gone)
+__all__ = ["Labels", "distinct_labels", "document_labels", "keep_chosen", "name_labels", "page_of_list"]
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
@@ -106,7 +58,3 @@ def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
         turn += 1
     state[f"{key}_turn"] = (turn, looked_for)
     return min(int(state.get(f"{key}_{turn}", 1)), pages), f"{key}_{turn}"
-
-
-def _seen(label: str) -> str:
-    return " ".join(label.split())

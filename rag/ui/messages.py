@@ -169,8 +169,15 @@ def draw_footer(message: Message, *, on_rate: Rate, searched_as: SearchedAs | No
                 )
                 st.form_submit_button("Send comment", on_click=on_rate, args=(message.id,))
         st.markdown(f":small[:gray[{' · '.join(parts)}]]", width="content")
-        if searched_as is not None and message.chat_log_id is not None:
+        if searched_as is not None and message.chat_log_id is not None and _was_searched(message):
             _draw_searched_as(message, searched_as)
+
+
+def _was_searched(message: Message) -> bool:
+    """Whether a search was made: not for small talk, nor for whole documents, whose passages have no score."""
+    if message.outcome in (Outcome.SMALL_TALK, Outcome.ASKED_BACK):
+        return False
+    return not message.citations or any(citation.get("score") for citation in message.citations)
 
 
 def _draw_searched_as(message: Message, searched_as: SearchedAs) -> None:

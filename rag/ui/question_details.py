@@ -19,6 +19,8 @@ from rag.ui.theme import PLOTLY_CONFIG
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "answered": ("Answered", "green"),
     "no_context": ("Not in the documents", "orange"),
+    "small_talk": ("Small talk", "gray"),
+    "asked_back": ("Asked back", "blue"),
     "refused": ("Refused", "violet"),
     "stopped": ("Stopped", "gray"),
     "failed": ("Failed", "red"),

@@ -86,7 +86,8 @@ def _draw_card(
             on_click=on_open,
             args=(citation,),
         )
-        if with_match:
+        # What a whole document was read for has no score.
+        if with_match and citation.score:
             st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
 
 

@@ -112,6 +112,19 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
     ]
 
 
+def summary_rules(language: str) -> str:
+    """The rules of a summary's parts."""
+    return _filled(_read(FOLDER / "summary.md"), {"language": language_name(language)})
+
+
+def route_messages(text: str) -> list[ChatMessage]:
+    """Asks what a message wants of whole documents."""
+    return [
+        ChatMessage(role="system", content=_read(FOLDER / "route.md")),
+        ChatMessage(role="user", content=f"The message:\n{text}"),
+    ]
+
+
 def follow_up_messages(
     *, question: str, answer: str, context_text: str, language: str, count: int
 ) -> list[ChatMessage]:

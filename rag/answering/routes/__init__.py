@@ -1,0 +1,189 @@
+"""Messages that are no search: small talk, and what is asked of whole documents.
+
+A route is taken only where the wording asks for it and the documents hold what it needs; everything else is searched
+for as any question. Routes read through the asker's own rights and within the documents they chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rag.answering.routes import changes, comparison, listing, summary
+from rag.answering.routes.choosing import documents_meant, title_terms
+from rag.answering.routes.documents import Contents, Library, WholeDocument
+from rag.answering.routes.model import recognise_by_model
+from rag.answering.routes.recognise import Recognised, is_yes, may_be_meant, names_a_kind, recognise
+from rag.answering.routes.replies import ModelPart, Reply, ask_which, say
+from rag.answering.routes.small_talk import small_talk
+from rag.answering.routes.summary import PART_OUTPUT_TOKENS, Price
+from rag.database import Database
+from rag.profiles import NOTICES
+from rag.providers import ChatModel
+from rag.retrieval.keywords import tokenize
+from rag.types import Outcome, Question, Usage
+
+__all__ = ["PART_OUTPUT_TOKENS", "ModelPart", "Reply", "Router"]
+
+#: Documents whose text is looked through for the two sides of a comparison.
+MOST_COMPARED = 3
+#: Documents of which each side of a comparison may be one.
+MOST_OF_A_SIDE = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Router:
+    """Finds the route of one question, if it has one."""
+
+    database: Database
+    question: Question
+    #: The question's language and that of the answer, ISO 639-1.
+    language: str
+    answer_language: str
+    #: What the profile has every answer written in; "" where it is the question's language.
+    fixed_language: str = ""
+    #: Writes summaries; None without one.
+    model: ChatModel | None = None
+    #: Says what is meant where the wording is not plain; None without one.
+    small_model: ChatModel | None = None
+    price: Price
+    charge: Callable[[Usage], None]
+
+    def reply(self) -> Reply | None:
+        """What the question's route hands back; None for a question that has to be searched for."""
+        text = self.question.text
+        asked = self._confirmed(text) or recognise(text, language=self.language)
+        if asked is None:
+            line = small_talk(text, language=self.language, reply_language=self.fixed_language)
+            if line is not None:
+                return Reply(text=line, outcome=Outcome.SMALL_TALK)
+        if asked is None and self.small_model is not None and may_be_meant(text):
+            asked, usage = recognise_by_model(self.small_model, text)
+            if usage is not None:
+                self.charge(usage)
+        if asked is None:
+            return None
+        # The wording tells its language better than a name in another one does: "Summarise “Verlofbeleid”".
+        language = asked.language or self.language
+        written_in = self.fixed_language or asked.language or self.answer_language
+        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)
+        return replace(reply, language=written_in) if reply is not None else None
+
+    def _confirmed(self, text: str) -> Recognised | None:
+        """The summary that a mere "yes" agrees to: the one whose cost was said just before."""
+        history = self.question.history
+        if len(history) < 2 or not is_yes(text):
+            return None
+        asked, said = history[-2], history[-1]
+        known = recognise(asked.content, language=self.language)
+        if known is None or asked.role != "user" or said.role != "assistant":
+            return None
+        language = self.fixed_language or known.language
+        ends = [say(name, language, title="", cost="", tokens="")[-12:] for name in ("estimate", "unpriced")]
+        if not any(end in said.content for end in ends):
+            return None
+        return replace(known, is_confirmed=True)
+
+    def _of_documents(self, asked: Recognised) -> Reply | None:
+        library = Library(self.database, self.question)
+        if asked.route == "summary":
+            return self._summary(library, asked)
+        if asked.route == "changes":
+            return self._changes(library, asked)
+        if asked.route == "listing":
+            return self._listing(library, asked)
+        return self._comparison(library, asked)
+
+    def _meant(self, library: Library, subject: str) -> list[WholeDocument]:
+        earlier = [turn.content for turn in reversed(self.question.history)]
+        return documents_meant(library, subject, language=self.language, earlier=earlier)
+
+    def _summary(self, library: Library, asked: Recognised) -> Reply | None:
+        found = self._meant(library, asked.subject)
+        if not found:
+            return None
+        if len(found) > 1:
+            return ask_which(found, self.answer_language, "summarise")
+        contents = library.contents(found[0])
+        if not contents.chunks:
+            return None
+        if self.model is None:
+            return summary.outline(contents, self.answer_language)
+        return summary.by_model(
+            contents,
+            self.answer_language,
+            price=self.price,
+            usage=Usage(provider=self.model.provider, model=self.model.model),
+            is_confirmed=asked.is_confirmed,
+        )
+
+    def _changes(self, library: Library, asked: Recognised) -> Reply | None:
+        found = self._meant(library, asked.subject) if asked.subject else []
+        if asked.subject and not found:
+            return None
+        kept = library.documents(has_versions=True)
+        if not asked.subject and not kept and self.question.collection.profile == NOTICES.name:
+            return None  # posts say themselves what is new
+        if len(found) != 1:
+            # Of several that fit, those count of which there is something to tell.
+            among = {document.id for document in found}
+            found = [document for document in kept if not among or document.id in among] or found
+        return changes.what_changed(library, found, since=asked.since, language=self.answer_language)
+
+    def _listing(self, library: Library, asked: Recognised) -> Reply | None:
+        subject, meant = self._within(library, asked.subject)
+        documents = listing.candidates(library, subject, meant)
+        read = [library.contents(document) for document in documents]
+        return listing.list_all(read, subject, self.answer_language)
+
+    def _within(self, library: Library, subject: str) -> tuple[str, list[WholeDocument]]:
+        """What is listed, and the documents that "in the handbook" names after it."""
+        for joiner in (
+            " in ",
+            " from ",
+            " of ",
+            " uit ",
+            " van ",
+            " aus ",
+            " im ",
+            " dans ",
+            " de ",
+            " en ",
+            " nel ",
+            " w ",
+        ):
+            what, found, where = subject.rpartition(joiner)
+            if found and what.strip() and names_a_kind(where):
+                meant = documents_meant(library, where, language=self.language)
+                if meant:
+                    return what.strip(), meant
+        return subject, []
+
+    def _comparison(self, library: Library, asked: Recognised) -> Reply | None:
+        names = (comparison.bare_name(asked.one), comparison.bare_name(asked.other))
+        if not all(names) or names[0].casefold() == names[1].casefold():
+            return None
+        everything = library.documents()
+        sides: list[list[Contents]] = []
+        for name, rival in (names, names[::-1]):
+            terms, others = frozenset(tokenize(name, self.language)), frozenset(tokenize(rival, self.language))
+            called = [
+                document
+                for document in everything
+                if terms and terms <= (held := title_terms(document, self.language)) and not others <= held
+            ]
+            sides.append([library.contents(d) for d in called] if 0 < len(called) <= MOST_OF_A_SIDE else [])
+        if all(sides):
+            reply = comparison.compare((sides[0], sides[1]), names, self.answer_language)
+            if reply is not None:
+                return reply
+        wanted = library.naming([name.lower() for name in names], limit=MOST_COMPARED)
+        by_id = {document.id: document for document in everything}
+        # The document that says most of both first; another one adds its rows only where that has none.
+        for document_id in wanted:
+            if document_id in by_id:
+                both = [library.contents(by_id[document_id])]
+                reply = comparison.compare((both, both), names, self.answer_language)
+                if reply is not None:
+                    return reply
+        return None

@@ -1,0 +1,140 @@
+"""What changed between two versions of a document, page by page: sentences that are new, gone or put differently."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from rag.answering.extractive import sentences
+from rag.answering.routes.documents import Contents, Library, Passages, WholeDocument
+from rag.answering.routes.recognise import YEAR
+from rag.answering.routes.replies import Reply, ask_which, cell, day_of, say
+from rag.types import DocumentChunk, DocumentPage, Outcome
+
+MOST_CHANGES = 40
+MOST_CHARACTERS = 300
+#: Two sentences at one place that share so much of their letters are one that was changed.
+SAME_SENTENCE = 0.55
+VERSION = re.compile(r"\b(?:v|version|versie|versión|versione|versão|wersj\w+|버전|版)\s*(\d{1,3})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with the page it stands on."""
+
+    text: str
+    page: int
+
+    @property
+    def folded(self) -> str:
+        return re.sub(r"\W+", " ", self.text).casefold().strip()
+
+
+def what_changed(library: Library, documents: Sequence[WholeDocument], *, since: str, language: str) -> Reply:
+    """What the version that answers says differently from an earlier one.
+
+    `documents` are those that the question means; where it names none, those of which earlier versions are kept.
+    `since` is what changes are counted from, as it was put.
+    """
+    if not documents:
+        return Reply(text=say("no_versions", language), outcome=Outcome.NO_CONTEXT)
+    if len(documents) > 1:
+        return ask_which(documents, language, "changed")
+    versions = library.versions(documents[0])
+    current = next(version for version in versions if version.id == documents[0].id)
+    earlier = [version for version in versions if version.version != current.version]
+    if not earlier:
+        text = say("one_version", language, title=cell(current.title), date=day_of(current))
+        return Reply(text=text, outcome=Outcome.NO_CONTEXT)
+    base = _base(earlier, since)
+    return _compared(library, base, current, language)
+
+
+def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
+    """The version to compare with: the one named, else the last that answered before the year, else the one before.
+
+    Where none is so old, the oldest that is kept.
+    """
+    if number := VERSION.search(since):
+        named = [version for version in earlier if version.version == int(number[1])]
+        if named:
+            return named[0]
+    if years := YEAR.findall(since):
+        year = min(map(int, years))
+        before = [version for version in earlier if (version.published_at or version.created_at).year < year]
+        return before[-1] if before else earlier[0]
+    return earlier[-1]
+
+
+def _compared(library: Library, old: WholeDocument, new: WholeDocument, language: str) -> Reply:
+    before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
+    contents = {old.id: library.contents(old), new.id: library.contents(new)}
+    passages = Passages()
+    lines: list[str] = []
+    page, count = 0, 0
+    matcher = SequenceMatcher(None, [s.folded for s in before], [s.folded for s in after], autojunk=False)
+    for tag, first, last, start, end in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        for gone, came in _paired(before[first:last], after[start:end]):
+            count += 1
+            if count > MOST_CHANGES:
+                continue
+            place = came or gone
+            if place is not None and place.page != page:
+                page = place.page
+                lines += ["", f"**{say('page', language, number=page)}**", ""]
+            said_before = _quoted(gone, contents[old.id], passages)
+            said_now = _quoted(came, contents[new.id], passages)
+            if gone and came:
+                lines.append(f"- {say('changed_to', language)}: {said_before} → {said_now}")
+            else:
+                lines.append(f"- {say('added' if came else 'removed', language)}: {said_now or said_before}")
+    if not count:
+        first_chunk = contents[new.id].chunk_at(0)
+        same = say("same", language, title=cell(new.title)) + passages.cite(new, first_chunk)
+        return Reply(text=same, citations=tuple(passages.citations))
+    if count > MOST_CHANGES:
+        lines += ["", say("more", language, count=count - MOST_CHANGES)]
+    opening = say("versions", language, title=cell(new.title), old=day_of(old), new=day_of(new))
+    return Reply(text="\n".join([opening, *lines]), citations=tuple(passages.citations))
+
+
+def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:
+    return [Sentence(text, page.number) for page in pages for text in sentences(page.text)]
+
+
+def _paired(gone: Sequence[Sentence], came: Sequence[Sentence]) -> list[tuple[Sentence | None, Sentence | None]]:
+    """Sentences of one place: those that are one put differently together, the others each alone, in the new order."""
+    left = list(gone)
+    pairs: list[tuple[Sentence | None, Sentence | None]] = []
+    for new in came:
+        best = max(left, key=lambda old: _alike(old, new), default=None)
+        if best is not None and _alike(best, new) >= SAME_SENTENCE:
+            left.remove(best)
+            pairs.append((best, new))
+        else:
+            pairs.append((None, new))
+    return [*pairs, *((old, None) for old in left)]
+
+
+def _alike(one: Sentence, other: Sentence) -> float:
+    matcher = SequenceMatcher(None, one.folded, other.folded, autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= SAME_SENTENCE else 0.0
+
+
+def _quoted(sentence: Sentence | None, contents: Contents, passages: Passages) -> str:
+    if sentence is None:
+        return ""
+    text = cell(sentence.text)
+    shown = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
+    return f"“{shown}”{passages.cite(contents.document, _chunk_of(sentence, contents))}"
+
+
+def _chunk_of(sentence: Sentence, contents: Contents) -> DocumentChunk | None:
+    """The passage of a sentence: on its page the one that has it, else the first."""
+    wanted = " ".join(sentence.text.split())
+    on_page = [c for c in contents.chunks if c.first_page <= sentence.page <= c.last_page]
+    return next((c for c in on_page if wanted in " ".join(c.content.split())), on_page[0] if on_page else None)

@@ -1,0 +1,230 @@
+"""Two things side by side: the same aspects of both in a table, each side with the passage it stands in.
+
+Aspects are rows of a table that has both as columns, columns of one that has both as rows, headings that stand below
+both, and last sentences about the one and the other that share their words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rag.answering.extractive import sentences
+from rag.answering.routes.documents import Contents, Part, Passages, telling_sentence
+from rag.answering.routes.replies import Reply, cell, say
+from rag.answering.routes.tables import cells, columns_of, split_pair
+from rag.retrieval.keywords import tokenize
+from rag.types import DocumentChunk
+
+MOST_ASPECTS = 20
+#: Words that two sentences share beside the names, to speak of the same.
+LEAST_SHARED = 2
+MOST_CELL_CHARACTERS = 300
+NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|[A-Z]\.|§+\s*\d+)\s+")
+#: What a name goes without: articles, and what it is a kind of.
+AROUND_NAME = re.compile(
+    r"^(?:the|de|het|der|die|das|den|dem|le|la|les|el|los|las|il|lo|i|gli|o|a|os|as|our|this) |"
+    r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|플랜|요금제)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """A row of the comparison; texts with their markers."""
+
+    label: str
+    one: str
+    other: str
+
+
+def bare_name(name: str) -> str:
+    """A name without article, quotation marks and the kind of thing it is: "the Standard plan" is "Standard"."""
+    name = name.strip(" \"'“”„«»")
+    while (shorter := AROUND_NAME.sub("", name)) != name and shorter:
+        name = shorter
+    return name
+
+
+def compare(
+    sides: tuple[Sequence[Contents], Sequence[Contents]], names: tuple[str, str], language: str
+) -> Reply | None:
+    """The table of two names; None where the documents put nothing of them side by side.
+
+    `sides` are the documents of the one and of the other: the same where one document speaks of both.
+    """
+    passages = Passages()
+    aspects: list[Aspect] = []
+    is_between = {c.document.id for c in sides[0]} != {c.document.id for c in sides[1]}
+    if is_between:
+        for one in sides[0]:
+            for other in sides[1]:
+                aspects += _shared_headings(one, one.parts, other, other.parts, passages)
+    else:
+        for contents in sides[0]:
+            aspects += _from_tables(contents, names, passages)
+        for contents in () if aspects else sides[0]:
+            aspects += _from_sections(contents, names, passages)
+    if not aspects:
+        aspects = _from_sentences(sides, names, passages, language)
+    if not aspects:
+        return None
+    lines = [
+        say("compared", language),
+        "",
+        f"| {say('aspect', language)} | {cell(names[0])} | {cell(names[1])} |",
+        "| --- | --- | --- |",
+        *(f"| {a.label} | {a.one} | {a.other} |" for a in aspects[:MOST_ASPECTS]),
+    ]
+    if len(aspects) > MOST_ASPECTS:
+        lines += ["", say("more", language, count=len(aspects) - MOST_ASPECTS)]
+    return Reply(text="\n".join(lines), citations=tuple(passages.citations))
+
+
+def _from_tables(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:
+    aspects: list[Aspect] = []
+    for part in contents.parts:
+        chunk_of = _finder(contents, part)
+        lines = part.text.splitlines()
+        for place, line in enumerate(lines):
+            heads = cells(line)
+            found = columns_of(heads, names) if heads else None
+            if found:
+                for row in lines[place + 1 :]:
+                    values = cells(row)
+                    if not values and row.strip() and not re.fullmatch(r"[\s|:+-]+", row):
+                        break
+                    if len(values) > max(found):
+                        marker = passages.cite(contents.document, chunk_of(row), part.path)
+                        aspects.append(_aspect(values[0], values[found[0]], values[found[1]], marker))
+                continue
+            if heads:
+                aspects += _rows_of_names(contents, part, lines[place:], names, passages)
+                if aspects:
+                    break
+            elif _is_run_together(line, names):
+                # Rows follow up to the first line that is a sentence.
+                order = line.casefold().find(names[0].casefold()) < line.casefold().find(names[1].casefold())
+                for row in lines[place + 1 :]:
+                    pair = split_pair(row)
+                    if pair is None:
+                        break
+                    marker = passages.cite(contents.document, chunk_of(row), part.path)
+                    label, first, second = pair
+                    aspects.append(_aspect(label, *((first, second) if order else (second, first)), marker))
+    return aspects
+
+
+def _rows_of_names(
+    contents: Contents, part: Part, lines: Sequence[str], names: tuple[str, str], passages: Passages
+) -> list[Aspect]:
+    """A table in which the names are rows: its heads are the aspects."""
+    heads = cells(lines[0])
+    rows: dict[int, tuple[list[str], str]] = {}
+    for line in lines[1:]:
+        values = cells(line)
+        for number, name in enumerate(names):
+            if len(values) == len(heads) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", values[0], re.IGNORECASE):
+                rows.setdefault(number, (values, line))
+    if len(rows) < 2 or rows[0][1] == rows[1][1]:
+        return []
+    chunk_of = _finder(contents, part)
+    markers = [passages.cite(contents.document, chunk_of(rows[n][1]), part.path) for n in (0, 1)]
+    return [
+        Aspect(cell(head), f"{cell(rows[0][0][n])}{markers[0]}", f"{cell(rows[1][0][n])}{markers[1]}")
+        for n, head in enumerate(heads)
+        if n
+    ]
+
+
+def _is_run_together(line: str, names: tuple[str, str]) -> bool:
+    """Whether a line is the head of a table whose cells have run together: few words, both names at its end."""
+    if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
+        return False
+    first, second = (re.escape(name) for name in names)
+    return bool(re.search(rf"(?<!\w)(?:{first}\s+{second}|{second}\s+{first})\s*$", line, re.IGNORECASE))
+
+
+def _aspect(label: str, one: str, other: str, marker: str) -> Aspect:
+    return Aspect(cell(label), f"{cell(one)}{marker}", f"{cell(other)}{marker}")
+
+
+def _from_sections(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:
+    """Headings below the one name and below the other that are called the same."""
+    below = []
+    for name, rival in (names, names[::-1]):
+        named = [p for p in contents.parts if _has(p.path, name) and not _has(p.path, rival)]
+        below.append(named)
+    if not below[0] or not below[1]:
+        return []
+    return _shared_headings(contents, below[0], contents, below[1], passages)
+
+
+def _shared_headings(
+    one: Contents, ones: Sequence[Part], other: Contents, others: Sequence[Part], passages: Passages
+) -> list[Aspect]:
+    by_title = {_title(part): part for part in others if part.title}
+    aspects = []
+    for part in ones:
+        match = by_title.get(_title(part))
+        if match is None or not part.title:
+            continue
+        said = [telling_sentence(side.text)[:MOST_CELL_CHARACTERS] for side in (part, match)]
+        if not all(said):
+            continue
+        markers = [
+            passages.cite(side.document, side.chunk_with(text, place.start), place.path)
+            for side, place, text in ((one, part, said[0]), (other, match, said[1]))
+        ]
+        label = cell(NUMBERING.sub("", part.title))
+        aspects.append(Aspect(label, f"{cell(said[0])}{markers[0]}", f"{cell(said[1])}{markers[1]}"))
+    return aspects
+
+
+def _from_sentences(
+    sides: tuple[Sequence[Contents], Sequence[Contents]], names: tuple[str, str], passages: Passages, language: str
+) -> list[Aspect]:
+    """Sentences that speak of one name alone, each with the one of the other that shares most of its words."""
+    own: list[list[tuple[Contents, Part, str, frozenset[str]]]] = []
+    both = frozenset(term for name in names for term in tokenize(name, language))
+    for documents, name, rival in zip(sides, names, names[::-1], strict=True):
+        found = []
+        for contents in documents:
+            spoken_in = contents.document.language or language
+            for part in contents.parts:
+                for sentence in sentences(part.text):
+                    if _has(sentence, name) and not _has(sentence, rival) and len(sentence) <= MOST_CELL_CHARACTERS:
+                        found.append((contents, part, sentence, frozenset(tokenize(sentence, spoken_in)) - both))
+        own.append(found)
+    pairs = [
+        (len(a[3] & b[3]) / max(1, min(len(a[3]), len(b[3]))), i, j)
+        for i, a in enumerate(own[0])
+        for j, b in enumerate(own[1])
+        if len(a[3] & b[3]) >= LEAST_SHARED
+    ]
+    used: set[tuple[int, int]] = set()
+    aspects: list[tuple[int, Aspect]] = []
+    for _, i, j in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2])):
+        if (0, i) in used or (1, j) in used:
+            continue
+        used |= {(0, i), (1, j)}
+        one, other = own[0][i], own[1][j]
+        shared = one[3] & other[3]
+        words = [w for w in re.findall(r"[^\W\d_]{3,}", one[2]) if shared.intersection(tokenize(w, language))]
+        label = " ".join(dict.fromkeys(word.lower() for word in words[:3]))
+        markers = [passages.cite(s[0].document, s[0].chunk_with(s[2], s[1].start), s[1].path) for s in (one, other)]
+        aspects.append((i, Aspect(cell(label), f"{cell(one[2])}{markers[0]}", f"{cell(other[2])}{markers[1]}")))
+    return [aspect for _, aspect in sorted(aspects, key=lambda pair: pair[0])]
+
+
+def _has(text: str, name: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(name)}(?![^\W\d_])", text, re.IGNORECASE))
+
+
+def _title(part: Part) -> str:
+    return NUMBERING.sub("", part.title).strip().casefold()
+
+
+def _finder(contents: Contents, part: Part) -> Callable[[str], DocumentChunk | None]:
+    return lambda line: contents.chunk_with(line, part.start)

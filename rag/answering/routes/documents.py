@@ -1,0 +1,253 @@
+"""Whole documents as a route reads them: their sections in order, with the passage that each place is cited by."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag.answering.extractive import sentences
+from rag.database import Database, queries
+from rag.ingestion.chunking.pieces import section_paths
+from rag.ingestion.extracted import sections_from_json
+from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
+
+#: More documents than these are not looked through for the one that a question names.
+MOST_DOCUMENTS = 2_000
+#: A passage whose words are looked for is read in all documents of a collection up to this size: about 0.1 s.
+MOST_PASSAGES = 20_000
+#: Shorter than a heading, longer than a paragraph: neither tells what a section says.
+TELLING_CHARACTERS = (30, 420)
+#: Two of them joined by " › " make a path.
+SEPARATOR = " › "
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeDocument:
+    """A document that a question may mean."""
+
+    id: UUID
+    original_id: UUID
+    version: int
+    title: str
+    file_name: str
+    language: str
+    page_count: int
+    created_at: datetime
+    published_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """The text below one heading, with the passage it begins in; `chunk` is None where no passage holds it."""
+
+    title: str
+    path: str
+    level: int
+    start: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a document holds."""
+
+    document: WholeDocument
+    parts: tuple[Part, ...]
+    chunks: tuple[DocumentChunk, ...]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [chunk.start_character for chunk in self.chunks]
+
+    def chunk_at(self, position: int) -> DocumentChunk | None:
+        """The passage that a place in the text stands in."""
+        if not self.chunks:
+            return None
+        return self.chunks[max(0, bisect_right(self._starts, position) - 1)]
+
+    def chunk_with(self, sentence: str, near: int) -> DocumentChunk | None:
+        """The passage that has a sentence, looked for from a place in the text on; the one of the place otherwise."""
+        at = self.chunk_at(near)
+        if at is None:
+            return None
+        wanted = " ".join(sentence.split())
+        following = [chunk for chunk in self.chunks if chunk.chunk_index >= at.chunk_index][:4]
+        return next((c for c in following if wanted in " ".join(c.content.split())), at)
+
+
+class Passages:
+    """Passages that are cited, each once, numbered in the order in which they are first needed."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[UUID, int] = {}
+        self.citations: list[Citation] = []
+
+    def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
+        """The marker of a passage, with the space before it; "" where there is none."""
+        if chunk is None:
+            return ""
+        if chunk.id not in self._numbers:
+            self._numbers[chunk.id] = len(self.citations) + 1
+            self.citations.append(
+                Citation(
+                    number=len(self.citations) + 1,
+                    chunk_id=chunk.id,
+                    document_id=document.id,
+                    title=document.title,
+                    file_name=document.file_name,
+                    first_page=chunk.first_page,
+                    last_page=chunk.last_page,
+                    section=section or chunk.section,
+                    passage=chunk.content,
+                    score=0.0,  # nothing was searched for, so nothing matches by so much
+                )
+            )
+        return f" [{self._numbers[chunk.id]}]"
+
+
+class Library:
+    """The documents that one question may be answered from: its collection, and the asker's own choice of them."""
+
+    def __init__(self, database: Database, question: Question) -> None:
+        self._database = database
+        self._who = question.identity
+        self._where = {"tenant_id": question.collection.tenant_id, "collection_id": question.collection.id}
+        self._filters = question.filters
+        self._chosen = list(question.filters.document_ids or question.document_ids)
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether the asker chose documents."""
+        return bool(self._chosen)
+
+    @cached_property
+    def _allowed(self) -> list[UUID] | None:
+        """The documents that meet the asker's conditions; None where there is none."""
+        filters = replace(self._filters, document_ids=tuple(self._chosen))
+        if filters.is_empty:
+            return None
+        if filters == SearchFilters(document_ids=filters.document_ids):
+            return self._chosen
+        conditions = {
+            "collection_ids": [self._where["collection_id"]],
+            "document_ids": self._chosen or None,
+            "categories": list(filters.categories) or None,
+            "document_types": list(filters.document_types) or None,
+            "years": list(filters.years) or None,
+            "date_from": filters.date_from,
+            "date_to": filters.date_to,
+            "important_only": filters.important_only,
+            "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
+        }
+        with self._database.transaction(self._who) as connection:
+            rows = connection.execute(queries["search_wanted"], self._where | conditions).fetchall()
+        return [row[0] for row in rows]
+
+    def documents(
+        self, *, words: Sequence[str] | None = None, has_versions: bool = False, limit: int = MOST_DOCUMENTS
+    ) -> list[WholeDocument]:
+        """The documents, newest first; with words those that have all of them in their title or headings."""
+        return self._database.fetch_all(
+            self._who,
+            "whole_documents",
+            WholeDocument,
+            **self._where,
+            document_ids=self._allowed,
+            words=list(words) if words is not None else None,
+            has_versions=has_versions,
+            limit=limit,
+        )
+
+    def naming(self, words: Sequence[str], *, limit: int) -> list[UUID]:
+        """Documents with passages that have all of these words; none in a collection too large to look through."""
+        with self._database.transaction(self._who) as connection:
+            if self._allowed is None:
+                where = {**self._where, "limit": MOST_PASSAGES + 1}
+                counted = connection.execute(queries["passages_in_collection"], where).fetchone()
+                if counted is None or counted[0] > MOST_PASSAGES:
+                    return []
+            where = {**self._where, "document_ids": self._allowed, "words": list(words), "limit": limit}
+            return [row[0] for row in connection.execute(queries["whole_documents_naming"], where)]
+
+    def versions(self, document: WholeDocument) -> list[WholeDocument]:
+        """The versions of a document that are kept, oldest first; the last one answers."""
+        return self._database.fetch_all(
+            self._who,
+            "kept_versions",
+            WholeDocument,
+            tenant_id=self._where["tenant_id"],
+            original_id=document.original_id,
+        )
+
+    def pages(self, document: WholeDocument) -> list[DocumentPage]:
+        """The pages of a document with their text."""
+        return self._database.fetch_all(
+            self._who, "find_pages", DocumentPage, document_id=document.id, limit=None, offset=0
+        )
+
+    def contents(self, document: WholeDocument) -> Contents:
+        """Everything a document says, section by section; passage by passage where it has no headings."""
+        chunks = self._database.fetch_all(
+            self._who,
+            "find_chunks",
+            DocumentChunk,
+            document_id=document.id,
+            chunk_id=None,
+            limit=None,
+            offset=0,
+        )
+        stored = self._database.fetch_value(
+            self._who, "document_sections", tenant_id=self._where["tenant_id"], document_id=document.id
+        )
+        sections = sorted(sections_from_json(stored), key=lambda section: section.start)
+        text = _text_of(chunks)
+        parts: list[Part] = []
+        if sections and text.strip():
+            ends = [*(section.start for section in sections[1:]), len(text)]
+            for section, path, end in zip(sections, section_paths(sections), ends, strict=True):
+                body = text[section.start : end]
+                parts.append(Part(section.title, path, section.level, section.start, _below(section.title, body)))
+        else:
+            for chunk in chunks:
+                title = chunk.section.rpartition(SEPARATOR)[2]
+                parts.append(Part(title, chunk.section, 1, chunk.start_character, chunk.content))
+        return Contents(document, tuple(parts), tuple(chunks))
+
+
+def telling_sentence(text: str) -> str:
+    """The first sentence of a text that says something: no heading, no row of a table, no question; "" without one."""
+    shortest, longest = TELLING_CHARACTERS
+    for sentence in sentences(text):
+        least = shortest // 2 if not sentence.isascii() else shortest
+        if least <= len(sentence) <= longest and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！")):
+            return sentence
+    return ""
+
+
+def _text_of(chunks: Sequence[DocumentChunk]) -> str:
+    """The document's text put together from its passages, every character in its place."""
+    end = max((chunk.end_character for chunk in chunks), default=0)
+    characters = ["\n"] * end
+    for chunk in chunks:
+        length = chunk.end_character - chunk.start_character
+        # A chunker may have put the header of a table before the text.
+        characters[chunk.start_character : chunk.end_character] = (
+            chunk.content[-length:].ljust(length) if length else ""
+        )
+    return "".join(characters)
+
+
+def _below(title: str, body: str) -> str:
+    """The text of a section without its heading, which may run over two lines."""
+    wanted = " ".join(title.split())
+    lines = body.splitlines()
+    for count in (1, 2, 3):
+        if wanted and " ".join(" ".join(lines[:count]).split()).strip("# ") == wanted:
+            return "\n".join(lines[count:])
+    return body

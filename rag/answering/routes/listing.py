@@ -1,0 +1,160 @@
+"""Everything of a kind that the documents name: headings, items of lists and rows of tables, each with its passage.
+
+What is looked for is named by a table's first column, by a heading, whose lists, tables and sub-headings are then
+listed, or by the title of a document, of which that is the outline.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag.answering.extractive import BULLET, sentences
+from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
+from rag.answering.routes.replies import Reply, cell, say
+from rag.answering.routes.tables import cells
+from rag.retrieval.keywords import tokenize
+
+MOST_ENTRIES = 40
+#: Documents that are listed from.
+MOST_DOCUMENTS = 5
+MOST_CHARACTERS = 240
+#: A row of a table whose cells have run together is short and no sentence.
+LONGEST_ROW = 90
+MOST_HEAD_WORDS = 8
+ENDING = re.compile(r"[.!?:;,。！？]$")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the list with its marker, below a heading."""
+
+    heading: str
+    text: str
+
+
+def candidates(library: Library, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
+    """The documents that may list something: those named, else those whose title or headings have the words."""
+    if meant:
+        return list(meant[:MOST_DOCUMENTS])
+    words = [beginning(word) for word in re.findall(r"\w{2,}", subject.lower())]
+    if not words:
+        return []
+    return library.documents(words=words, limit=MOST_DOCUMENTS) or _speaking_of(library, words)
+
+
+def _speaking_of(library: Library, words: Sequence[str]) -> list[WholeDocument]:
+    """Those with passages that have all of the words, where no title or heading has them."""
+    wanted = library.naming(words, limit=MOST_DOCUMENTS)
+    by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if wanted else {}
+    return [by_id[document_id] for document_id in wanted if document_id in by_id]
+
+
+def beginning(word: str) -> str:
+    """What the forms of a word have in common: its letters but for an ending."""
+    return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
+
+
+def list_all(documents: Sequence[Contents], subject: str, language: str) -> Reply | None:
+    """The list; None where nothing in these documents is called so."""
+    passages = Passages()
+    lines: list[str] = []
+    count, left = 0, 0
+    for contents in documents:
+        spoken = contents.document.language or language
+        terms = frozenset(tokenize(subject, spoken))
+        heading = None
+        for entry in _entries(contents, terms, spoken, passages) if terms else ():
+            count += 1
+            if count > MOST_ENTRIES:
+                left += 1
+                continue
+            if heading is None:
+                lines += ["", f"**{cell(contents.document.title)}**", ""]
+            if entry.heading != heading:
+                heading = entry.heading
+                lines.append(f"- {heading}" if heading else "- …")
+            lines.append(f"  - {entry.text}")
+    if count < 2:
+        return None
+    if left:
+        lines += ["", say("more", language, count=left)]
+    return Reply(text="\n".join([say("listed", language), *lines]), citations=tuple(passages.citations))
+
+
+def _entries(contents: Contents, terms: frozenset[str], language: str, passages: Passages) -> Iterator[Entry]:
+    seen: set[str] = set()
+
+    def entry(part: Part, text: str, look_for: str) -> Iterator[Entry]:
+        shown = cell(text)[:MOST_CHARACTERS]
+        if shown and shown.casefold() not in seen:
+            seen.add(shown.casefold())
+            marker = passages.cite(contents.document, contents.chunk_with(look_for, part.start), part.path)
+            yield Entry(cell(part.title), f"{shown}{marker}")
+
+    for part in contents.parts:
+        for row in _rows_headed(part, terms, language):
+            yield from entry(part, _row_text(row), row)
+    named = [p for p in contents.parts if terms <= frozenset(tokenize(p.title, language))]
+    paths = [part.path for part in named]
+    for part in contents.parts:
+        if any(part.path == path or part.path.startswith(f"{path} › ") for path in paths):
+            for text in _items(part):
+                yield from entry(part, _row_text(text), text)
+    if not seen and terms <= frozenset(tokenize(contents.document.title, language)):
+        for part in contents.parts:
+            if part.title and part.title.casefold() != contents.document.title.casefold():
+                sentence = telling_sentence(part.text)
+                if sentence:
+                    yield from entry(part, sentence, sentence)
+
+
+def _rows_headed(part: Part, terms: frozenset[str], language: str) -> list[str]:
+    """The rows of a table whose first column is called so."""
+    lines = part.text.splitlines()
+    for place, line in enumerate(lines):
+        heads = cells(line)
+        first = heads[0] if heads else " ".join(line.split()[: max(1, len(terms))])
+        if not terms <= frozenset(tokenize(first, language)) or not first or len(first.split()) > len(terms) + 1:
+            continue
+        if not heads and not (_is_row(line) and len(line.split()) <= MOST_HEAD_WORDS and not re.search(r"\d", line)):
+            continue
+        rows = []
+        for row in lines[place + 1 :]:
+            if heads and re.fullmatch(r"[\s|:+-]+", row):
+                continue
+            if not (cells(row) if heads else _is_row(row)):
+                break
+            rows.append(row)
+        if len(rows) > 1:
+            return rows
+    return []
+
+
+def _is_row(line: str) -> bool:
+    said = line.strip()
+    return 0 < len(said) <= LONGEST_ROW and not ENDING.search(said)
+
+
+def _items(part: Part) -> list[str]:
+    """What a section lists: items, else rows of a table, else what it says first."""
+    lines = part.text.splitlines()
+    bullets = [line for line in lines if BULLET.match(line)]
+    if len(bullets) > 1:
+        # An item may go on in the next line; `sentences` joins them.
+        begins = [BULLET.sub("", line).strip() for line in bullets]
+        whole = sentences(part.text)
+        return [next((s for s in whole if s.startswith(begin.rstrip(".;"))), begin) for begin in begins]
+    rows = [line for line in lines if cells(line)]
+    if len(rows) > 2:
+        return [row for row in rows[1:] if not re.fullmatch(r"[\s|:+-]+", row)]
+    sentence = telling_sentence(part.text)
+    return [sentence] if sentence else []
+
+
+def _row_text(row: str) -> str:
+    """A row as a line: its first cell, then the others."""
+    found = cells(row)
+    return f"{found[0]}: {', '.join(value for value in found[1:] if value)}" if found else row

@@ -1,0 +1,160 @@
+"""Which whole-document question a message is, by its wording: to summarise, to list, to compare, to say what changed.
+
+The wording alone decides little: "summarise the rules on sick leave" is an ordinary question unless a document is
+called so. Whether a route is taken is decided once its documents are known.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from rag.retrieval.keywords import tokenize
+
+RouteName = Literal["summary", "listing", "comparison", "changes"]
+#: The order in which they are tried: "summarise the changes in the handbook" asks for the changes.
+ROUTES: tuple[RouteName, ...] = ("changes", "comparison", "listing", "summary")
+#: Nobody needs more words to ask for one of these; what is longer says something of its own.
+LONGEST = 200
+QUOTED = re.compile(r"[“\"«「『„](?P<label>[^”\"»」』“]{1,200})[”\"»」』“]")
+YEAR = re.compile(r"(?:19|20)\d\d(?!\d)")
+#: Words that ask for one of these in some way, whatever stands around them; a model is asked what is meant.
+UNSURE = re.compile(
+    r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
+    r"|résum\w*|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*"
+    r"|comparison (?:of|between)|side by side|vergelijk\w*|vergleich\w*)\b"
+    r"|(?:요약|비교).*(?:해|줘|주세요|부탁)|要約|比較|总结|概括|对比|تلخيص|ملخص|قارن",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """What a message asks of whole documents."""
+
+    route: RouteName
+    #: What is summarised, listed or has changed; "" where no document is named.
+    subject: str = ""
+    #: The two sides of a comparison.
+    one: str = ""
+    other: str = ""
+    #: What changes are counted from, as it was put.
+    since: str = ""
+    #: The asker knows what it costs and wants it.
+    is_confirmed: bool = False
+    #: The language it is put in; "" where a model told what is meant.
+    language: str = field(default="", compare=False)
+
+
+def recognise(text: str, *, language: str) -> Recognised | None:
+    """The route that a message is worded for; None for an ordinary question. `language` is the asker's."""
+    if len(text) > LONGEST:
+        return None
+    asked = " ".join(text.replace("’", "'").split()).strip(" .?!。？！؟¿¡")
+    for code in _order(language):
+        wordings = _wordings(code)
+        said, confirmed = asked, False
+        if "," in asked or "、" in asked or "，" in asked or "،" in asked:
+            first, _, rest = re.sub(r"[、，،]", ",", asked).partition(",")
+            if wordings.yes.fullmatch(first.strip()):
+                said, confirmed = rest.strip(), True
+        for route in ROUTES:
+            for pattern in wordings.routes[route]:
+                if match := pattern.fullmatch(said):
+                    groups = {name: value.strip() for name, value in match.groupdict().items() if value}
+                    return Recognised(route, **groups, is_confirmed=confirmed, language=code)
+    return None
+
+
+def is_yes(text: str) -> bool:
+    """Whether a message only agrees."""
+    said = " ".join(text.lower().split()).strip(" .!。！")
+    return any(_wordings(code).yes.fullmatch(said) for code in _order(""))
+
+
+def may_be_meant(text: str) -> bool:
+    """Whether a message that no rule knows may still ask for a whole document."""
+    return len(text) <= LONGEST and bool(UNSURE.search(text))
+
+
+def quoted_label(subject: str) -> str:
+    """The name in quotation marks; "" without one."""
+    found = QUOTED.search(subject)
+    return found["label"].strip() if found else ""
+
+
+def names_a_kind(subject: str) -> bool:
+    """Whether words name a kind of document, such as "handbook", in any language."""
+    return any(_wordings(code).documents.search(subject) for code in _order(""))
+
+
+def means_any(subject: str, language: str) -> bool:
+    """Whether words name no document in particular: "it", "this document", or nothing but stopwords."""
+    telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
+    return all(any(_wordings(code).any.fullmatch(word) for code in _order("")) for word in telling)
+
+
+def kinds_in(text: str) -> frozenset[int]:
+    """The kinds of document that a text names, alike in all languages; for a title in another one than the question."""
+    return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
+
+
+@dataclass(frozen=True)
+class _Wordings:
+    routes: dict[RouteName, list[re.Pattern[str]]]
+    documents: re.Pattern[str]
+    any: re.Pattern[str]
+    yes: re.Pattern[str]
+
+
+def _order(language: str) -> Iterator[str]:
+    likely = language.split("-")[0].lower()
+    known = _table()
+    if likely in known:
+        yield likely
+    yield from (code for code in known if code != likely)
+
+
+@cache
+def _table() -> dict[str, dict[str, object]]:
+    return tomllib.loads(Path(__file__).with_name("wordings.toml").read_text("utf-8"))
+
+
+@cache
+def _wordings(code: str) -> _Wordings:
+    table = _table()[code]
+    spaced = code not in ("ja", "zh")
+    please = f"(?:(?:{table['please']})[,，、]?{' ' if spaced else ' ?'})*"
+
+    def compiled(pattern: object) -> re.Pattern[str]:
+        return re.compile(str(pattern).replace("{please}", please), re.IGNORECASE)
+
+    def listed(name: RouteName) -> list[re.Pattern[str]]:
+        patterns = table[name]
+        return [compiled(pattern) for pattern in patterns] if isinstance(patterns, list) else []
+
+    words = table["documents"] if code in ("ko", "ja", "zh") else rf"\b(?:{table['documents']})\b"
+    return _Wordings(
+        routes={name: listed(name) for name in ROUTES},
+        documents=compiled(words),
+        any=compiled(table["any"]),
+        yes=compiled(table["yes"]),
+    )
+
+
+@cache
+def _kinds() -> tuple[re.Pattern[str], ...]:
+    kinds = (
+        r"handbook|handboek|handbuch|manuel|manuale?\b|podręcznik|핸드북|편람|ハンドブック|手册|كتيب|دليل",
+        r"\bguide|\bgids\b|leitfaden|gu[ií]a\b|guida|przewodnik|안내|가이드|ガイド|手引|案内|指南|دليل",
+        r"polic(?:y|ies)|beleid|richtlinie|politi(?:que|ca)|política|polityk|정책|지침|규정|方針|ポリシー|政策|سياسة",
+        r"contract|overeenkomst|vertrag|contrat|contratto|contrato|umow|계약|契約|合同|عقد",
+        r"regulation|\brules\b|reglement|ordnung|règlement|reglamento|regolamento|regulamento|regulamin|규칙|規則|規程|制度|لائحة",
+        r"report|verslag|rapport|bericht|informe|relatório|raport|보고서|報告書|报告|تقرير",
+    )
+    return tuple(re.compile(kind, re.IGNORECASE) for kind in kinds)

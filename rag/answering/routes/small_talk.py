@@ -1,0 +1,63 @@
+"""Small talk: a greeting, thanks, "who are you", a small insult or "write me a poem", met in one friendly line.
+
+Only a message that is small talk and nothing else counts: "Hi, how many days of leave do I have?" is a question.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+#: What stands around the words and changes nothing: punctuation, emoji and other symbols.
+AROUND = re.compile(r"[^\w\s'’]+|_")
+#: What has more characters is not small talk alone.
+LONGEST = 120
+#: So few letters are a word of small talk in the asker's own language only: "PA" may be looked for in English.
+SHORTEST = 2
+
+
+class _Said(NamedTuple):
+    messages: re.Pattern[str]
+    reply: str
+
+
+def small_talk(text: str, *, language: str, reply_language: str = "") -> str | None:
+    """The friendly line that meets small talk; None for everything else.
+
+    `language` is the one the asker probably writes: it counts for words that several languages say alike. The line is
+    in `reply_language`, or where none is given in the language of the words.
+    """
+    if len(text) > LONGEST:
+        return None
+    said = " ".join(AROUND.sub(" ", text.lower()).replace("’", "'").split())
+    if not said:
+        return None
+    likely = _code(language)
+    known = _known()
+    for code in [likely, *(code for code in known if code != likely)]:
+        if len(said) <= SHORTEST and code != likely and said.isascii():
+            continue
+        for kind, (messages, reply) in known.get(code, {}).items():
+            if messages.fullmatch(said):
+                wanted = known.get(_code(reply_language), {}).get(kind)
+                return wanted.reply if wanted else reply
+    return None
+
+
+def _code(language: str) -> str:
+    return language.split("-")[0].lower()
+
+
+@cache
+def _known() -> dict[str, dict[str, _Said]]:
+    """By language, then kind."""
+    table = tomllib.loads(Path(__file__).with_name("small_talk.toml").read_text("utf-8"))
+    return {
+        language: {
+            kind: _Said(re.compile(messages), parts["replies"][kind]) for kind, messages in parts["messages"].items()
+        }
+        for language, parts in table.items()
+    }

@@ -1,0 +1,151 @@
+"""A summary of a whole document: its outline with what each section says first, or, with a language model, its parts
+summed up one after the other, each from its own numbered passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+from rag.answering.routes.documents import SEPARATOR, Contents, Part, Passages, telling_sentence
+from rag.answering.routes.replies import ModelPart, Reply, cell, say
+from rag.tokens import estimate_tokens
+from rag.types import Usage
+
+#: Sections in an outline; of a document with more only the higher headings are shown.
+MOST_SECTIONS = 60
+#: Tokens of one part for a model: a small model still reads so much with care, and few calls are needed.
+PART_TOKENS = 6_000
+PART_OUTPUT_TOKENS = 350
+#: What the rules and the question around a part's passages come to.
+AROUND_TOKENS = 400
+#: Ten times what an ordinary answer costs with a large model: above it the asker is told first.
+MOST_UNASKED = Decimal("0.10")
+#: The same for a model without a known price, at 2.50 dollars a million.
+MOST_TOKENS_UNASKED = 40_000
+
+#: What a call would cost; None where no price is known.
+Price = Callable[[Usage], Decimal | None]
+
+
+def outline(contents: Contents, language: str) -> Reply:
+    """The document's outline in its own words, each section cited."""
+    passages = Passages()
+    lines = [say("outline", language, title=contents.document.title), ""]
+    written = _written(contents)
+    lowest = min((part.level for part in written), default=1)
+    for part in written:
+        sentence = _telling(contents, part)
+        if sentence:
+            chunk = contents.chunk_with(sentence, part.start)
+            marker = passages.cite(contents.document, chunk, part.path)
+            line = f"“{cell(sentence)}”{marker}"
+        else:
+            line = passages.cite(contents.document, contents.chunk_at(part.start), part.path).strip()
+        if not part.title:
+            lines.append(f"- {line}")
+        elif part.level == lowest:
+            lines += ["", f"**{cell(part.title)}** {line}".rstrip()]
+        else:
+            indent = "  " * min(2, part.level - lowest - 1)
+            lines.append(f"{indent}- **{cell(part.title)}** {line}".rstrip())
+    return Reply(text="\n".join(lines).strip(), citations=tuple(passages.citations))
+
+
+def by_model(contents: Contents, language: str, *, price: Price, usage: Usage, is_confirmed: bool) -> Reply:
+    """The parts that a model sums up, or what that costs where it is more than is spent without asking.
+
+    `usage` names the provider and model that would write.
+    """
+    passages = Passages()
+    parts = _parts(contents, passages)
+    input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in parts)
+    expected = Usage(
+        provider=usage.provider,
+        model=usage.model,
+        input_tokens=input_tokens,
+        output_tokens=PART_OUTPUT_TOKENS * len(parts),
+    )
+    cost = price(expected)
+    is_dear = input_tokens > MOST_TOKENS_UNASKED if cost is None else cost > MOST_UNASKED
+    reply = outline(contents, language)
+    if is_dear and not is_confirmed:
+        title = contents.document.title
+        if cost is None:
+            asked = say("unpriced", language, title=title, tokens=f"{input_tokens:,}")
+        else:
+            asked = say("estimate", language, title=title, cost=f"${cost:.2f}")
+        # The outline costs nothing and may be all that is wanted.
+        confirm = say("yes", language) + say("summarise", language, title=title)
+        return Reply(text=f"{asked}\n\n{reply.text}", citations=reply.citations, follow_ups=(confirm,))
+    return Reply(text=reply.text, citations=tuple(passages.citations), parts=tuple(parts))
+
+
+def _written(contents: Contents) -> list[Part]:
+    """The sections of an outline: all headings, or the higher ones where there are too many."""
+    parts = [part for part in contents.parts if part.title or part.text.strip()]
+    levels = sorted({part.level for part in parts}, reverse=True)
+    for level in levels[:-1]:
+        if len(parts) <= MOST_SECTIONS:
+            break
+        parts = _without_level(parts, level)
+    if len(parts) > 1 and _is_title(contents, parts[0]):
+        parts = parts[1:]
+    if len(parts) > MOST_SECTIONS:
+        # Without headings of several levels: evenly over the document.
+        parts = [parts[index * len(parts) // MOST_SECTIONS] for index in range(MOST_SECTIONS)]
+    return parts
+
+
+def _without_level(parts: list[Part], level: int) -> list[Part]:
+    """The sections above a level, each with the text of those below it that are left out."""
+    kept: list[Part] = []
+    for part in parts:
+        if part.level < level:
+            kept.append(part)
+        elif kept:
+            kept[-1] = replace(kept[-1], text=f"{kept[-1].text}\n\n{part.text}")
+    return kept
+
+
+def _is_title(contents: Contents, part: Part) -> bool:
+    return part.title.casefold() == contents.document.title.casefold()
+
+
+def _telling(contents: Contents, part: Part) -> str:
+    """What a section says first; where it has no sentence, the one-line summary that its passage was tagged with."""
+    sentence = telling_sentence(part.text)
+    if sentence:
+        return sentence
+    chunk = contents.chunk_at(part.start)
+    tagged = chunk.metadata.get("summary") if chunk is not None and chunk.section == part.path else None
+    return tagged if isinstance(tagged, str) else ""
+
+
+def _parts(contents: Contents, passages: Passages) -> list[ModelPart]:
+    """The document's passages in their order, as many to a part as fit."""
+    parts: list[ModelPart] = []
+    texts: list[str] = []
+    numbers: list[int] = []
+    heading, place, tokens = "", "", 0
+    for chunk in contents.chunks:
+        passages.cite(contents.document, chunk)
+        number = len(passages.citations)
+        where = f"p. {chunk.first_page}" + (f", {chunk.section}" if chunk.section else "")
+        text = f"[{number}] {contents.document.title}, {where}\n{chunk.content}"
+        size = estimate_tokens(text)
+        if texts and tokens + size > PART_TOKENS:
+            parts.append(_part(heading, place, texts, numbers))
+            texts, numbers, tokens = [], [], 0
+        if not texts:
+            heading, place = chunk.section.partition(SEPARATOR)[0], f"p. {chunk.first_page}"
+        texts.append(text)
+        numbers.append(number)
+        tokens += size
+    if texts:
+        parts.append(_part(heading, place, texts, numbers))
+    return parts
+
+
+def _part(heading: str, place: str, texts: list[str], numbers: list[int]) -> ModelPart:
+    return ModelPart(heading=heading, place=place, context_text="\n\n".join(texts), numbers=tuple(numbers))

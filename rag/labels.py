@@ -1,0 +1,60 @@
+"""Labels of things that people name themselves, no two equal: what a reader or a widget chooses by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+Option = TypeVar("Option", bound=Hashable)
+Thing = TypeVar("Thing")
+SHORT_ID = 8
+
+
+class Labels(Mapping[Option, str], Generic[Option]):
+    """Labels by option, no two equal. `of` is for `format_func`: it also names what is no longer there."""
+
+    def __init__(self, labels: Mapping[Option, str], gone: str) -> None:
+        self._labels = dict(labels)
+        self._gone = gone
+
+    def of(self, option: Option) -> str:
+        return self._labels.get(option, self._gone)
+
+    def as_text(self) -> Labels[str]:
+        """The same labels by the options as text, as an address has them."""
+        return Labels({str(option): label for option, label in self._labels.items()}, self._gone)
+
+    def __getitem__(self, option: Option) -> str:
+        return self._labels[option]
+
+    def __iter__(self) -> Iterator[Option]:
+        return iter(self._labels)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+
+def distinct_labels(
+    things: Iterable[Thing],
+    option: Callable[[Thing], Option],
+    *parts: Callable[[Thing], str],
+    gone: str = "No longer there",
+) -> Labels[Option]:
+    """Label each thing by its first part; those with equal labels by the next parts as well, at last by their ids."""
+    named = {option(thing): thing for thing in things}
+    labels = {key: parts[0](thing) for key, thing in named.items()}
+    for part in (*parts[1:], None):
+        # Told apart as people see them: Markdown and browsers show any number of spaces as one.
+        times = Counter(map(_seen, labels.values()))
+        for key, label in labels.items():
+            if times[_seen(label)] > 1:
+                more = part(named[key]) if part else str(key)[:SHORT_ID]
+                labels[key] = f"{label} · {more}" if more else label
+    if len(set(map(_seen, labels.values()))) < len(labels):
+        labels = {key: f"{label} · {key}" for key, label in labels.items()}
+    return Labels(labels, gone)
+
+
+def _seen(label: str) -> str:
+    return " ".join(label.split())

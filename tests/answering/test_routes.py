@@ -1,0 +1,426 @@
+"""Whole documents on the real pipeline: read, cut and stored; summed up, listed, compared, held against a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from threading import Event
+from uuid import UUID
+
+import pytest
+from scripted import add_account
+from standin import ProviderStandin
+
+from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.routes import summary
+from rag.database import Database
+from rag.profiles import profile_by_name
+from rag.records.analytics import Analytics
+from rag.records.figures import Filters, Period
+from rag.services import Services, assemble
+from rag.settings import Settings
+from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
+
+HANDBOOK = """# Staff handbook
+
+## 1 Working time
+
+### 1.1 Office hours
+
+The offices are open from 8:00 to 18:00 on every working day.
+
+### 1.2 Overtime
+
+Overtime is agreed with the team lead before it is worked. It is paid at 125 %.
+
+## 2 Leave
+
+Everyone has 25 days of leave in a calendar year.
+"""
+GUIDE = """# Benefits guide
+
+## 1 Benefits at a glance
+
+| Benefit | Begins |
+| --- | --- |
+| Pension | month 2 |
+| Dental plan | month 4 |
+
+## 2 Dental plan
+
+| Cover | Standard | Plus |
+| --- | --- | --- |
+| Check-ups | 2 a year | 3 a year |
+| Crowns | not covered | 50 % |
+
+## 3 Choosing
+
+You choose a plan in November for the whole next year.
+"""
+
+
+WEEK = Period.of_days(7, until=datetime.now(UTC).date() + timedelta(days=1))
+
+
+@pytest.fixture
+def identity(database: Database) -> Identity:
+    return add_account(database, "demo", "asker@example.org")
+
+
+@pytest.fixture
+def parts(database: Database, settings: Settings) -> Iterator[Services]:
+    running = assemble(settings, database)
+    yield running
+    running.close()
+
+
+def store(parts: Services, collection: Collection, name: str, text: str) -> UUID:
+    done = parts.processor.process_document(
+        file=text.encode(),
+        file_name=name,
+        tenant_id=collection.tenant_id,
+        collection=collection,
+        generate_metadata=False,
+    )
+    return done.document_id
+
+
+def ask(
+    parts: Services,
+    collection: Collection,
+    identity: Identity,
+    text: str,
+    *,
+    cancel: Event | None = None,
+    history: tuple[ChatMessage, ...] = (),
+    document_ids: tuple[UUID, ...] = (),
+    filters: SearchFilters | None = None,
+) -> tuple[str, DoneEvent, list[AnswerEvent]]:
+    question = Question(
+        text=text,
+        identity=identity,
+        collection=collection,
+        history=history,
+        document_ids=document_ids,
+        filters=filters or SearchFilters(),
+    )
+    profile = profile_by_name(collection.profile)
+    events = list(parts.answerer.answer(question, profile=profile, cancel=cancel or Event()))
+    done = events[-1]
+    assert isinstance(done, DoneEvent)
+    return "".join(event.text for event in events if isinstance(event, TextEvent)), done, events
+
+
+def outcomes(database: Database) -> list[str]:
+    with database.transaction("demo") as connection:
+        rows = connection.execute("SELECT outcome FROM chat_logs ORDER BY created_at").fetchall()
+    return [row[0] for row in rows]
+
+
+def test_small_talk_costs_nothing_searches_nothing_and_counts_neither_way(
+    parts: Services, database: Database, collection: Collection, identity: Identity
+) -> None:
+    text, done, events = ask(parts, collection, identity, "Good morning!")
+    assert text.startswith("Hello!")
+    assert (done.outcome, done.state, done.citations, done.cost) == (Outcome.SMALL_TALK, MessageState.COMPLETE, (), 0)
+    assert not [event for event in events if isinstance(event, StepEvent)]
+    store(parts, collection, "handbook.md", HANDBOOK)
+    ask(parts, collection, identity, "How many days of leave does everyone have?")
+    ask(parts, collection, identity, "Who painted the Mona Lisa?")
+    assert outcomes(database) == ["small_talk", "answered", "no_context"]
+    figures = Analytics(database).summary("demo", WEEK, Filters())
+    now = figures.current
+    assert (now.questions, now.closed, now.answered, now.no_context) == (3, 2, 1, 1)
+    assert now.answered_rate == 0.5
+    assert sum(day.closed for day in figures.by_day) == 2
+    unanswered = Analytics(database).unanswered("demo", WEEK, Filters())
+    assert [row.question for row in unanswered] == ["Who painted the Mona Lisa?"]
+
+
+def test_small_talk_calls_no_provider(
+    database: Database,
+    collection: Collection,
+    settings: Settings,
+    provider_standin: ProviderStandin,
+    identity: Identity,
+) -> None:
+    parts = assemble(with_key(settings, provider_standin), database)
+    history = (ChatMessage(role="user", content="Hi"), ChatMessage(role="assistant", content="Hello!"))
+    _, done, _ = ask(parts, collection, identity, "Wie ben je?", history=history)
+    assert (done.outcome, done.cost) == (Outcome.SMALL_TALK, 0)
+    assert not provider_standin.requests
+    parts.close()
+
+
+def test_a_summary_is_the_outline_with_what_each_section_says_first(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    document_id = store(parts, collection, "handbook.md", HANDBOOK)
+    text, done, events = ask(parts, collection, identity, "Summarise the handbook")
+    assert "**1.1 Office hours** “The offices are open from 8:00 to 18:00 on every working day.” [1]" in text
+    assert "Overtime is agreed with the team lead before it is worked." in text
+    assert "It is paid at 125 %" not in text
+    assert "**2 Leave** “Everyone has 25 days of leave in a calendar year.” [" in text
+    assert done.outcome is Outcome.ANSWERED
+    assert {citation.document_id for citation in done.citations} == {document_id}
+    assert all(citation.is_supported for citation in done.citations)
+    (shown,) = [event for event in events if isinstance(event, CitationsEvent)]
+    assert shown.citations == done.citations
+
+
+def test_what_no_document_is_called_is_searched_for_as_any_question(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(parts, collection, "handbook.md", HANDBOOK)
+    _, _, events = ask(parts, collection, identity, "Summarise the rules on overtime")
+    assert "searching" in [event.name for event in events if isinstance(event, StepEvent)]
+
+
+def test_of_several_documents_that_fit_it_asks_which_and_knows_the_choice_again(
+    parts: Services, database: Database, collection: Collection, identity: Identity
+) -> None:
+    first = store(parts, collection, "handbook_leeds.md", HANDBOOK)
+    second = store(parts, collection, "handbook_york.md", HANDBOOK.replace("25 days", "27 days"))
+    text, done, _ = ask(parts, collection, identity, "Summarise the handbook")
+    assert done.outcome is Outcome.ASKED_BACK
+    assert "Which one do you mean?" in text
+    assert len(done.follow_ups) == len(set(done.follow_ups)) == 2
+    found = {ask(parts, collection, identity, question)[1].citations[0].document_id for question in done.follow_ups}
+    assert found == {first, second}
+    # What the asker chose to ask in is all there is.
+    _, chosen, _ = ask(parts, collection, identity, "Summarise the handbook", document_ids=(second,))
+    assert {citation.document_id for citation in chosen.citations} == {second}
+    _, chosen, _ = ask(
+        parts, collection, identity, "Summarise this document", filters=SearchFilters(document_ids=(first,))
+    )
+    assert {citation.document_id for citation in chosen.citations} == {first}
+    assert outcomes(database)[0] == "asked_back"
+
+
+def test_a_route_reads_nothing_of_other_collections_and_tenants(
+    parts: Services, database: Database, collection: Collection, identity: Identity
+) -> None:
+    with database.transaction("demo") as connection:
+        row = connection.execute(
+            "INSERT INTO collections (tenant_id, name, profile, embedding_model) "
+            "VALUES ('demo', 'Elsewhere', 'hr', 'builtin/lexical@1536') RETURNING id"
+        ).fetchone()
+    assert row is not None
+    store(parts, replace(collection, id=row[0]), "handbook.md", HANDBOOK)
+    _, done, events = ask(parts, collection, identity, "Summarise the handbook")
+    assert (done.outcome, done.citations) == (Outcome.NO_CONTEXT, ())
+    assert "searching" in [event.name for event in events if isinstance(event, StepEvent)]
+
+
+def test_a_listing_names_every_row_with_its_passage(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(parts, collection, "benefits_guide.md", GUIDE)
+    text, done, _ = ask(parts, collection, identity, "List all benefits")
+    assert "Pension: month 2 [1]" in text
+    assert "Dental plan: month 4 [1]" in text
+    assert done.outcome is Outcome.ANSWERED
+    assert all("Pension" in c.passage for c in done.citations if c.number == 1)
+
+
+def test_two_plans_are_put_side_by_side_with_citations_on_both_sides(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(parts, collection, "benefits_guide.md", GUIDE)
+    text, done, _ = ask(parts, collection, identity, "Compare Standard and Plus")
+    assert "| Aspect | Standard | Plus |" in text
+    assert "| Check-ups | 2 a year [1] | 3 a year [1] |" in text
+    assert "| Crowns | not covered [1] | 50 % [1] |" in text
+    assert [c.is_supported for c in done.citations] == [True]
+
+
+def test_two_documents_are_compared_by_the_headings_they_share(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    pages = (
+        "# Northwind {name}\n\n## Emergency services\n\nNorthwind {name} {covers} emergency services in hospitals.\n"
+    )
+    store(parts, collection, "northwind_standard.md", pages.format(name="Standard", covers="does not cover"))
+    store(parts, collection, "northwind_plus.md", pages.format(name="Plus", covers="covers"))
+    text, done, _ = ask(parts, collection, identity, "What is the difference between Standard and Plus?")
+    assert "| Emergency services | Northwind Standard does not cover" in text
+    assert "| Northwind Plus covers emergency services in hospitals. [2] |" in text
+    assert len({citation.document_id for citation in done.citations}) == 2
+
+
+def test_changes_between_two_versions_are_cited_to_their_own_pages(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    old = store(parts, collection, "handbook.md", HANDBOOK)
+    text, done, _ = ask(parts, collection, identity, "What changed in the handbook?")
+    assert "Only one version" in text
+    assert (done.outcome, done.citations) == (Outcome.NO_CONTEXT, ())
+    newer = (
+        HANDBOOK.replace("25 days", "27 days")
+        .replace("It is paid at 125 %.", "")
+        .replace("## 2 Leave", "### 1.3 Breaks\n\nA break of 30 minutes is taken at noon.\n\n## 2 Leave")
+    )
+    new = store(parts, collection, "handbook.md", newer)
+    text, done, _ = ask(parts, collection, identity, "What changed since 2025?")
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert any(line.startswith("- Removed: “It is paid at 125 %.”") for line in lines)
+    assert any(line.startswith("- Added: “A break of 30 minutes is taken at noon.”") for line in lines)
+    (changed,) = [line for line in lines if line.startswith("- Changed")]
+    assert "25 days" in changed.split("→")[0]
+    assert "27 days" in changed.split("→")[1]
+    assert "office" not in text.lower()
+    assert {citation.document_id for citation in done.citations} == {old, new}
+    by_number = {citation.number: citation for citation in done.citations}
+    was, now = (int(part.rpartition("[")[2].partition("]")[0]) for part in changed.split("→"))
+    assert (by_number[was].document_id, by_number[now].document_id) == (old, new)
+
+
+def test_a_route_answers_in_the_language_of_its_wording_whatever_the_document_is_called(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(
+        parts,
+        collection,
+        "verlofbeleid.md",
+        "# Verlofbeleid\n\n## 1 Vakantie\n\nIedereen heeft per kalenderjaar recht op 28 dagen.\n",
+    )
+    store(parts, collection, "benefits_guide.md", GUIDE)
+    text, _, _ = ask(parts, collection, identity, "Summarise “Verlofbeleid”")
+    assert text.startswith("This is the outline of “Verlofbeleid”")
+    history = (
+        ChatMessage(role="user", content="Summarise “Verlofbeleid”"),
+        ChatMessage(role="assistant", content=text),
+    )
+    text, _, _ = ask(parts, collection, identity, "Compare Standard and Plus", history=history)
+    assert text.startswith("Side by side")
+    text, _, _ = ask(parts, collection, identity, "Vat het verlofbeleid samen", history=history)
+    assert text.startswith("Dit is de opbouw van “Verlofbeleid”")
+    # What was spoken of before is meant by "it".
+    text, done, _ = ask(parts, collection, identity, "Summarise it", history=history)
+    assert {citation.title for citation in done.citations} == {"Verlofbeleid"}
+
+
+def test_on_a_notice_board_what_is_new_is_searched_for(
+    parts: Services, database: Database, collection: Collection, identity: Identity
+) -> None:
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET profile = 'notices'")
+    store(parts, collection, "notice.md", "# Notice\n\nThe rates of mileage changed in March.\n")
+    _, _, events = ask(parts, replace(collection, profile="notices"), identity, "What changed since March?")
+    assert "searching" in [event.name for event in events if isinstance(event, StepEvent)]
+
+
+def test_a_stopped_summary_ends_as_stopped(parts: Services, collection: Collection, identity: Identity) -> None:
+    store(parts, collection, "handbook.md", HANDBOOK)
+    cancel = Event()
+    cancel.set()
+    text, done, _ = ask(parts, collection, identity, "Summarise the handbook", cancel=cancel)
+    assert (text, done.outcome, done.state) == ("", Outcome.STOPPED, MessageState.STOPPED)
+
+
+# With a model
+
+
+def with_key(settings: Settings, standin: ProviderStandin) -> Settings:
+    return replace(settings, openai_api_key="key", openai_base_url=standin.openai_url)
+
+
+@pytest.fixture
+def with_model(
+    database: Database, settings: Settings, provider_standin: ProviderStandin, parts: Services, collection: Collection
+) -> Iterator[Services]:
+    store(parts, collection, "handbook.md", HANDBOOK)
+    running = assemble(with_key(settings, provider_standin), database)
+    yield running
+    running.close()
+
+
+def test_a_model_sums_up_part_by_part_and_cites_only_what_it_was_given(
+    with_model: Services,
+    database: Database,
+    collection: Collection,
+    identity: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(summary, "PART_TOKENS", 1)
+    long = "# Long report\n\n" + "\n\n".join(
+        f"## {n} Chapter\n\n" + f"In chapter {n} the rule number {n} is explained in full. " * 20 for n in range(1, 4)
+    )
+    store(with_model, collection, "long_report.md", long)
+    replies = iter(["- First [1]. Nowhere [9].", *["- More [2]."] * 20])
+    provider_standin.reply(lambda messages: next(replies))
+    text, done, _ = ask(with_model, collection, identity, "Summarise the long report")
+    asked = [body for kind, body in provider_standin.requests if kind == "chat" and body.get("stream")]
+    assert len(asked) > 1
+    assert "<passages>" in asked[0]["messages"][-1]["content"]
+    assert "First [1]. Nowhere." in text
+    assert {citation.title for citation in done.citations} == {"Long report"}
+    assert [citation.number for citation in done.citations] == [1, 2][: len(done.citations)]
+    assert done.outcome is Outcome.ANSWERED
+    with database.transaction("demo") as connection:
+        (spent,) = connection.execute("SELECT sum(cost) FROM cost_ledger WHERE chat_log_id IS NOT NULL").fetchone() or (
+            0,
+        )
+    assert done.cost == spent > 0
+
+
+def test_a_dear_summary_is_estimated_and_waits_for_a_yes(
+    with_model: Services,
+    collection: Collection,
+    identity: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(summary, "MOST_UNASKED", 0)
+    text, done, _ = ask(with_model, collection, identity, "Summarise the handbook")
+    assert "costs about $0.0" in text
+    assert "Shall I write it?" in text
+    assert "**1.1 Office hours**" in text
+    assert not [kind for kind, _ in provider_standin.requests if kind == "chat"]
+    (confirm,) = done.follow_ups
+    assert confirm == "Yes, Summarise “Staff handbook”"
+    provider_standin.reply("- Offices open at 8:00 [1].")
+    history = (
+        ChatMessage(role="user", content="Summarise the handbook"),
+        ChatMessage(role="assistant", content=text),
+    )
+    for said in (confirm, "yes"):
+        written, done, _ = ask(with_model, collection, identity, said, history=history)
+        assert written.endswith("Offices open at 8:00 [1].")
+        assert done.outcome is Outcome.ANSWERED
+
+
+def test_a_model_that_refuses_is_logged_as_that(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.refuse()
+    _, done, _ = ask(with_model, collection, identity, "Summarise the handbook")
+    assert (done.outcome, done.citations) == (Outcome.REFUSED, ())
+
+
+def test_a_model_that_fails_leaves_the_outline(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    provider_standin.fail_next(400, times=20, endpoint="chat")
+    text, done, _ = ask(with_model, collection, identity, "Summarise the handbook")
+    assert "did not answer" in text
+    assert "**1.1 Office hours**" in text
+    assert done.outcome is Outcome.FAILED
+
+
+def test_a_small_model_is_asked_only_where_the_rules_are_unsure(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    def reply(messages: object) -> str:
+        if "You sort messages" in str(messages):
+            return '{"route": "summary", "subject": "the handbook", "one": "", "other": "", "since": ""}'
+        return "- Offices open at 8:00 [1]."
+
+    provider_standin.reply(reply)
+    text, _, _ = ask(with_model, collection, identity, "I would love to have the gist of our handbook in a few lines")
+    assert "Offices open at 8:00 [1]." in text
+    before = len(provider_standin.requests)
+    ask(with_model, collection, identity, "When are the offices open?")
+    assert not ["x" for _, body in provider_standin.requests[before:] if "You sort messages" in str(body)]
