@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag.answering.extractive import sentences
+from rag.answering.sentences import sentences
 from rag.answering.routes.documents import Contents, Part, Passages, telling_sentence
 from rag.answering.routes.replies import Reply, cell, say
 from rag.answering.routes.tables import cells, columns_of, split_pair

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.answering.extractive import sentences
+from rag.answering.sentences import sentences
 from rag.database import Database, queries
 from rag.ingestion.chunking.pieces import section_paths
 from rag.ingestion.extracted import sections_from_json
