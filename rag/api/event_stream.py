@@ -89,14 +89,19 @@ async def answer_events(
 ) -> AsyncIterator[str]:
     """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after so long a silence.
 
+    `restart` withdraws the chunks before it: those after it are the whole answer.
     Where next questions were asked for, they are told as `followUps` before the end.
     """
     changes = Changes(live)
-    shown, has_context, is_generating = 0, False, False
+    shown, restarts, has_context, is_generating = 0, 0, False, False
     yield event("searching")
     with live.heard_by(changes.note):
         while True:
             is_done, text = live.is_done, live.text
+            if live.restarts > restarts:
+                if shown:
+                    yield event("restart")
+                shown, restarts, text = 0, live.restarts, live.text
             if not has_context and live.context is not None:
                 has_context = True
                 try:
@@ -114,7 +119,7 @@ async def answer_events(
                 if not is_done:
                     await asyncio.sleep(PACE_SECONDS)
                     continue
-            if is_done and shown >= len(live.text):
+            if is_done and shown >= len(live.text) and restarts == live.restarts:
                 break
             if not await changes.wait(heartbeat_seconds):
                 yield HEARTBEAT
