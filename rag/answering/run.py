@@ -108,8 +108,8 @@ class Run:
         self.first_text_ms: int | None = None
         self.text_ms: int | None = None
         self.cost: Decimal | None = None
-        #: Set once the text so far is withdrawn, until other text is shown.
-        self._starts_over = False
+        #: Whether the model's text was withdrawn, and whether nothing was shown in its place yet.
+        self._is_withdrawn = self._starts_over = False
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
 
@@ -181,7 +181,7 @@ class Run:
         model = self._small_model()
         if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.follow_ups:
             return
-        if model is None or self.context is None or not self.model:
+        if model is None or self.context is None or not self.model or self._is_withdrawn:
             return
         begun: list[UUID | None] = []
         found = suggest_follow_ups(
@@ -381,7 +381,8 @@ class Run:
     def _withdraw(self, trouble: Trouble) -> Iterator[TextEvent]:
         """Put the passages' own sentences in the place of what the model wrote."""
         self.asides.append(WITHDRAWN[trouble])
-        self.text, self.citations, self._starts_over = "", (), True
+        self.text, self.citations = "", ()
+        self._is_withdrawn = self._starts_over = True
         yield from self._quote(phrase(NOT_THE_MODELS, self.answer_language))
 
     def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:

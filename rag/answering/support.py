@@ -49,11 +49,21 @@ _TITLE = re.compile(
     r"\.?\s+(?P<name>[^\W\d_a-z][^\W\d_]+)"
 )
 
+_ARTICLES = frozenset(
+    word
+    for words in (
+        "the a an your our their his her this each any",
+        "de het een uw le la les un une votre",
+        "el los las su il lo gli o os as seu sua",
+    )
+    for word in words.split()
+)
+
 _NEGATIONS = {
     language: re.compile(words, re.IGNORECASE)
     for language, words in {
-        "en": r"\b(?:not|no|never|none|neither|nor|cannot|without|nobody|nothing|unable|prohibited|forbidden|"
-        r"ineligible|excluded?|denied)\b|n['’]t\b",
+        "en": r"\b(?:not|no|never|none|neither|nor|cannot|without|nobody|nothing|unable|unpaid|unavailable|"
+        r"prohibited|forbidden|ineligible|excluded?|denied)\b|n['’]t\b",
         "nl": r"\b(?:niet|geen|nooit|niemand|niets|zonder|verboden|uitgesloten)\b",
         "de": r"\b(?:nicht|kein\w{0,2}|nie|niemals|niemand|nichts|ohne|verboten|ausgeschlossen|untersagt)\b",
         "fr": r"\bn['’]|\b(?:ne|jamais|aucune?|sans|interdite?s?|exclue?s?)\b",
@@ -90,7 +100,7 @@ _HEDGES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
     """What a sentence cites: the passage as the model read it, below the names of its document and section."""
 
@@ -106,7 +116,20 @@ class Source:
 
     @cached_property
     def whole(self) -> str:
+        """The passage below its headings."""
         return f"{self.heading}\n{self.text}"
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The content words of all of it."""
+        return frozenset(tokenize(self.whole, self.language))
+
+    @cached_property
+    def statements(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """The sentences of the passage and the clauses of each, with their content words; questions state nothing."""
+        sentences = [" ".join(part.split()) for part in _SENTENCE.split(self.text) if part and part.strip()]
+        found = dict.fromkeys((*sentences, *(clause for sentence in sentences for clause in _clauses(sentence))))
+        return tuple((text, frozenset(tokenize(text, self.language))) for text in found if not text.endswith("?"))
 
 
 @dataclass
@@ -153,12 +176,12 @@ def _faults(claim: str, sources: Sequence[Source], asked: Asked) -> frozenset[Fa
     language = asked.language
     if not language or any(source.language != language for source in sources):
         return frozenset(found)
-    whole = "\n".join(source.whole for source in sources)
-    if missing_days(claim, days(f"{asked.question}\n{whole}")):
+    terms = frozenset[str]().union(*(source.terms for source in sources))
+    if missing_days(claim, days(asked.question).union(*(days(source.whole) for source in sources))):
         found.add("dates")
-    if _has_unknown_name(claim, f"{asked.question}\n{whole}", language):
+    if _has_unknown_name(claim, "\n".join((asked.question, *(s.whole for s in sources))), terms, language):
         found.add("names")
-    if _is_about_something_else(claim, whole, asked, known):
+    if _is_about_something_else(claim, terms, asked, known):
         found.add("words")
     if _is_denied(claim, sources, language):
         found.add("negation")
@@ -175,7 +198,7 @@ def _terms(text: str, language: str) -> frozenset[str]:
     return frozenset(tokenize(text, language))
 
 
-def _is_about_something_else(claim: str, whole: str, asked: Asked, known: frozenset[str]) -> bool:
+def _is_about_something_else(claim: str, terms: frozenset[str], asked: Asked, known: frozenset[str]) -> bool:
     """Whether hardly a word of the sentence that the question does not give is in the sources."""
     language = asked.language
     own = _terms(claim, language) - _terms(asked.question, language)
@@ -184,7 +207,7 @@ def _is_about_something_else(claim: str, whole: str, asked: Asked, known: frozen
     # A figure of the source says more than words that can be put otherwise.
     if (figures(claim) - asked.figures) & known:
         return False
-    return _shared(own, _terms(whole, language), language) < LEAST_SHARED * len(own)
+    return _shared(own, terms, language) < LEAST_SHARED * len(own)
 
 
 def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
@@ -202,11 +225,13 @@ def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
     return len(own) - len(rest)
 
 
-def _has_unknown_name(claim: str, whole: str, language: str) -> bool:
+def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: str) -> bool:
     """Whether the sentence names an e-mail address, or a person or body by two words or a title, that is not there.
 
     German writes every noun with a capital, so that there only a title tells a name.
     """
+    if not any(map(str.isupper, claim)) and "@" not in claim:
+        return False
     lowered = whole.lower()
     if any(address.lower() not in lowered for address in _EMAIL.findall(claim)):
         return True
@@ -215,59 +240,59 @@ def _has_unknown_name(claim: str, whole: str, language: str) -> bool:
         return True
     if language == "de":
         return False
-    return any(_is_unknown(run, whole, lowered, language) for run in _capitalised(text))
+    return any(_is_unknown(run, whole, lowered, terms, language) for run in _capitalised(text))
 
 
 def _capitalised(text: str) -> list[list[str]]:
-    """Runs of two words or more with a capital, "Sarah Jones"; words all in capitals and months are left out."""
+    """Runs of two words or more with a capital, "Sarah Jones"; words all in capitals and months are left out.
+
+    So is what has an article before it, which names a function: "the Line Manager".
+    """
     runs: list[list[str]] = [[]]
-    end = 0
+    end, before = 0, ""
     for match in _WORD.finditer(text):
         word = match[0]
         is_next = text[end : match.start()].strip(" ") == ""
         is_name = word[:1].isupper() and len(word) > 1 and not word.isupper() and not days(word)
+        is_name &= word.lower() not in _ARTICLES and not (before in _ARTICLES and is_next)
         if not is_next or not is_name:
             runs.append([])
         if is_name:
             runs[-1].append(word)
+        # The article goes for the whole run.
+        before = before if before in _ARTICLES and is_next and word[:1].isupper() else word.lower()
         end = match.end()
     return [run for run in runs if len(run) > 1]
 
 
-def _is_unknown(run: Sequence[str], whole: str, lowered: str, language: str) -> bool:
+def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[str], language: str) -> bool:
     """Whether the last word of a name, the family name, is not there, nor the name by its initials."""
-    terms = _terms(whole, language)
-
-    def is_known(word: str) -> bool:
-        found = tokenize(word, language)
-        return word.lower() in lowered or not found or bool(terms.intersection(found))
-
-    if is_known(run[-1]):
+    last = tokenize(run[-1], language)
+    if run[-1].lower() in lowered or not last or terms.intersection(last):
         return False
     initials = "".join(word[0] for word in run)
     return re.search(rf"\b{re.escape(initials)}\b", whole) is None
 
 
 def _is_denied(claim: str, sources: Sequence[Source], language: str) -> bool:
-    """Whether the statement most like the sentence says yes where it says no, or the other way."""
+    """Whether the statement most like the sentence, or a clause of it, says yes where it says no, or the other way."""
+    return any(_is_turned_round(clause, sources, language) for clause in _clauses(claim))
+
+
+def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> bool:
     negation, hedge = _NEGATIONS.get(language), _HEDGES.get(language)
-    if negation is None or hedge is None:
+    if negation is None or hedge is None or hedge.search(clause):
         return False
-    denials = len(negation.findall(claim))
-    if denials > 1 or hedge.search(claim):
-        return False
-    terms = _terms(claim, language)
-    if len(terms) < 2:
+    terms, denials = _terms(clause, language), len(negation.findall(clause))
+    if denials > 1 or len(terms) < 2:
         return False
     alike: list[tuple[float, int]] = []
     for source in sources:
-        for statement in _statements(source.text):
-            if statement.endswith("?"):
-                continue
-            others = _terms(statement, language)
-            likeness = len(terms & others) / len(terms | others)
-            if likeness >= SAME_STATEMENT and len(terms & others) > 1:
-                alike.append((likeness, -1 if hedge.search(statement) else len(negation.findall(statement))))
+        for statement, others in source.statements:
+            shared = len(terms & others)
+            if shared > 1 and shared >= SAME_STATEMENT * len(terms | others):
+                count = -1 if hedge.search(statement) else len(negation.findall(statement))
+                alike.append((shared / len(terms | others), count))
     if not alike:
         return False
     best = max(likeness for likeness, _ in alike)
@@ -275,9 +300,5 @@ def _is_denied(claim: str, sources: Sequence[Source], language: str) -> bool:
     return all(count in (0, 1) and count != denials for count in counts)
 
 
-@lru_cache(maxsize=64)
-def _statements(text: str) -> tuple[str, ...]:
-    """The sentences of a passage, and the clauses of each."""
-    sentences = [" ".join(part.split()) for part in _SENTENCE.split(text) if part and part.strip()]
-    clauses = [clause.strip() for sentence in sentences for clause in _CLAUSE.split(sentence) if clause.strip()]
-    return tuple(dict.fromkeys((*sentences, *clauses)))
+def _clauses(sentence: str) -> list[str]:
+    return [clause.strip() for clause in _CLAUSE.split(sentence) if clause.strip()]

@@ -27,7 +27,7 @@ TIMES, REPEATED = 3, 0.5
 LEAST_TO_STOP, LEAST_AT_END = 3, 2
 _TOKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
 _GROUP_END = re.compile(r"(?:\[\d+\]\s?)+(?=[^\s\[])")
-#: A row of a table is one token: cells repeat, rows do not.
+#: A row of a table counts whole: cells repeat, rows do not.
 _ROW = re.compile(r"^\s*\|.*\|\s*$")
 _LONGEST_LINE = 400
 
@@ -79,7 +79,7 @@ class Repetition:
 
     def _line(self, line: str) -> None:
         if _ROW.match(line):
-            self._token(" ".join(line.split()).lower() * 2)
+            self._count(("|", " ".join(line.split()).lower()))
             return
         for token in _TOKEN.findall(SHOWN_MARKER.sub(" ", LIST_NUMBER.sub("", line)).lower()):
             self._token(token)
@@ -90,7 +90,9 @@ class Repetition:
         del self._run[: -max(RUN_CHARACTERS, size)]
         if len(self._run) < size:
             return
-        run = tuple(self._run[-size:])
+        self._count(tuple(self._run[-size:]))
+
+    def _count(self, run: tuple[str, ...]) -> None:
         self._seen[run] += 1
         self._runs += 1
         self._repeated += self._seen[run] > 1
