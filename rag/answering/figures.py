@@ -132,7 +132,9 @@ def days(text: str) -> frozenset[Day]:
             named = [int(day) for day in re.findall(r"\d+", match["days"] or "")]
             if not named and year is None and (month in AMBIGUOUS_MONTHS or month in SHORT_MONTHS.keys() - MONTHS):
                 continue
-            found.update((year, number, day) for day in named or [None])
+            found.update((year, number, day) for day in named)
+            if not named:
+                found.add((year, number, None))
     return frozenset(day for day in found if 1 <= day[1] <= 12 and (day[2] is None or 1 <= day[2] <= 31))
 
 

@@ -132,12 +132,14 @@ async def answer_events(
 
 
 def ending(live: LiveAnswer) -> dict[str, Any]:
-    """How an answer ended, in the same words for every caller: outcome, state and notices."""
+    """How an answer ended, in the same words for every caller: outcome, state, notices, sentences not borne out."""
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     notices = list(live.notices)
     if not notices and live.state is not MessageState.COMPLETE:
         notices = [STOPPED]
-    return {"outcome": outcome.value, "state": live.state.value, "notices": notices}
+    ended = {"outcome": outcome.value, "state": live.state.value, "notices": notices}
+    unsupported = list(dict.fromkeys(claim for citation in live.citations for claim in citation.unsupported))
+    return ended | ({"unsupported": unsupported} if unsupported else {})
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
