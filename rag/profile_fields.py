@@ -151,7 +151,7 @@ _ALL = (
             help="How much of the passages the model reads, at most."),
     _answer("context_characters", "Context in characters", "whole", maximum=1_000_000, help="0: no such limit."),
     _answer("context_joiner", "Between passages", "text", maximum=50),
-    _answer("context_format", "Form of a passage", "text", maximum=1000, help="Empty: title, page, section and text."),
+    _answer("context_format", "Form of a passage", "text", maximum=1000, help="Empty: title, date, page, text."),
     _answer("attachment_format", "Form of attachments", "text", maximum=1000),
     _answer("chat_provider", "Provider of answers", "choice", choices=PROVIDER_NAMES),
     _answer("chat_model", "Model that answers", "text", minimum=1, maximum=120),

@@ -564,8 +564,11 @@ class Citation:
     score: float
     #: Words of the question and the answer found in the passage, to be marked.
     matched_terms: tuple[str, ...] = ()
-    #: False when the sentence that cites it holds figures that its page does not.
+    #: False when a sentence that cites it says what its page does not: other figures, dates, names or words, or the
+    #: contrary.
     is_supported: bool = True
+    #: Those sentences, without their citations.
+    unsupported: tuple[str, ...] = ()
     #: Pages of what the model read, the text around the passage included; 0: those of the passage.
     first_read_page: int = 0
     last_read_page: int = 0

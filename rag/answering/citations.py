@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.events import CitationKind
-from rag.answering.figures import figures, missing_figures
+from rag.answering.support import Asked, Source, faults
 from rag.retrieval.keywords import tokenize
 from rag.types import Citation
 
@@ -37,6 +37,8 @@ WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 #: Scripts written without spaces between words, and Hangul, whose words carry their endings.
 UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 MAXIMUM_MATCHED_TERMS = 40
+#: Sentences marked on one citation, and how much of each.
+MAXIMUM_CLAIMS, MAXIMUM_CLAIM_CHARACTERS = 3, 300
 
 
 class CitationFilter:
@@ -87,26 +89,46 @@ def cited(citations: Sequence[Citation], shown: Mapping[int, int]) -> tuple[Cita
 
 
 def verified(
-    text: str, citations: Sequence[Citation], *, question: str, page_text: Callable[[Citation], str]
+    text: str,
+    citations: Sequence[Citation],
+    *,
+    question: str,
+    page_text: Callable[[Citation], str],
+    language: str = "",
+    likely: tuple[str, ...] = (),
 ) -> tuple[Citation, ...]:
-    """The citations with `is_supported`: every figure of a sentence stands in a passage it cites, or on its page.
+    """The citations with `is_supported` and the sentences that cite them and are not in them, nor on their pages.
 
-    A sentence that cites several passages may take its figures from any of them; a figure of the question counts as
-    given. `page_text` is asked only where a passage alone does not hold a figure.
+    A sentence that cites several passages may take its facts from any of them; what the question says counts as given.
+    `page_text` is asked only where a passage alone does not hold a sentence. `language` is the answer's; without it
+    only figures are compared. `likely` are the passages' likely languages.
     """
     by_number = {citation.number: citation for citation in citations}
-    given = figures(question)
-    unsupported: set[int] = set()
+    asked = Asked(question, language)
+    unsupported: dict[int, list[str]] = {}
     for claim, numbers in claims(text):
-        if not missing_figures(claim, given):
-            continue
         sources = [by_number[number] for number in numbers if number in by_number]
-        known = given.union(*(figures(f"{s.title} {s.file_name} {s.section} {s.passage}") for s in sources))
-        if missing_figures(claim, known) and missing_figures(
-            claim, known.union(*map(figures, map(page_text, sources)))
-        ):
-            unsupported.update(source.number for source in sources)
-    return tuple(replace(citation, is_supported=citation.number not in unsupported) for citation in citations)
+
+        def pages(sources: Sequence[Citation] = sources) -> list[Source]:
+            return [Source(page_text(source), "", likely) for source in sources]
+
+        if claim and faults(claim, [source_of(source, likely) for source in sources], asked, more=pages):
+            for source in sources:
+                unsupported.setdefault(source.number, []).append(claim[:MAXIMUM_CLAIM_CHARACTERS])
+    return tuple(
+        replace(
+            citation,
+            is_supported=citation.number not in unsupported,
+            unsupported=tuple(dict.fromkeys(unsupported.get(citation.number, ())))[:MAXIMUM_CLAIMS],
+        )
+        for citation in citations
+    )
+
+
+def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> Source:
+    """A passage as what a sentence is compared with; `read` is what the model was given of it, its surroundings too."""
+    heading = f"{citation.title} {citation.file_name} {citation.section}"
+    return Source(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
 
 def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -156,6 +178,7 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
         "chunk_id": str(citation.chunk_id),
         "document_id": str(citation.document_id),
         "matched_terms": list(citation.matched_terms),
+        "unsupported": list(citation.unsupported),
     }
 
 
@@ -168,6 +191,7 @@ def citation_from_json(stored: Mapping[str, Any]) -> Citation:
             "chunk_id": UUID(stored["chunk_id"]),
             "document_id": UUID(stored["document_id"]),
             "matched_terms": tuple(stored.get("matched_terms", ())),
+            "unsupported": tuple(stored.get("unsupported", ())),
         }
     )
 

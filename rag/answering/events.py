@@ -32,6 +32,8 @@ class TextEvent:
     """Text to append. Every `[n]` in it is whole and points to a citation."""
 
     text: str
+    #: The text before it is withdrawn: this stands alone.
+    starts_over: bool = False
 
 
 @dataclass(frozen=True)

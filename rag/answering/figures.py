@@ -50,9 +50,46 @@ MONTHS = {
         "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
         "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
         "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+        "styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień październik listopad grudzień",
+        "يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر",
     )
     for number, name in enumerate(names.split(), start=1)
 }
+
+#: Only beside a number: "mar" and "dec" are words too.
+SHORT_MONTHS = {
+    name: number
+    for names in (
+        "jan feb mar apr may jun jul aug sep oct nov dec",
+        "jan feb mrt apr mei jun jul aug sept okt nov dez",
+        "jan feb mär apr mai jun jul aug sept okt nov déc",
+    )
+    for number, name in enumerate(names.split(), start=1)
+}
+#: Months that are other words as well: one alone is no date.
+AMBIGUOUS_MONTHS = frozenset({"may", "march", "mars", "marzo", "maj", "luty", "mei", "mai"})
+_MONTH_NAME = "|".join(sorted({*MONTHS, *SHORT_MONTHS}, key=len, reverse=True))
+_AND = r"(?:[-–—/,&+]|to|and|or|through|until|bis|und|oder|tot|en|of|t/m|au|et|ou|al|y|o|e|a|do|i|lub)"
+_ORDINAL = r"(?:st|nd|rd|th|er|[ºª.])?"
+_DAYS = rf"(?:\d{{1,2}}{_ORDINAL}\s{{0,2}}{_AND}\s{{0,2}}){{0,4}}\d{{1,2}}"
+_YEAR_AFTER = r"(?:,?\s{1,2}(?:de\s|of\s)?(?P<year>(?:19|20)\d\d)(?!\d))?"
+#: "1–5 July 2026", "July 1 and 15, 2026", "July 2026", "2026년 7월 1일", "2026年7月1日".
+_DAY_FORMS = (
+    re.compile(
+        rf"(?<![\d.,/])(?P<days>{_DAYS}){_ORDINAL}\s{{0,2}}(?:of\s|de\s|di\s)?(?P<month>{_MONTH_NAME})\b\.?{_YEAR_AFTER}",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\b(?P<month>{_MONTH_NAME})\b\.?\s{{1,2}}(?P<days>{_DAYS})(?:st|nd|rd|th)?(?![\d%]){_YEAR_AFTER}",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\b(?P<month>{_MONTH_NAME})\b\.?(?P<days>){_YEAR_AFTER}", re.IGNORECASE),
+    re.compile(
+        r"(?:(?P<year>(?:19|20)\d\d)\s?[년年]\s?)?(?<!\d)(?P<month>\d{1,2})\s?[월月](?!간)\s?(?:(?P<days>\d{1,2})\s?[일日])?"
+    ),
+)
+#: Year, month and day; None for what is not said.
+Day = tuple[int | None, int, int | None]
 
 
 @lru_cache(maxsize=512)
@@ -76,6 +113,58 @@ def figures(text: str) -> frozenset[str]:
 def missing_figures(claim: str, known: frozenset[str]) -> list[str]:
     """The figures written with digits in a claim that are not among `known`, as written."""
     return [written for written in _written(_plain(claim)) if not _is_known(written, known)]
+
+
+@lru_cache(maxsize=512)
+def days(text: str) -> frozenset[Day]:
+    """Every reading of every date in a text; a month alone is one without its day."""
+    text = _plain(text)
+    found: set[Day] = set()
+    for date in DATE.findall(text):
+        found.update(_numeric_days([int(part) for part in date]))
+    for form in _DAY_FORMS:
+        for match in form.finditer(text):
+            month = match["month"].lower()
+            if match["month"] in ("may", "march"):  # "grade 5 may apply"
+                continue
+            number = int(month) if month.isdigit() else (MONTHS.get(month) or SHORT_MONTHS[month])
+            year = int(match["year"]) if match["year"] else None
+            named = [int(day) for day in re.findall(r"\d+", match["days"] or "")]
+            if not named and year is None and (month in AMBIGUOUS_MONTHS or month in SHORT_MONTHS.keys() - MONTHS):
+                continue
+            found.update((year, number, day) for day in named)
+            if not named:
+                found.add((year, number, None))
+    return frozenset(day for day in found if 1 <= day[1] <= 12 and (day[2] is None or 1 <= day[2] <= 31))
+
+
+def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
+    """The dates of a claim of which no reading is among `known`, as its most precise reading."""
+    stated = days(claim)
+    # "1 July" is read as a month alone too, and "03/04/2026" in two ways: one of them is enough.
+    precise = [day for day in stated if day[2] is not None] or [*stated]
+    months = {day[1] for day in precise}
+    precise += [day for day in stated if day[1] not in months]
+    ambiguous = {d for written in DATE.findall(_plain(claim)) for d in _numeric_days([int(p) for p in written])}
+    missing = [day for day in precise if not any(_is_same_day(day, other) for other in known)]
+    if ambiguous and len(ambiguous - set(missing)) > 0:
+        missing = [day for day in missing if day not in ambiguous]
+    return missing
+
+
+def _numeric_days(parts: list[int]) -> list[Day]:
+    """What "2026-07-01", "1.7.2026" and "7/1/26" may mean."""
+    if parts[0] > 31:
+        return [(parts[0], parts[1], parts[2])]
+    year = parts[2] + 2000 if parts[2] < 100 else parts[2]
+    return [(year, month, day) for day, month in ((parts[0], parts[1]), (parts[1], parts[0])) if month <= 12]
+
+
+def _is_same_day(claimed: Day, known: Day) -> bool:
+    """Whether a claimed date is a known one: what it leaves out is open, what it adds is not, but for the year."""
+    if claimed[1] != known[1] or (claimed[2] is not None and claimed[2] != known[2]):
+        return False
+    return claimed[0] is None or known[0] is None or claimed[0] == known[0]
 
 
 def _is_known(written: str, known: frozenset[str]) -> bool:

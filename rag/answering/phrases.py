@@ -61,6 +61,21 @@ MODEL_FAILED = {
     "zh": "语言模型没有回答，以下为文档原文。",
     "ar": "لم يُجب النموذج اللغوي، ولذلك هذه كلمات المستندات نفسها.",
 }
+#: Opens the quotations that stand in for an answer that was withdrawn.
+NOT_THE_MODELS = {
+    "en": "The language model's answer could not be used, so these are the documents' own words.",
+    "nl": "Het antwoord van het taalmodel was niet bruikbaar; dit zijn de woorden van de documenten zelf.",
+    "de": "Die Antwort des Sprachmodells war nicht brauchbar; dies sind die Worte der Dokumente selbst.",
+    "fr": "La réponse du modèle de langue n'était pas utilisable ; voici les mots des documents eux-mêmes.",
+    "es": "La respuesta del modelo de lenguaje no era utilizable; estas son las palabras de los propios documentos.",
+    "it": "La risposta del modello linguistico non era utilizzabile; queste sono le parole dei documenti stessi.",
+    "pt": "A resposta do modelo de linguagem não era utilizável; estas são as palavras dos próprios documentos.",
+    "pl": "Odpowiedź modelu językowego nie nadawała się do użycia; oto słowa samych dokumentów.",
+    "ko": "언어 모델의 답변을 쓸 수 없어 문서의 내용을 그대로 인용합니다.",
+    "ja": "言語モデルの回答は使えなかったため、文書の言葉をそのまま引用します。",
+    "zh": "语言模型的回答无法使用，以下是文档的原文。",
+    "ar": "لم تكن إجابة النموذج اللغوي صالحة، وهذه كلمات المستندات نفسها.",
+}
 
 
 #: Stands above quotations in another language than the question's.

@@ -18,11 +18,21 @@ from rag.answering.citations import CitationFilter, cited, cited_figures, verifi
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
-from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase, quoted_as_they_stand
+from rag.answering.phrases import (
+    MODEL_FAILED,
+    NO_MODEL,
+    NOT_THE_MODELS,
+    NOTHING_FOUND,
+    NOTHING_NEAR,
+    phrase,
+    quoted_as_they_stand,
+)
 from rag.answering.places import with_section
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, summary_rules, system_prompt
+from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routes import ModelPart, Reply, Router
+from rag.answering.watch import AnswerWatch, Trouble, sources_of
 from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused, ProviderStreamCut, ProviderStreamEmpty
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
@@ -49,6 +59,11 @@ from rag.types import (
 ANSWER = "answer"
 TOO_LONG = "The answer reached its length limit and ends here."
 UNCITED = "This answer names no source. Compare it with the passages below."
+#: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
+WITHDRAWN: dict[Trouble, str] = {
+    "repeats": "The language model repeated itself, so its answer was stopped and withdrawn.",
+    "unsupported": "Most of what the language model wrote is not in the passages it named: it was withdrawn.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +125,8 @@ class Run:
         self.first_text_ms: int | None = None
         self.text_ms: int | None = None
         self.cost: Decimal | None = None
+        #: Whether the model's text was withdrawn, and whether nothing was shown in its place yet.
+        self._is_withdrawn = self._starts_over = False
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
 
@@ -168,7 +185,14 @@ class Run:
             for citation in self.citations
         )
         if self.kind == "cited":
-            checked = verified(self.text, checked, question=self.question.text, page_text=self.books.page_text)
+            checked = verified(
+                self.text,
+                checked,
+                question=self.question.text,
+                page_text=self.books.page_text,
+                language=self._written_language(self.text),
+                likely=(language,),
+            )
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
 
@@ -178,7 +202,7 @@ class Run:
         model = self._small_model()
         if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.follow_ups:
             return
-        if model is None or self.context is None or not self.model:
+        if model is None or self.context is None or not self.model or self._is_withdrawn:
             return
         begun: list[UUID | None] = []
         found = suggest_follow_ups(
@@ -411,6 +435,9 @@ class Run:
         usage: Usage | None = None
         error: ProviderError | None = None
         call_id = self.books.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
+        # A summary is asked for in parts: what one of them lacks, another may say.
+        watch = None if asked else self._watch(context, filtered)
+        trouble: Trouble | None = None
         started = time.perf_counter()
         try:
             for event in model.stream(
@@ -426,8 +453,11 @@ class Run:
                     self.books.charge("chat", event.usage, line="openai")
                     continue
                 received.append(event.text)
-                yield from self._show(filtered.feed(mark.feed(event.text)))
-                if self.cancel.is_set():
+                shown = filtered.feed(mark.feed(event.text))
+                yield from self._show(shown)
+                trouble = watch.feed(shown) if watch else None
+                if trouble or self.cancel.is_set():
+                    # Leaving the loop closes the call.
                     break
         except ProviderError as exc:
             error, usage = exc, exc.details.get("usage")
@@ -441,9 +471,32 @@ class Run:
                 call_id, estimated_chat(model.provider, model.model, messages, "".join(received)), usage, error
             )
             self.citations = cited(context.citations, filtered.shown)
-        yield from self._show(filtered.feed(mark.finish()) + filtered.finish())
+        last = filtered.feed(mark.finish()) + filtered.finish()
+        if watch and trouble is None and completed is not None:
+            trouble = watch.feed(last) or watch.finish()
+        if trouble and not mark.is_set and not says_not_found(self.text + last):
+            yield from self._withdraw(trouble)
+            return
+        yield from self._show(last)
         self.citations = cited(context.citations, filtered.shown)
-        self._judge(completed, mark.is_set, "".join(received))
+        self._judge(completed, mark.is_set or says_not_found(self.text), "".join(received))
+
+    def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
+        """What looks after the answer while it is written."""
+        likely = (self.question.collection.language,)
+        sources = sources_of(context.citations, context.context_text, likely)
+        return AnswerWatch(sources, filtered.shown, self.question.text, self._written_language)
+
+    def _written_language(self, text: str) -> str:
+        """The language a text is written in, most likely the one it was asked to be in."""
+        return detect_language(text[:400], [self.answer_language])
+
+    def _withdraw(self, trouble: Trouble) -> Iterator[TextEvent]:
+        """Put the passages' own sentences in the place of what the model wrote."""
+        self.asides.append(WITHDRAWN[trouble])
+        self.text, self.citations = "", ()
+        self._is_withdrawn = self._starts_over = True
+        yield from self._quote(phrase(NOT_THE_MODELS, self.answer_language))
 
     def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
         """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
@@ -506,7 +559,8 @@ class Run:
         if self.first_text_ms is None:
             self.first_text_ms = self._elapsed_ms()
         self.text += text
-        yield TextEvent(text)
+        starts_over, self._starts_over = self._starts_over, False
+        yield TextEvent(text, starts_over)
 
     def _show_nearest(self, *, keep: bool = False) -> None:
         """Show the nearest passages instead of cited ones; with `keep`, numbers already in the text stay theirs."""

@@ -55,6 +55,8 @@ class LiveAnswer:
         #: Tenant and account; nobody else is given this answer.
         self.owner = owner
         self.text = ""
+        #: How often the text was withdrawn and begun again.
+        self.restarts = 0
         self.steps: list[StepEvent] = []
         #: What was found, once it was; kept by the process that writes.
         self.context: ContextResponse | None = None
@@ -125,20 +127,24 @@ class LiveAnswer:
     ) -> Iterator[str]:
         """All text so far, then what comes, in batches `every_seconds` apart; ends when the answer has ended.
 
-        "" comes about every `pulse_seconds` while there is nothing new. With `until_written`, next questions are not
-        waited for.
+        Where the text was withdrawn, all of the new text comes: `restarts` has risen then. "" comes about every
+        `pulse_seconds` while there is nothing new. With `until_written`, next questions are not waited for.
         """
-        shown = 0
+        shown = restarts = 0
         while True:
             self._look_up()
             with self._changed:
                 # Woken for the first text and the end only: between batches `_done` is slept on, so that a token
                 # wakes nobody. 100 readers at 50 tokens a second would otherwise be 5,000 wake-ups.
                 self._changed.wait_for(
-                    lambda shown=shown: len(self.text) > shown or self._has_ended(until_written),  # type: ignore[misc]
+                    lambda shown=shown, seen=restarts: (  # type: ignore[misc]
+                        len(self.text) > shown or self.restarts > seen or self._has_ended(until_written)
+                    ),
                     timeout=pulse_seconds,
                 )
                 is_done = self._has_ended(until_written)
+                if self.restarts > restarts:
+                    shown, restarts = 0, self.restarts
                 new = self.text[shown:]
             shown += len(new)
             if new or not is_done:
@@ -189,7 +195,8 @@ class LiveAnswer:
         with self._changed:
             if isinstance(event, TextEvent):
                 if not self._is_frozen:
-                    self.text += event.text
+                    self.restarts += event.starts_over
+                    self.text = event.text if event.starts_over else self.text + event.text
             elif isinstance(event, StepEvent):
                 self.steps.append(event)
             elif isinstance(event, ContextEvent):
@@ -309,8 +316,10 @@ class StoredAnswer(LiveAnswer):
             self.state = MessageState.STOPPED
             self.set_done()
             return
-        # The other process may store fewer characters than before only when it filtered its end.
-        self.text = row.content if len(row.content) >= len(self.text) else self.text
+        # The other process may store fewer characters than before when it filtered its end, else it has begun again.
+        if not self.text.startswith(row.content):
+            self.restarts += not row.content.startswith(self.text)
+            self.text = row.content
         self.state = MessageState(row.state)
         self.notice = row.notice
         self.outcome = Outcome(row.outcome) if row.outcome else None

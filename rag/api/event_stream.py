@@ -89,14 +89,19 @@ async def answer_events(
 ) -> AsyncIterator[str]:
     """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after so long a silence.
 
+    `restart` withdraws the chunks before it: those after it are the whole answer.
     Where next questions were asked for, they are told as `followUps` before the end.
     """
     changes = Changes(live)
-    shown, has_context, is_generating = 0, False, False
+    shown, restarts, has_context, is_generating = 0, 0, False, False
     yield event("searching")
     with live.heard_by(changes.note):
         while True:
             is_done, text = live.is_done, live.text
+            if live.restarts > restarts:
+                if shown:
+                    yield event("restart")
+                shown, restarts, text = 0, live.restarts, live.text
             if not has_context and live.context is not None:
                 has_context = True
                 try:
@@ -114,7 +119,7 @@ async def answer_events(
                 if not is_done:
                     await asyncio.sleep(PACE_SECONDS)
                     continue
-            if is_done and shown >= len(live.text):
+            if is_done and shown >= len(live.text) and restarts == live.restarts:
                 break
             if not await changes.wait(heartbeat_seconds):
                 yield HEARTBEAT
@@ -127,12 +132,14 @@ async def answer_events(
 
 
 def ending(live: LiveAnswer) -> dict[str, Any]:
-    """How an answer ended, in the same words for every caller: outcome, state and notices."""
+    """How an answer ended, in the same words for every caller: outcome, state, notices, sentences not borne out."""
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     notices = list(live.notices)
     if not notices and live.state is not MessageState.COMPLETE:
         notices = [STOPPED]
-    return {"outcome": outcome.value, "state": live.state.value, "notices": notices}
+    ended = {"outcome": outcome.value, "state": live.state.value, "notices": notices}
+    unsupported = list(dict.fromkeys(claim for citation in live.citations for claim in citation.unsupported))
+    return ended | ({"unsupported": unsupported} if unsupported else {})
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:

@@ -67,9 +67,13 @@ class ChatAnswer(ApiModel):
         description="Sentences on why the answer did not end well and on what was done without, such as a reranker "
         "that did not answer; empty where there is nothing to say."
     )
+    unsupported: list[str] | None = Field(
+        default=None,
+        description="Sentences of the answer that the passages they cite do not bear out, if there are any.",
+    )
 
 
-KINDS = ("searching", "context", "generating", "chunk", "followUps", "done", "error")
+KINDS = ("searching", "context", "generating", "chunk", "restart", "followUps", "done", "error")
 #: Each event of the stream.
 EVENTS = {
     "type": "object",
@@ -85,6 +89,7 @@ EVENTS = {
     "description": (
         'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
         '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
+        '{"type": "restart"} where the chunks so far are withdrawn and those after it are the whole answer, and '
         '{"type": "followUps", "data": ["question"]} where they were asked for; or, where the answer is not whole, '
         '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. The last event says how it ended, '
         "with `outcome`, `state` and `notices` as in the JSON answer. Lines that begin with a colon keep the "

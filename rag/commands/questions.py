@@ -96,7 +96,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
         status = 1
         for event in parts.answerer.answer(question, profile=profile, cancel=Event(), chat_log_id=None):
             if isinstance(event, TextEvent):
-                print(event.text, end="", flush=True)
+                print(f"\n\n{event.text}" if event.starts_over else event.text, end="", flush=True)
             elif isinstance(event, DoneEvent):
                 print()
                 for citation in event.citations:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rag.profiles import Profile
 from rag.retrieval.evidence import matched_words
-from rag.retrieval.formats import Passage, format_context, format_passage
+from rag.retrieval.formats import Passage, format_context, format_passage, labels_of
 from rag.retrieval.posts import attachment_part, category_of, written_on
 from rag.retrieval.relevance import Judged
 from rag.retrieval.stitching import Neighbour, stitched
@@ -35,8 +35,10 @@ def context_from(
     """
     room = Room(tokens=profile.context_tokens, characters=profile.context_characters or UNLIMITED)
 
+    labels = labels_of([item.result for item in judged], metadata)
+
     def part(number: int, item: Judged) -> str:
-        return format_passage(profile, _passage(number, item, metadata or {}))
+        return format_passage(profile, _passage(number, item, metadata or {}, labels))
 
     kept: list[Judged] = []
     for item in judged:
@@ -57,7 +59,7 @@ def context_from(
         break
     if neighbours is not None and room.tokens > 0 and kept:
         kept = stitched(kept, neighbours([item.result for item in kept]), room.take)
-    passages = [_passage(number, item, metadata or {}) for number, item in enumerate(kept, 1)]
+    passages = [_passage(number, item, metadata or {}, labels) for number, item in enumerate(kept, 1)]
     text = format_context(profile, passages)
     if profile.attachment_format:
         of_posts = ((passage.result.title, passage.document_metadata) for passage in passages)
@@ -85,11 +87,14 @@ class Room:
         self.tokens = self.characters = 0
 
 
-def _passage(number: int, item: Judged, metadata: Mapping[UUID, Mapping[str, Any]]) -> Passage:
+def _passage(
+    number: int, item: Judged, metadata: Mapping[UUID, Mapping[str, Any]], labels: Mapping[UUID, str]
+) -> Passage:
     return Passage(
         number=number,
         result=item.result,
         text=f"{item.before}{item.result.content}{item.after}",
+        label=labels.get(item.result.document_id, ""),
         document_metadata=metadata.get(item.result.document_id, {}),
     )
 

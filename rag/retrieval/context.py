@@ -150,6 +150,8 @@ class Retriever:
             step.detail = evidence_said(judged, speaking, profile.only_evidence)
         cited = self._order(run, speaking, today)
         metadata = self._metadata(run, cited or judged[:NEAREST])
+        # A profile that shows posts as such has a form of its own for them.
+        shown = metadata if profile.context_format else {}
         context_text, cited = context_from(
             cited,
             profile=profile,
@@ -159,14 +161,14 @@ class Retriever:
         self._finish(run, cited, started)
         response = ContextResponse(
             context_text=context_text,
-            citations=citations_from(cited, metadata),
+            citations=citations_from(cited, shown),
             token_usage=TokenUsage(
                 input=sum(c.usage.input_tokens for c in run.charges),
                 output=sum(c.usage.output_tokens for c in run.charges),
             ),
             cost=sum((c.cost for c in run.charges if c.cost is not None), Decimal(0)),
             rag_details=run.details,
-            nearest=() if cited else citations_from(judged[:NEAREST], metadata),
+            nearest=() if cited else citations_from(judged[:NEAREST], shown),
             charges=tuple(run.charges),
             notices=tuple(run.notices),
             results=tuple(item.result for item in cited),
@@ -242,12 +244,11 @@ class Retriever:
         return done
 
     def _metadata(self, run: Run, cited: Sequence[Judged]) -> Mapping[UUID, Mapping[str, Any]]:
-        """What is known of the documents, where the form of the passages may name it."""
-        if not run.profile.context_format:
-            return {}
+        """What is known of the documents, for the form of the passages; the day one came where that may name it."""
         if not run.facts:
             run.facts = read_facts(self._database, run.question.identity, [item.result for item in cited])
-        return {document_id: facts.shown for document_id, facts in run.facts.items()}
+        has_form = bool(run.profile.context_format)
+        return {key: facts.shown if has_form else facts.metadata for key, facts in run.facts.items()}
 
     def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
         with run.step("neighbours") as step:

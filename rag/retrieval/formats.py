@@ -6,12 +6,15 @@ A profile's `context_format` names fields in braces: those of `FIELDS`, else met
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
+from uuid import UUID
 
 from rag.profiles import Profile
-from rag.retrieval.posts import korean_date, marks_of, without_attachments, written_on
+from rag.retrieval.posts import day_of, korean_date, marks_of, without_attachments, written_on
 from rag.types import SearchResult
 
 #: A label such as 【양형기준 - 절도】; parts that are not known are left out of it.
@@ -31,6 +34,8 @@ class Passage:
     result: SearchResult
     #: What the model reads: the passage, with the text around it where that fits.
     text: str
+    #: What tells its document from others of the same title, and the day it is of; empty where neither is known.
+    label: str = ""
     #: Of its document. What the passage itself says of a field comes first.
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -48,10 +53,10 @@ def format_context(profile: Profile, passages: Sequence[Passage]) -> str:
 
 
 def format_passage(profile: Profile, passage: Passage) -> str:
-    """One passage with its number: title, page and section above the text, or as `context_format` has it."""
+    """One passage with its number: title, date, page and section above the text, or as `context_format` has it."""
     head = f"[{passage.number}] "
     if not profile.context_format:
-        return f"{head}{place(passage.result)}\n{passage.text}"
+        return f"{head}{place(passage.result, passage.label)}\n{passage.text}"
     if profile.attachment_format:
         # They follow all passages, in a part of their own.
         passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
@@ -66,9 +71,38 @@ def filled(template: str, passage: Passage) -> str:
     return parts[0] + (passage.text if found else "") + parts[1]
 
 
-def place(result: SearchResult) -> str:
-    """Where a passage stands: title, page or pages, section."""
-    return ", ".join(part for part in (result.title, pages_of(result), result.section) if part)
+def place(result: SearchResult, label: str = "") -> str:
+    """Where a passage is: title, with what tells its document from others, page or pages, section."""
+    title = f"{result.title} ({label})" if label else result.title
+    return ", ".join(part for part in (title, pages_of(result), result.section) if part)
+
+
+def labels_of(
+    results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+) -> dict[UUID, str]:
+    """The day of each document where it is known, after its file name where another has its title.
+
+    Of documents that have the file name in common too, each gets a number.
+    """
+    documents = {result.document_id: result for result in results}
+    titles = Counter(result.title.casefold() for result in documents.values())
+    files = Counter((result.title.casefold(), result.file_name) for result in documents.values())
+    seen: Counter[tuple[str, str]] = Counter()
+    labels: dict[UUID, str] = {}
+    for document_id, result in documents.items():
+        file = (result.title.casefold(), result.file_name)
+        seen[file] += 1
+        parts = [result.file_name] if titles[file[0]] > 1 else []
+        parts += [f"copy {seen[file]}"] if files[file] > 1 else []
+        day = document_day((metadata or {}).get(document_id, {}))
+        labels[document_id] = ", ".join(filter(None, (*parts, day.isoformat() if day else "")))
+    return labels
+
+
+def document_day(metadata: Mapping[str, Any]) -> date | None:
+    """The day a document gives itself: of a post its own, of a file its last change, else its making."""
+    names = ("file_modified_at", "file_created_at")
+    return written_on(metadata) or next((day for name in names if (day := day_of(metadata.get(name)))), None)
 
 
 def pages_of(result: SearchResult) -> str:

@@ -85,8 +85,10 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
             else:
                 status.update(label=f":shimmer[{_step_label(step)}]")
                 status.markdown(f":small[{_step_label(step)}]")
-        written = ""
+        written, restarts = "", 0
         for piece in live.tail(every_seconds=every_seconds, until_written=True):
+            if live.restarts > restarts:
+                written, restarts = "", live.restarts
             written += piece
             text.markdown(answer_markdown(written))
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.

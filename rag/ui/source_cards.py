@@ -24,6 +24,8 @@ SCORE_HELP = (
 )
 #: Length of a passage on a card that has the whole width to itself.
 WIDE_EXCERPT_CHARACTERS = 420
+#: How much of a sentence that a passage does not bear out is repeated on its card.
+UNSUPPORTED_CHARACTERS = 120
 
 
 def draw_source_cards(
@@ -72,7 +74,7 @@ def _draw_card(
     shown = excerpt(citation.passage, citation.matched_terms, *([characters] if characters else []))
     st.caption(f"“{marked(shown, citation.matched_terms)}”")
     if not citation.is_supported:
-        st.markdown(":small[:orange[:material/rule: Check the figures: not all of them are on this page.]]")
+        st.markdown(f":small[:orange[:material/rule: {_unsupported_words(citation)}]]")
     st.space("stretch")
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.button(
@@ -89,6 +91,16 @@ def _draw_card(
         # What a whole document was read for has no score.
         if with_match and citation.score:
             st.badge(f"{citation.score:.0%} match", color=_score_color(citation.score), help=SCORE_HELP)
+
+
+def _unsupported_words(citation: Citation) -> str:
+    """Which sentence of the answer the passage does not bear out."""
+    if not citation.unsupported:
+        return "Check the figures: not all of them are on this page."
+    first = citation.unsupported[0]
+    if len(first) > UNSUPPORTED_CHARACTERS:
+        first = first[:UNSUPPORTED_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    return f"Check this, it is not on this page as the answer says it: “{plain(first)}”"
 
 
 def written_day(day: str) -> str:

@@ -55,6 +55,41 @@ def test_a_comment_keeps_a_silent_line_open_and_is_no_event() -> None:
     assert kinds == ["searching", "generating", "chunk", "done"]
 
 
+def test_withdrawn_text_is_told_before_the_text_in_its_place() -> None:
+    live = LiveAnswer(
+        message_id=uuid4(),
+        conversation_id=uuid4(),
+        question="?",
+        owner=("demo", uuid4()),
+        on_forced_end=lambda answer: None,
+    )
+
+    async def heard() -> list[dict[str, object]]:
+        live.take(TextEvent("Dogs bring joy"))
+        said = []
+        async for sent in answer_events(live, {"type": "http"}, lambda context: [], heartbeat_seconds=5):
+            said.append(json.loads(sent[6:]))
+            if said[-1]["type"] == "chunk" and not live.is_done:
+                live.take(TextEvent("25 days", starts_over=True))
+                live.take(DoneEvent(outcome=Outcome.ANSWERED, state=MessageState.COMPLETE, cost=None, total_ms=1))
+                live.set_done()
+        return said
+
+    said = asyncio.run(heard())
+    told = [(event["type"], event.get("data")) for event in said[2:-1]]
+    assert told == [("chunk", "Dogs bring joy"), ("restart", None), ("chunk", "25 days")]
+
+
+def test_a_sentence_that_its_passage_does_not_bear_out_is_told(api: Api, provider_standin: ProviderStandin) -> None:
+    api.ready_document()
+    provider_standin.reply(
+        "Employees have 25 days of annual leave [1]. Penguins waddle across frozen antarctic ice [1]."
+    )
+    caller = api.client(api.key("chat"))
+    answer = caller.post("/api/rag/chat", json={"query": QUESTION}).json()
+    assert answer["unsupported"] == ["Penguins waddle across frozen antarctic ice"]
+
+
 def test_who_waits_for_a_whole_answer_and_leaves_stops_it(api: Api, provider_standin: ProviderStandin) -> None:
     api.ready_document()
     provider_standin.token_interval_seconds = 0.1

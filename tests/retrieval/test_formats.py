@@ -66,6 +66,41 @@ def test_without_a_form_of_its_own_a_passage_stands_under_its_place() -> None:
     assert format_context(HR, [passage("Text.")]) == "[1] Guide, pp. 3–4, Leave › Days\nText."
 
 
+def test_a_passage_says_the_day_of_its_document_where_it_is_known() -> None:
+    metadata = {
+        DOCUMENT: {"file_created_at": "2025-01-02T10:00:00+00:00", "file_modified_at": "2026-03-01T10:00:00+00:00"}
+    }
+    text, _ = context_from([judged("Text.")], profile=HR, metadata=metadata)
+    assert text == "[1] Guide (2026-03-01), pp. 3–4, Leave › Days\nText."
+    text, _ = context_from([judged("Text.")], profile=HR, metadata={DOCUMENT: {"createdAt": "2024-05-06"}})
+    assert text.startswith("[1] Guide (2024-05-06), pp. 3–4")
+
+
+def test_documents_of_one_title_are_told_apart() -> None:
+    def of(number: int, file_name: str) -> Judged:
+        item = judged(f"Text {number}.")
+        return replace(item, result=replace(item.result, document_id=UUID(int=number), file_name=file_name))
+
+    metadata = {UUID(int=1): {"file_modified_at": "2025-01-02"}, UUID(int=2): {"file_modified_at": "2026-01-02"}}
+    items = [of(1, "guide-2025.pdf"), of(2, "guide-2026.pdf"), of(1, "guide-2025.pdf")]
+    text, _ = context_from(items, profile=HR, metadata=metadata)
+    assert [line for line in text.splitlines() if line.startswith("[")] == [
+        "[1] Guide (guide-2025.pdf, 2025-01-02), pp. 3–4, Leave › Days",
+        "[2] Guide (guide-2026.pdf, 2026-01-02), pp. 3–4, Leave › Days",
+        "[3] Guide (guide-2025.pdf, 2025-01-02), pp. 3–4, Leave › Days",
+    ]
+    text, _ = context_from([of(1, "guide.pdf"), of(2, "guide.pdf")], profile=HR)
+    assert "[1] Guide (guide.pdf, copy 1)" in text
+    assert "[2] Guide (guide.pdf, copy 2)" in text
+
+
+def test_a_form_of_its_own_stays_as_it_is() -> None:
+    metadata = {DOCUMENT: {"file_modified_at": "2026-03-01"}}
+    text, _ = context_from([judged("본문")], profile=LEGAL, metadata=metadata)
+    assert "2026-03-01" not in text
+    assert text.startswith("[1] 【Guide】")
+
+
 def test_passages_are_joined_by_the_profiles_joiner_and_cut_at_its_characters() -> None:
     text, kept = context_from([judged("a" * 3000), judged("b" * 3000), judged("c" * 3000)], profile=PORTFOLIO)
     assert len(text) == 8000

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from rag.answering.sentences import sentences
 from rag.answering.routes.documents import Contents, Library, Passages, WholeDocument
 from rag.answering.routes.recognise import YEAR
 from rag.answering.routes.replies import Reply, ask_which, cell, day_of, say
+from rag.answering.sentences import sentences
 from rag.types import DocumentChunk, DocumentPage, Outcome
 
 MOST_CHANGES = 40

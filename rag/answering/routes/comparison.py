@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rag.answering.sentences import sentences
 from rag.answering.routes.documents import Contents, Part, Passages, telling_sentence
 from rag.answering.routes.replies import Reply, cell, say
 from rag.answering.routes.tables import cells, columns_of, split_pair
+from rag.answering.sentences import sentences
 from rag.retrieval.keywords import tokenize
 from rag.types import DocumentChunk
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from rag.answering.sentences import BULLET, sentences
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
 from rag.answering.routes.replies import Reply, cell, say
 from rag.answering.routes.tables import cells
+from rag.answering.sentences import BULLET, sentences
 from rag.retrieval.keywords import tokenize
 
 MOST_ENTRIES = 40

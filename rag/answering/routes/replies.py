@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rag.answering.sentences import FOOTNOTE
 from rag.answering.routes.choosing import MOST_CHOICES, labels_of
 from rag.answering.routes.documents import WholeDocument
+from rag.answering.sentences import FOOTNOTE
 from rag.types import Citation, Outcome
 
 

@@ -1,0 +1,304 @@
+"""Whether a sentence of an answer is in the passages that it cites: by rules, without a model.
+
+Figures are compared in any language. Dates, names, content words and negations are compared only where sentence and
+passage are in one language: a translation shares none of them. What cannot be decided counts as supported, because a
+wrong mark costs more trust than a missing one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from rag.answering.figures import days, figures, missing_days, missing_figures
+from rag.retrieval.keywords import tokenize
+from rag.retrieval.query_analysis import detect_language
+
+Fault = Literal["figures", "dates", "names", "words", "negation"]
+
+#: So few words of its own say too little to be compared, such as "Yes, you can".
+LEAST_WORDS = 4
+#: Pairs of characters count for less than words.
+LEAST_PAIRS = 8
+#: Of a sentence's own words, so many at least are in what it cites. Another wording of the same fact keeps about half,
+#: a sentence about something else hardly any.
+LEAST_SHARED = 0.25
+#: From how many letters on the beginning of a word stands for the word.
+STEM_LETTERS = 5
+#: How alike, as shared terms of all terms, two statements are before their negations are compared.
+SAME_STATEMENT = 0.5
+LANGUAGE_CHARACTERS = 400
+
+_UNSPACED = ("ja", "zh", "ko")
+_COMPOUNDING = ("de", "nl")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n\s*\n|\n(?=\s*(?:[-–—*•●▪]|\d{1,2}[.)])\s)")
+_CLAUSE = re.compile(
+    r"[,;:]\s+|[、，；：]|\s(?:but|and|or|while|whereas|maar|en|of|terwijl|aber|und|oder|während|mais|et|ou|tandis|pero|y|o|"
+    r"mientras|ma|e|mentre|mas|enquanto|ale|i|lub)\s",
+    re.IGNORECASE,
+)
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+#: A heading in bold or before a colon has capitals that are no names.
+_HEADING = re.compile(r"\*\*[^*\n]{1,120}\*\*:?|^[^.!?\n]{1,60}:\s|^#+[^\n]*")
+_TITLE = re.compile(
+    r"\b(?:Mr|Mrs|Ms|Dr|Prof|Herrn?|Frau|Mevrouw|Meneer|Dhr|Mevr|Monsieur|Madame|Mme|Señora?|Sra?|Sig|Signora?|Pani?)"
+    r"\.?\s+(?P<name>[^\W\d_a-z][^\W\d_]+)"
+)
+
+_ARTICLES = frozenset(
+    word
+    for words in (
+        "the a an your our their his her this each any",
+        "de het een uw le la les un une votre",
+        "el los las su il lo gli o os as seu sua",
+    )
+    for word in words.split()
+)
+
+_NEGATIONS = {
+    language: re.compile(words, re.IGNORECASE)
+    for language, words in {
+        "en": r"\b(?:not|no|never|none|neither|nor|cannot|without|nobody|nothing|unable|unpaid|unavailable|"
+        r"prohibited|forbidden|ineligible|excluded?|denied)\b|n['’]t\b",
+        "nl": r"\b(?:niet|geen|nooit|niemand|niets|zonder|verboden|uitgesloten)\b",
+        "de": r"\b(?:nicht|kein\w{0,2}|nie|niemals|niemand|nichts|ohne|verboten|ausgeschlossen|untersagt)\b",
+        "fr": r"\bn['’]|\b(?:ne|jamais|aucune?|sans|interdite?s?|exclue?s?)\b",
+        "es": r"\b(?:no|nunca|jamás|ninguna?|ningún|sin|prohibid\w+|excluid\w+)\b",
+        "it": r"\b(?:non|mai|nessun\w?|senza|vietat\w+|esclus\w+)\b",
+        "pt": r"\b(?:não|nunca|jamais|nenhuma?|nenhum|sem|proibid\w+|excluíd\w+)\b",
+        "pl": r"\b(?:nie|nigdy|żad\w+|bez|zabronion\w+|wykluczon\w+)\b",
+        "ko": r"않|없|못|아니|아닙|불가|금지|제외|(?:^|\s)안\s?(?:되|됩|돼|하|합)",
+        "ja": r"ない|なく|なか|ませ[んぬ]|不可|禁止",
+        "zh": r"不|没|沒|无|無|未|禁止",
+        "ar": r"(?:^|\s)(?:لا|لم|لن|ليس\w*|غير|دون|بدون|ممنوع\w*|يحظر)(?=\s|$)",
+    }.items()
+}
+#: Where one of these is, what is denied and what is not cannot be told by words.
+_HEDGES = {
+    language: re.compile(words, re.IGNORECASE)
+    for language, words in {
+        "en": r"\b(?:unless|except\w*|only|until|before|rather|instead|otherwise|whether|if|"
+        r"(?:not|no)\s+(?:more|less|fewer|later|longer|earlier|sooner|exceed\w*|just|least))\b",
+        "nl": r"\b(?:tenzij|behalve|alleen|slechts|pas|mits|als|indien|"
+        r"(?:niet|geen)\s+(?:meer|minder|later|langer|eerder))\b",
+        "de": r"\b(?:sofern|außer|nur|erst|sei\s+denn|sondern|wenn|falls|"
+        r"nicht\s+(?:mehr|weniger|später|länger|früher))\b",
+        "fr": r"\b(?:sauf|seulement|si|moins|plus|que)\b",
+        "es": r"\b(?:salvo|excepto|sol[oa]|sólo|solamente|sino|si|más|menos|obstante)\b",
+        "it": r"\b(?:salvo|tranne|eccetto|solo|soltanto|se|più|meno|oltre)\b",
+        "pt": r"\b(?:salvo|exceto|só|apenas|somente|se|mais|menos)\b",
+        "pl": r"\b(?:chyba|tylko|oprócz|dopiero|jeśli|jeżeli|więcej|mniej|później|dłużej|wcześniej)\b",
+        "ko": r"만(?=\s|$)|외에|이외|경우|다면",
+        "ja": r"だけ|のみ|以外|限り|しか|場合|なければ",
+        "zh": r"只|仅|除|以外|超过|少于|如果|若",
+        "ar": r"(?:^|\s)(?:إلا|فقط|سوى|إذا|ما\s+لم)(?=\s|$)",
+    }.items()
+}
+
+
+@dataclass
+class Source:
+    """What a sentence cites: the passage as the model read it, below the names of its document and section."""
+
+    text: str
+    heading: str = ""
+    #: Likely languages, first the likeliest.
+    likely: tuple[str, ...] = ()
+
+    @cached_property
+    def language(self) -> str:
+        """The ISO 639-1 code of the passage's language."""
+        return _language_of(self.text[:LANGUAGE_CHARACTERS], self.likely)
+
+    @cached_property
+    def whole(self) -> str:
+        """The passage below its headings."""
+        return f"{self.heading}\n{self.text}"
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The content words of all of it."""
+        return frozenset(tokenize(self.whole, self.language))
+
+    @cached_property
+    def statements(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """The sentences of the passage and the clauses of each, with their content words; questions state nothing."""
+        sentences = [" ".join(part.split()) for part in _SENTENCE.split(self.text) if part and part.strip()]
+        found = dict.fromkeys((*sentences, *(clause for sentence in sentences for clause in _clauses(sentence))))
+        return tuple((text, frozenset(tokenize(text, self.language))) for text in found if not text.endswith("?"))
+
+
+@dataclass
+class Asked:
+    """The question and the language it is answered in: what a sentence may take as given."""
+
+    question: str = ""
+    #: ISO 639-1; "" compares figures only.
+    language: str = ""
+    _figures: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._figures = figures(self.question)
+
+    @property
+    def figures(self) -> frozenset[str]:
+        """The figures of the question."""
+        return self._figures
+
+
+def faults(
+    claim: str, sources: Sequence[Source], asked: Asked, *, more: Callable[[], Sequence[Source]] = tuple
+) -> frozenset[Fault]:
+    """What a sentence says that the sources it cites do not.
+
+    `more` gives the rest of their pages; it is asked only where the passages alone do not hold the sentence.
+    """
+    found = _faults(claim, sources, asked)
+    if found:
+        pages = [page for page in more() if page.text]
+        if pages:
+            # The page may hold what the passage lacks, yet not deny what the passage says.
+            found &= _faults(claim, [*sources, *pages], asked) | {"negation"}
+    return found
+
+
+def _faults(claim: str, sources: Sequence[Source], asked: Asked) -> frozenset[Fault]:
+    found: set[Fault] = set()
+    if not sources:
+        return frozenset()
+    known = asked.figures.union(*(figures(source.whole) for source in sources))
+    if missing_figures(claim, known):
+        found.add("figures")
+    language = asked.language
+    if not language or any(source.language != language for source in sources):
+        return frozenset(found)
+    terms = frozenset[str]().union(*(source.terms for source in sources))
+    if missing_days(claim, days(asked.question).union(*(days(source.whole) for source in sources))):
+        found.add("dates")
+    if _has_unknown_name(claim, "\n".join((asked.question, *(s.whole for s in sources))), terms, language):
+        found.add("names")
+    if _is_about_something_else(claim, terms, asked, known):
+        found.add("words")
+    if _is_denied(claim, sources, language):
+        found.add("negation")
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def _language_of(text: str, likely: tuple[str, ...]) -> str:
+    return detect_language(text, likely)
+
+
+@lru_cache(maxsize=256)
+def _terms(text: str, language: str) -> frozenset[str]:
+    return frozenset(tokenize(text, language))
+
+
+def _is_about_something_else(claim: str, terms: frozenset[str], asked: Asked, known: frozenset[str]) -> bool:
+    """Whether hardly a word of the sentence that the question does not give is in the sources."""
+    language = asked.language
+    own = _terms(claim, language) - _terms(asked.question, language)
+    if len(own) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
+        return False
+    # A figure of the source says more than words that can be put otherwise.
+    if (figures(claim) - asked.figures) & known:
+        return False
+    return _shared(own, terms, language) < LEAST_SHARED * len(own)
+
+
+def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
+    """How many terms are known, in another form or as a part of a compound too."""
+    rest = own - known
+    if language in _UNSPACED:
+        return len(own) - len(rest)
+    stems = {term[:STEM_LETTERS] for term in known}
+    rest = frozenset(term for term in rest if len(term) < STEM_LETTERS or term[:STEM_LETTERS] not in stems)
+    if language in _COMPOUNDING and rest:
+        long = [term for term in known if len(term) >= STEM_LETTERS]
+        rest = frozenset(
+            term for term in rest if len(term) < STEM_LETTERS or not any(term in part or part in term for part in long)
+        )
+    return len(own) - len(rest)
+
+
+def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: str) -> bool:
+    """Whether the sentence names an e-mail address, or a person or body by two words or a title, that is not there.
+
+    German writes every noun with a capital, so that there only a title tells a name.
+    """
+    if not any(map(str.isupper, claim)) and "@" not in claim:
+        return False
+    lowered = whole.lower()
+    if any(address.lower() not in lowered for address in _EMAIL.findall(claim)):
+        return True
+    text = _HEADING.sub(" ", _EMAIL.sub(" ", claim))
+    if any(match["name"].lower() not in lowered for match in _TITLE.finditer(text)):
+        return True
+    if language == "de":
+        return False
+    return any(_is_unknown(run, whole, lowered, terms, language) for run in _capitalised(text))
+
+
+def _capitalised(text: str) -> list[list[str]]:
+    """Runs of two words or more with a capital, "Sarah Jones"; words all in capitals and months are left out.
+
+    So is what has an article before it, which names a function: "the Line Manager".
+    """
+    runs: list[list[str]] = [[]]
+    end, before = 0, ""
+    for match in _WORD.finditer(text):
+        word = match[0]
+        is_next = text[end : match.start()].strip(" ") == ""
+        is_name = word[:1].isupper() and len(word) > 1 and not word.isupper() and not days(word)
+        is_name &= word.lower() not in _ARTICLES and not (before in _ARTICLES and is_next)
+        if not is_next or not is_name:
+            runs.append([])
+        if is_name:
+            runs[-1].append(word)
+        # The article goes for the whole run.
+        before = before if before in _ARTICLES and is_next and word[:1].isupper() else word.lower()
+        end = match.end()
+    return [run for run in runs if len(run) > 1]
+
+
+def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[str], language: str) -> bool:
+    """Whether the last word of a name, the family name, is not there, nor the name by its initials."""
+    last = tokenize(run[-1], language)
+    if run[-1].lower() in lowered or not last or terms.intersection(last):
+        return False
+    initials = "".join(word[0] for word in run)
+    return re.search(rf"\b{re.escape(initials)}\b", whole) is None
+
+
+def _is_denied(claim: str, sources: Sequence[Source], language: str) -> bool:
+    """Whether the statement most like the sentence, or a clause of it, says yes where it says no, or the other way."""
+    return any(_is_turned_round(clause, sources, language) for clause in _clauses(claim))
+
+
+def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> bool:
+    negation, hedge = _NEGATIONS.get(language), _HEDGES.get(language)
+    if negation is None or hedge is None or hedge.search(clause):
+        return False
+    terms, denials = _terms(clause, language), len(negation.findall(clause))
+    if denials > 1 or len(terms) < 2:
+        return False
+    alike: list[tuple[float, int]] = []
+    for source in sources:
+        for statement, others in source.statements:
+            shared = len(terms & others)
+            if shared > 1 and shared >= SAME_STATEMENT * len(terms | others):
+                count = -1 if hedge.search(statement) else len(negation.findall(statement))
+                alike.append((shared / len(terms | others), count))
+    if not alike:
+        return False
+    best = max(likeness for likeness, _ in alike)
+    counts = [count for likeness, count in alike if likeness >= best - 0.1]
+    return all(count in (0, 1) and count != denials for count in counts)
+
+
+def _clauses(sentence: str) -> list[str]:
+    return [clause.strip() for clause in _CLAUSE.split(sentence) if clause.strip()]

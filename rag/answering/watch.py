@@ -1,0 +1,187 @@
+"""Watches an answer while a model writes it: whether it repeats itself, and whether what it cites says so.
+
+Weak models copy one passage until their length limit, or put a number behind a sentence of their own. Each piece of
+text is looked at once, so that a token costs microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rag.answering.citations import LIST_NUMBER, SHOWN_MARKER, claims, source_of
+from rag.answering.support import LANGUAGE_CHARACTERS, Asked, Fault, Source, faults
+from rag.retrieval.analysers import is_unspaced
+from rag.types import Citation
+
+Trouble = Literal["repeats", "unsupported"]
+
+#: So many words in a row, or characters of a script without spaces, are seen to come again.
+RUN_WORDS, RUN_CHARACTERS = 8, 14
+#: A run that comes for this time, where this part of the text came before, is a loop.
+TIMES, REPEATED = 3, 0.5
+#: Sentences that are judged before an answer is stopped for them, and before one that has ended is replaced.
+LEAST_TO_STOP, LEAST_AT_END = 3, 2
+_TOKEN = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
+_GROUP_END = re.compile(r"(?:\[\d+\]\s?)+(?=[^\s\[])")
+#: A row of a table counts whole: cells repeat, rows do not.
+_ROW = re.compile(r"^\s*\|.*\|\s*$")
+_LONGEST_LINE = 400
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A sentence that cites passages, with what they do not say of it."""
+
+    claim: str
+    numbers: tuple[int, ...]
+    faults: frozenset[Fault]
+
+
+class Repetition:
+    """Tells when a text goes round in circles."""
+
+    def __init__(self) -> None:
+        self._pending = ""
+        self._run: list[str] = []
+        self._seen: Counter[tuple[str, ...]] = Counter()
+        self._runs = self._repeated = 0
+        self.is_found = False
+
+    def feed(self, delta: str) -> None:
+        self._pending += delta
+        # Within a word nothing can be told yet.
+        if len(self._pending) >= _LONGEST_LINE or " " in delta or "\n" in delta or is_unspaced(delta):
+            self._take()
+
+    def finish(self) -> None:
+        self._pending += "\n"
+        self._take()
+
+    def _take(self) -> None:
+        """Count the words of all whole lines, and of the last one but for its last word."""
+        *lines, last = self._pending.split("\n")
+        for line in lines:
+            self._line(line)
+        self._pending = last
+        if last.lstrip().startswith("|") and len(last) < _LONGEST_LINE:
+            return
+        # A marker or list number may still be incomplete.
+        cut = last.rfind(" ")
+        if cut < 0 and last and is_unspaced(last):
+            cut = last.rfind("[") - 1 if "[" in last[-6:] else len(last) - 1
+        if cut >= 0:
+            self._line(last[: cut + 1])
+            self._pending = last[cut + 1 :]
+
+    def _line(self, line: str) -> None:
+        if _ROW.match(line):
+            self._count(("|", " ".join(line.split()).lower()))
+            return
+        for token in _TOKEN.findall(SHOWN_MARKER.sub(" ", LIST_NUMBER.sub("", line)).lower()):
+            self._token(token)
+
+    def _token(self, token: str) -> None:
+        self._run.append(token)
+        size = RUN_CHARACTERS if len(token) == 1 and is_unspaced(token) else RUN_WORDS
+        del self._run[: -max(RUN_CHARACTERS, size)]
+        if len(self._run) < size:
+            return
+        self._count(tuple(self._run[-size:]))
+
+    def _count(self, run: tuple[str, ...]) -> None:
+        self._seen[run] += 1
+        self._runs += 1
+        self._repeated += self._seen[run] > 1
+        if self._seen[run] >= TIMES and self._repeated >= REPEATED * self._runs:
+            self.is_found = True
+
+
+class AnswerWatch:
+    """What is wrong with an answer so far.
+
+    `shown` maps the numbers of the context to those of the text and grows while the answer is written; `language_of`
+    tells the language of its beginning.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[int, Source],
+        shown: Mapping[int, int],
+        question: str,
+        language_of: Callable[[str], str],
+    ) -> None:
+        self._sources = sources
+        self._shown = shown
+        self._question = question
+        self._language_of = language_of
+        self._asked: Asked | None = None
+        self._beginning = ""
+        self._pending = ""
+        self._repetition = Repetition()
+        self.judged: list[Judged] = []
+
+    def feed(self, delta: str) -> Trouble | None:
+        """What is wrong once this piece has come, so that no more need be written."""
+        if not delta:
+            return None
+        self._repetition.feed(delta)
+        self._pending += delta
+        if len(self._beginning) < LANGUAGE_CHARACTERS:
+            self._beginning += delta
+        # A sentence has ended once something follows its citations.
+        if "]" in self._pending:
+            *_, end = (0, *(match.end() for match in _GROUP_END.finditer(self._pending)))
+            if end:
+                self._judge(self._pending[:end])
+                self._pending = self._pending[end:]
+        return self._trouble(LEAST_TO_STOP)
+
+    def finish(self) -> Trouble | None:
+        """What is wrong with the whole answer."""
+        self._repetition.finish()
+        self._judge(self._pending)
+        self._pending = ""
+        return self._trouble(LEAST_AT_END)
+
+    def _judge(self, text: str) -> None:
+        if self._asked is None or len(self._beginning) < LANGUAGE_CHARACTERS:
+            self._asked = Asked(self._question, self._language_of(self._beginning))
+        by_shown = {shown: number for number, shown in self._shown.items()}
+        for claim, numbers in claims(text):
+            sources = [self._sources[by_shown[n]] for n in numbers if by_shown.get(n) in self._sources]
+            if claim and sources:
+                self.judged.append(Judged(claim, numbers, faults(claim, sources, self._asked)))
+
+    def _trouble(self, least: int) -> Trouble | None:
+        if self._repetition.is_found:
+            return "repeats"
+        wrong = [judged for judged in self.judged if judged.faults]
+        if 2 * len(wrong) <= len(self.judged) or not wrong:
+            return None
+        if len(self.judged) >= least:
+            return "unsupported"
+        # A single sentence is replaced where it says something else or the contrary, not for a figure worked out.
+        is_plain = least == LEAST_AT_END and any({"words", "negation"} & judged.faults for judged in wrong)
+        return "unsupported" if is_plain else None
+
+
+def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, Source]:
+    """What the model read of each passage, by its number in the context: with the text put around it."""
+    places: list[int] = []
+    at = 0
+    for citation in citations:
+        found = context_text.find(citation.passage, at)
+        place = context_text.rfind(f"[{citation.number}] ", at, found) if found >= 0 else -1
+        if place < 0:
+            return {c.number: source_of(c, likely) for c in citations}
+        places.append(place)
+        at = found + len(citation.passage)
+    ends = [*places[1:], len(context_text)]
+    return {
+        citation.number: source_of(citation, likely, read=context_text[place:end])
+        for citation, place, end in zip(citations, places, ends, strict=True)
+    }
