@@ -1,7 +1,7 @@
 """The answer without a language model: the sentences of the passages that say most of what was asked, word for word.
 
 A sentence is worth the rarity (idf) of the question's terms in it, those of its heading counting half, less for length
-and for a passage further down the list. Where no sentence covers enough of the question there is no answer.
+and for a passage further down the list. Whether there is an answer is not decided here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ MAXIMUM_CHARACTERS = 900
 LONGEST_SENTENCE = 420
 #: Items quoted of a list.
 LONGEST_LIST = 8
-#: Of the question's terms, weighted by rarity: the part the passages, and the part the quotes have to hold. Tried on
-#: fifteen questions that six handbooks answer and ten that they do not.
-LEAST_COVERAGE = 0.6
-LEAST_QUOTED = 0.3
+#: Sentences quoted of the best passage where none shares a word with the question.
+OPENING_SENTENCES = 2
 #: A further sentence has to be at least so good, compared with the best.
 LEAST_OF_BEST = 0.5
 #: And to hold so much of the question in its own words, compared with the best: under a heading that names the subject
@@ -77,7 +75,7 @@ class _Candidate:
 
 
 def best_quotes(question: str, citations: Sequence[Citation], *, language: str = "") -> Quotes | None:
-    """Quote what the passages say about the question; None when they do not hold the answer.
+    """Quote what the passages say about the question; None where they hold no sentence.
 
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
     """
@@ -85,23 +83,20 @@ def best_quotes(question: str, citations: Sequence[Citation], *, language: str =
     known = _figures(question)
     candidates = [c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, known)]
     asked = frozenset(term for term in tokenize(question, language))
-    if not candidates or not asked:
+    if not candidates:
         return None
     weights = _rarity(asked, candidates)
     held = [
         _weight(weights, frozenset().union(*(c.terms | c.heading for c in candidates if c.passage == place)))
         for place in range(len(citations))
     ]
-    if max(held) < LEAST_COVERAGE * sum(weights.values()):
-        return None
     # The same words are worth more in a passage that is about the rest of the question too.
     named = max((c.title & asked for c in candidates), key=lambda terms: _weight(weights, terms))
-    scores = {c: _score(c, weights, named) * held[c.passage] / max(held) for c in candidates}
+    scores = {c: _score(c, weights, named) * held[c.passage] / (max(held) or 1.0) for c in candidates}
     ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
     chosen = _choose(ranked, scores, weights)
-    quoted = _weight(weights, frozenset().union(*(c.terms | c.heading for c in chosen)))
-    if not chosen or quoted < LEAST_QUOTED * sum(weights.values()):
-        return None
+    # What only means the same shares no word with the question: then the passage begins to speak for itself.
+    chosen = chosen or candidates[:OPENING_SENTENCES]
     return _written(chosen, candidates, citations)
 
 

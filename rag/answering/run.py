@@ -18,7 +18,7 @@ from rag.answering.citations import CitationFilter, cited, cited_figures, verifi
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import best_quotes
 from rag.answering.followups import suggest_follow_ups
-from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.phrases import CLOSEST, MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
 from rag.answering.places import with_section
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
@@ -121,7 +121,9 @@ class Run:
             return
         model = self.parts.providers.chat_model_for(self.profile)
         if model is None:
-            yield from self._quote(phrase(NO_MODEL, self.answer_language))
+            if context.evidence == "perhaps":
+                self.end(Outcome.PERHAPS, MessageState.COMPLETE)
+            yield from self._quote(NO_MODEL)
             return
         self.step("writing")
         yield from self._pending_steps()
@@ -135,7 +137,7 @@ class Run:
             if self.text:
                 self.end(Outcome.FAILED, MessageState.CUT, exc.message)
                 return
-            yield from self._quote(phrase(MODEL_FAILED, self.answer_language))
+            yield from self._quote(MODEL_FAILED)
             # Of the model's own words none may have been shown: there is nothing that is kept.
             why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
             self.end(Outcome.FAILED, MessageState.CUT, why)
@@ -372,9 +374,12 @@ class Run:
             self.details.openai.input_tokens = usage.input_tokens
             self.details.openai.output_tokens = usage.output_tokens
 
-    def _quote(self, opening: str) -> Iterator[TextEvent]:
-        """The answer without a model: the passages' own sentences."""
+    def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
+        """The answer without a model: the passages' own sentences, opened by why there is none."""
         context = self.context
+        opening = phrase(reason, self.answer_language)
+        if context is not None and context.evidence == "perhaps":
+            opening = f"{phrase(CLOSEST, self.answer_language)} {opening}"
         quotes = None
         if context is not None:
             translated = self.details.query.translated_query

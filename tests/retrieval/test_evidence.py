@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rag.retrieval.analysers import analyse
-from rag.retrieval.evidence import background, compound_share, coverage, matched_words, question_words
+from rag.retrieval.evidence import (
+    ANSWERED,
+    PassageSignals,
+    background,
+    compound_share,
+    coverage,
+    matched_words,
+    probability,
+    question_words,
+)
 from rag.retrieval.postings import inverse_document_frequency
 from rag.retrieval.spelling import corrections, is_one_slip_away
 
@@ -16,7 +25,8 @@ def is_evidence(question: str, passage: str, known: dict[str, int], language: st
     def idf(term: str) -> float:
         return inverse_document_frequency(known.get(term, 0), 500)
 
-    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(margin)
+    held = coverage(question_words(question, language, language), analyse(passage, language), idf)
+    return probability(PassageSignals(share=held.share if held.found else 0.0, margin=margin)) >= ANSWERED
 
 
 def test_a_question_without_topic_has_no_evidence() -> None:
