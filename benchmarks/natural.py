@@ -80,6 +80,10 @@ class Ending:
     cites_document: bool
     cites_words: bool
 
+    def __str__(self) -> str:
+        cited = "E" if self.cites_words else "d" if self.cites_document else "-"
+        return f"{self.outcome[:4]} {cited}"
+
 
 def read_questions(path: Path) -> list[Natural]:
     lines = (json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip())
@@ -261,10 +265,7 @@ def ask_all(
             for signal in SIGNALS:
                 rows[key][signal].append((question, endings[signal]))
         if each:
-            said = "  ".join(
-                f"{s} {endings[s].outcome[:4]:4} {'E' if endings[s].cites_words else 'd' if endings[s].cites_document else '-'}"
-                for s in SIGNALS
-            )
+            said = "  ".join(f"{signal} {endings[signal]}" for signal in SIGNALS)
             print(f"{question.id:12} {question.language:2} {question.kind:22} {said}  {question.text[:60]}")
     heads = "".join(f"{s + ': answered':>20}{'perhaps':>9}{'refused':>9}{'document':>9}{'words':>7}" for s in SIGNALS)
     print(f"\n{'half':6}{'questions':34}{'':>5}{heads}")

@@ -41,7 +41,8 @@ def test_a_line_that_ends_in_a_colon_takes_its_list_along() -> None:
 )
 def test_passages_that_share_no_word_are_quoted_all_the_same(question: str) -> None:
     quotes = best_quotes(question, [passage(1, HANDBOOK), passage(2, PERKS)], language="en")
-    assert quotes is not None and quotes.numbers
+    assert quotes is not None
+    assert quotes.numbers
 
 
 def test_a_sentence_is_not_quoted_for_its_heading_alone() -> None:
