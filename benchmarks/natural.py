@@ -281,31 +281,28 @@ def ask_all(
     return judged
 
 
-def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.005) -> None:
+def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.5) -> None:
     """Logistic regression on the best passage of each question; which one that is changes with the coefficients."""
     if not asked:
         raise SystemExit("No question has the half `tune`.")
-    features = [np.array([_features(item) for item in judged] or [(0.0, -0.1, 0.0)]) for _, judged in asked]
+    features = [np.array([_features(item) for item in judged] or [(0.0, -0.1)]) for _, judged in asked]
     truth = np.array([float(question.is_answerable) for question, _ in asked])
-    weights = np.array([0.0, 5.0, 50.0, 0.0])
+    weights = np.array([0.0, 5.0, 50.0])
     for _ in range(rounds):
         best = np.array([rows[np.argmax(rows @ weights[1:])] for rows in features])
         weights = (weights + _regression(best, truth, ridge)) / 2
-    print(
-        "\nMEANING_BASE, MEANING_WORDS, MEANING_COSINE, MEANING_ACROSS = "
-        + ", ".join(f"{weight:.2f}" for weight in weights)
-    )
+    print("\nMEANING_BASE, MEANING_WORDS, MEANING_COSINE = " + ", ".join(f"{weight:.2f}" for weight in weights))
 
 
-def _features(item: Judged) -> tuple[float, float, float]:
+def _features(item: Judged) -> tuple[float, float]:
     signals = item.signals
     words = min(1.0, signals.share + MARGIN_WEIGHT * max(0.0, signals.margin)) if signals.share else 0.0
     cosine = signals.meaning if signals.meaning is not None else USUAL_COSINE - 0.1
-    return words, cosine - USUAL_COSINE, float(signals.is_across)
+    return words, cosine - USUAL_COSINE
 
 
 def _regression(features: NDArray[np.float64], truth: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
-    scale = np.array([1.0, 20.0, 1.0])
+    scale = np.array([1.0, 20.0])
     rows = np.column_stack([np.ones(len(features)), features * scale])
     weights = np.zeros(rows.shape[1])
     penalty = np.diag([0.0, *[ridge] * (rows.shape[1] - 1)])

@@ -146,17 +146,15 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
 # The rule
 
 #: From this probability on a question is answered, and below the other it is not in the documents; between, perhaps.
-#: The second is where a tenth of the everyday questions of the tuning half come to "perhaps"; what is refused has 0.04
-#: on average there.
-ANSWERED, PERHAPS = 0.5, 0.22
+#: The second is where 6 in 100 everyday questions of the tuning half are not refused.
+ANSWERED, PERHAPS = 0.5, 0.26
 #: Words alone, where there is no model of meaning: log odds by how far share and margin are above `ENOUGH`, so that
 #: "perhaps" begins 0.04 below it: 5 in 102 everyday questions.
 WORDS_SLOPE = 30.0
-#: Words and meaning together: log odds by share with margin, by cosine, and for a passage in another language than the
-#: question. A logistic regression on the best passage of each question of the tuning half of 131 natural questions and
-#: of the 102 everyday ones: `benchmarks/natural.py --fit`. The base is 0.4 lower than fitted: of everyday questions to
-#: the samples, which were not part of it, 6 in 102 were answered before.
-MEANING_BASE, MEANING_WORDS, MEANING_COSINE, MEANING_ACROSS = 0.37, 4.95, 83.4, -1.67
+#: Words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best passage
+#: of each question of the tuning half of 131 natural questions and of the 102 everyday ones: `benchmarks/natural.py
+#: --fit`. The base is 0.4 lower than fitted: 6 in 102 everyday questions to the samples, no part of it, were answered.
+MEANING_BASE, MEANING_WORDS, MEANING_COSINE = -0.03, 2.49, 59.8
 #: The cosine at which `MEANING_BASE` holds.
 USUAL_COSINE = 0.84
 #: With meaning, passages are cited beside the best down to this share of its probability.
@@ -185,9 +183,8 @@ class PassageSignals:
     #: Of the question's words, by rarity, and how far the similarity is above that of the other candidates.
     share: float
     margin: float = 0.0
-    #: Cosine by meaning, and whether the passage is in another language than the question.
+    #: Cosine by meaning.
     meaning: float | None = None
-    is_across: bool = False
     #: How far the similarity of a real embedder is above the collection's threshold.
     nearness: float | None = None
     #: What the reranker gives it, 0 … 1.
@@ -213,12 +210,7 @@ def _log_odds_of_text(signals: PassageSignals) -> float:
     words = signals.share + MARGIN_WEIGHT * max(0.0, signals.margin) if signals.share else 0.0
     if signals.meaning is None:
         return WORDS_SLOPE * (words - ENOUGH)
-    return (
-        MEANING_BASE
-        + MEANING_WORDS * min(1.0, words)
-        + MEANING_COSINE * (signals.meaning - USUAL_COSINE)
-        + MEANING_ACROSS * signals.is_across
-    )
+    return MEANING_BASE + MEANING_WORDS * min(1.0, words) + MEANING_COSINE * (signals.meaning - USUAL_COSINE)
 
 
 def _log_odds(share: float) -> float:
@@ -295,7 +287,6 @@ def judge(
             share=held.share if held.found else 0.0,
             margin=margin,
             meaning=result.meaning,
-            is_across=bool(wordings[0][1]) and language != wordings[0][1],
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
         )
         judged.append(
