@@ -1,13 +1,16 @@
-"""Questions as people ask them, of the documents that answer them: what is found, by which signal. No key is needed.
+"""Questions as people ask them, of the documents that answer them: answered, perhaps or refused. No key is needed.
 
-    python benchmarks/natural.py --folder FOLDER [--documents FOLDER …] [--data FOLDER]
+    python benchmarks/natural.py [--folder FOLDER] [--documents FOLDER …] [--data FOLDER] [--each] [--fit]
 
-`--folder` holds `documents/` and `questions.jsonl`, a question a line: `id`, `question`, `language`, `kind`,
-`answerable`, `document` (a file name), `evidence` (words of the passage that answers it, all in one passage; may be
-empty). More documents come from `--documents`. With `--data` the documents are read once and kept there.
+Without `--folder` the sample documents are asked `natural_questions.jsonl`. A folder holds `documents/` and
+`questions.jsonl`, a question a line: `id`, `question`, `language`, `kind`, `answerable`, `document` (a file name),
+`evidence` (words of the passage that answers it, all in one passage; may be empty), and perhaps `half`, "tune" or
+"test". The everyday questions of `everyday_questions.txt`, odd lines to tune and even ones to test, are asked besides.
+With `--data` the documents are read once and kept there.
 
-Prints how many questions have a passage of the right document, and a passage with the answering words, among the first
-five: by words (keywords and the lexical embedder), by meaning, and by both, as the product fuses them.
+Prints by half, language and kind how many questions are answered, perhaps answered and refused, and of how many the
+right document and the answering words are cited: by words alone, by the rule without words, and by both, as the product
+does it. `--fit` fits the rule's coefficients on the questions to tune.
 """
 
 from __future__ import annotations
@@ -20,9 +23,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -38,13 +44,17 @@ from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
-from rag.retrieval.context import Retriever
+from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_of, probability
+from rag.retrieval.query_analysis import detect_language
+from rag.samples import SAMPLES
 from rag.settings import Settings
-from rag.types import Collection, Identity, Question, Role, SearchResult
+from rag.types import Collection, Identity, Question, Role
 
 TENANT, EMBEDDER = "natural", "builtin/lexical@1536"
-FIRST = 5
 SIGNALS = ("words", "meaning", "both")
+OUTCOMES = ("answered", "perhaps", "none")
+HERE = Path(__file__).parent
 ASKER = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
 
 
@@ -59,6 +69,20 @@ class Natural:
     is_answerable: bool
     document: str
     evidence: tuple[str, ...]
+    half: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """What came of a question by one signal."""
+
+    outcome: str
+    cites_document: bool
+    cites_words: bool
+
+    def __str__(self) -> str:
+        cited = "E" if self.cites_words else "d" if self.cites_document else "-"
+        return f"{self.outcome[:4]} {cited}"
 
 
 def read_questions(path: Path) -> list[Natural]:
@@ -72,8 +96,26 @@ def read_questions(path: Path) -> list[Natural]:
             is_answerable=line["answerable"],
             document=line.get("document") or "",
             evidence=tuple(line.get("evidence") or ()),
+            half=line.get("half", ""),
         )
         for line in lines
+    ]
+
+
+def everyday_questions() -> list[Natural]:
+    texts = [text for text in (HERE / "everyday_questions.txt").read_text("utf-8").splitlines() if text.strip()]
+    return [
+        Natural(
+            id=f"everyday{number}",
+            text=text,
+            language=detect_language(text),
+            kind="everyday",
+            is_answerable=False,
+            document="",
+            evidence=(),
+            half="tune" if number % 2 else "test",
+        )
+        for number, text in enumerate(texts, 1)
     ]
 
 
@@ -102,27 +144,40 @@ def read_documents(processor: Processor, collection: Collection, folders: Sequen
             print(f"left out: {path.name}: {exc.message}")
 
 
-def in_order(found: Sequence[SearchResult], signal: str) -> list[SearchResult]:
-    if signal != "meaning":
-        return list(found)
-    return sorted((r for r in found if r.meaning_rank), key=lambda r: r.meaning_rank or 0)
+def ending(question: Natural, found: Retrieval) -> Ending:
+    """What the product says, and whether it cites the right document and the passage with the answering words."""
+    own = [item for item in found.cited if item.result.file_name == question.document]
+    said = [" ".join(item.result.content.split()) for item in own]
+    return Ending(
+        outcome=found.response.evidence,
+        cites_document=bool(own),
+        cites_words=any(all(" ".join(e.split()) in text for e in question.evidence) for text in said),
+    )
 
 
-def is_found(question: Natural, results: Sequence[SearchResult]) -> tuple[bool, bool]:
-    """Whether the right document, and the answering words, are among the results."""
-    own = [r for r in results if r.file_name == question.document]
-    said = [" ".join(r.content.split()) for r in own]
-    return bool(own), any(all(" ".join(e.split()) in text for e in question.evidence) for text in said)
+def without_words(question: Natural, judged: Sequence[Judged]) -> Ending:
+    """What the rule would say by meaning alone; the first five by cosine count as cited."""
+    best = max((probability(replace(item.signals, share=0.0, margin=0.0)) for item in judged), default=0.0)
+    outcome = outcome_of(best)
+    first = [] if outcome == "none" else sorted(judged, key=lambda item: -(item.result.meaning or 0.0))[:5]
+    own = [" ".join(i.result.content.split()) for i in first if i.result.file_name == question.document]
+    return Ending(
+        outcome=outcome,
+        cites_document=bool(own),
+        cites_words=any(all(" ".join(e.split()) in text for e in question.evidence) for text in own),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--documents", type=Path, nargs="*", default=[])
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--each", action="store_true", help="print each question with its ranks")
+    parser.add_argument("--each", action="store_true", help="print each question with what came of it")
+    parser.add_argument("--fit", action="store_true", help="fit the coefficients on the questions to tune")
     arguments = parser.parse_args()
-    questions = read_questions(arguments.folder / "questions.jsonl")
+    own = arguments.folder / "questions.jsonl" if arguments.folder else HERE / "natural_questions.jsonl"
+    questions = [q for q in read_questions(own) if q.kind != "everyday"] + everyday_questions()
     with data_folder(arguments.data) as data:
         settings = Settings(data_dir=data)
         server = start_server(data)
@@ -140,15 +195,34 @@ def main() -> None:
             collection = CollectionShelf(database, providers).ensure_collection(
                 TENANT, "Natural", HR.name, EMBEDDER, language="en"
             )
-            read_documents(processor, collection, [arguments.folder / "documents", *arguments.documents])
+            folders = [*([arguments.folder / "documents"] if arguments.folder else []), *arguments.documents]
+            read_documents(processor, collection, folders)
+            if not arguments.folder:
+                read_samples(processor, collection)
             embed_meaning(processor.meaning, database, collection)
             retrievers = {"words": Retriever(database, by_words), "both": Retriever(database, providers)}
-            ask_all(questions, retrievers, collection, each=arguments.each)
+            judged = ask_all(questions, retrievers, collection, each=arguments.each)
+            if arguments.fit:
+                fit([(q, items) for q, items in judged if q.half == "tune"])
         finally:
             processor.close()
             providers.close()
             database.close()
             server.stop()
+
+
+def read_samples(processor: Processor, collection: Collection) -> None:
+    for sample in SAMPLES:
+        try:
+            processor.process_document(
+                file=sample.read(),
+                file_name=sample.file_name,
+                tenant_id=TENANT,
+                collection=collection,
+                generate_metadata=False,
+            )
+        except DocumentAlreadyStored:
+            continue
 
 
 def embed_meaning(work: MeaningWork | None, database: Database, collection: Collection) -> None:
@@ -166,40 +240,79 @@ def embed_meaning(work: MeaningWork | None, database: Database, collection: Coll
 
 def ask_all(
     questions: Sequence[Natural], retrievers: dict[str, Retriever], collection: Collection, *, each: bool
-) -> None:
-    counts: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0, 0]))
-    best: dict[bool, list[float]] = {True: [], False: []}
+) -> list[tuple[Natural, Sequence[Judged]]]:
+    """Ask everything, print what came of it, and return what was judged with words and meaning."""
+    rows: dict[tuple[str, str], dict[str, list[tuple[Natural, Ending]]]] = defaultdict(lambda: defaultdict(list))
+    judged = []
     for question in questions:
         asked = Question(text=question.text, identity=ASKER, collection=collection)
         found = {
-            name: retriever.retrieve(asked, profile=HR, language=question.language).found
+            name: retriever.retrieve(asked, profile=HR, language=question.language)
             for name, retriever in retrievers.items()
         }
-        meanings = [r.meaning for r in found["both"] if r.meaning is not None]
-        best[question.is_answerable].append(max(meanings, default=0.0))
-        said = []
-        for signal in SIGNALS:
-            order = in_order(found["words" if signal == "words" else "both"], signal)[:FIRST]
-            right, evident = is_found(question, order) if question.is_answerable else (False, False)
-            said.append(f"{signal} {'E' if evident else 'd' if right else '-'}")
-            if not question.is_answerable:
-                continue
-            is_across = question.kind == "crosslingual"
-            for key in (("all", ""), ("across" if is_across else "same", question.language), (question.kind, "")):
-                row = counts[key][signal]
-                row[0] += 1
-                row[1] += right
-                row[2] += evident
+        judged.append((question, found["both"].judged))
+        endings = {
+            "words": ending(question, found["words"]),
+            "meaning": without_words(question, found["both"].judged),
+            "both": ending(question, found["both"]),
+        }
+        is_across = question.kind == "crosslingual"
+        group = ("across" if is_across else "same language") if question.is_answerable else question.kind
+        half = question.half or "all"
+        keys = [(half, group), (half, f"  {group}, {question.language}")]
+        keys += [(half, f"  {question.kind}")] if group != question.kind else []
+        for key in keys:
+            for signal in SIGNALS:
+                rows[key][signal].append((question, endings[signal]))
         if each:
-            print(f"{question.id:8} {question.language} {question.kind:22} {'  '.join(said)}  {question.text[:60]}")
-    print(f"\n{'':30}{'questions':>10}" + "".join(f"{s + ' doc':>14}{s + ' ev':>12}" for s in SIGNALS))
-    for (name, language), by_signal in sorted(counts.items()):
-        cells = "".join(f"{by_signal[s][1]:14}{by_signal[s][2]:12}" for s in SIGNALS)
-        print(f"{f'{name} {language}':30}{by_signal['both'][0]:10}{cells}")
-    for is_answerable, cosines in best.items():
-        if cosines:
-            spread = f"{min(cosines):.3f} … {max(cosines):.3f}"
-            print(f"best cosine of {len(cosines)} {'with' if is_answerable else 'without'} an answer: {spread}")
+            said = "  ".join(f"{signal} {endings[signal]}" for signal in SIGNALS)
+            print(f"{question.id:12} {question.language:2} {question.kind:22} {said}  {question.text[:60]}")
+    heads = "".join(f"{s + ': answered':>20}{'perhaps':>9}{'refused':>9}{'document':>9}{'words':>7}" for s in SIGNALS)
+    print(f"\n{'half':6}{'questions':34}{'':>5}{heads}")
+    for (half, name), by_signal in sorted(rows.items()):
+        cells = ""
+        for signal in SIGNALS:
+            pairs = by_signal[signal]
+            counts = [sum(e.outcome == outcome for _, e in pairs) for outcome in OUTCOMES]
+            truth = [sum(q.is_answerable and e.cites_document for q, e in pairs)]
+            truth.append(sum(q.is_answerable and e.cites_words for q, e in pairs))
+            cells += f"{counts[0]:20}{counts[1]:9}{counts[2]:9}{truth[0]:9}{truth[1]:7}"
+        print(f"{half:6}{name:34}{len(by_signal['both']):5}{cells}")
+    return judged
+
+
+def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.5) -> None:
+    """Logistic regression on the best passage of each question; which one that is changes with the coefficients."""
+    if not asked:
+        raise SystemExit("No question has the half `tune`.")
+    features = [np.array([_features(item) for item in judged] or [(0.0, -0.1)]) for _, judged in asked]
+    truth = np.array([float(question.is_answerable) for question, _ in asked])
+    weights = np.array([0.0, 5.0, 50.0])
+    for _ in range(rounds):
+        best = np.array([rows[np.argmax(rows @ weights[1:])] for rows in features])
+        weights = (weights + _regression(best, truth, ridge)) / 2
+    print("\nMEANING_BASE, MEANING_WORDS, MEANING_COSINE = " + ", ".join(f"{weight:.2f}" for weight in weights))
+
+
+def _features(item: Judged) -> tuple[float, float]:
+    signals = item.signals
+    words = min(1.0, signals.share + MARGIN_WEIGHT * max(0.0, signals.margin)) if signals.share else 0.0
+    cosine = signals.meaning if signals.meaning is not None else USUAL_COSINE - 0.1
+    return words, cosine - USUAL_COSINE
+
+
+def _regression(features: NDArray[np.float64], truth: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
+    scale = np.array([1.0, 20.0])
+    rows = np.column_stack([np.ones(len(features)), features * scale])
+    weights = np.zeros(rows.shape[1])
+    penalty = np.diag([0.0, *[ridge] * (rows.shape[1] - 1)])
+    for _ in range(60):
+        likely = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
+        slope = rows.T @ (likely - truth) + penalty @ weights
+        curve = rows.T @ (rows * (likely * (1 - likely))[:, None]) + penalty + 1e-9 * np.eye(len(weights))
+        weights = weights - np.linalg.solve(curve, slope)
+    solved: NDArray[np.float64] = weights * np.array([1.0, *scale])
+    return solved
 
 
 if __name__ == "__main__":

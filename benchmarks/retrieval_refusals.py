@@ -6,7 +6,7 @@
 halves, each asked questions of its own half and of the other: the same subjects' neighbours, the hardest strangers
 there are. `--documents` and `--questions` are those of `retrieval_quality.py`; they and the samples are asked the
 everyday questions of `everyday_questions.txt`, too, which they have nothing on. A question counts as answered when
-`retrieve_context` cites anything.
+the evidence of `retrieve_context` is "answered".
 
 Every question is of the tuning or of the held-out half, by a hash of its text. `--choose` weighs the share of the words
 against the margin of the similarity anew, by the sets' tuning half alone: what answers most of the own questions less
@@ -90,7 +90,7 @@ class Asker:
                     set_name=set_name,
                     text=text,
                     has_answer=has_answer,
-                    is_answered=bool(found.response.citations),
+                    is_answered=found.response.evidence == "answered",
                     passages=tuple((i.coverage.share, max(0.0, i.margin)) for i in found.judged if i.coverage.found),
                 )
             )

@@ -585,6 +585,10 @@ class TokenUsage:
     output: int = 0
 
 
+Evidence = Literal["answered", "perhaps", "none"]
+"""Whether the passages found answer the question; `none`: it is not in the documents."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ContextResponse:
     """What `retrieve_context` found. `citations` number the passages of `context_text` from 1."""
@@ -601,6 +605,10 @@ class ContextResponse:
     notices: tuple[str, ...] = ()
     #: What was found behind each citation, in their order, with its scores.
     results: tuple[SearchResult, ...] = ()
+    #: Whether the passages answer the question. With "perhaps" they are the closest there is, cited all the same.
+    evidence: Evidence = "answered"
+    #: That the best passage answers, 0 … 1; None where nothing was found or nobody asked.
+    probability: float | None = None
 
 
 # Answers
@@ -610,6 +618,8 @@ class Outcome(StrEnum):
     """How a question ended; `chat_logs` has one for every question asked."""
 
     ANSWERED = "answered"
+    #: The closest passages were quoted, without being sure that they answer.
+    PERHAPS = "perhaps"
     NO_CONTEXT = "no_context"
     #: A greeting or the like, met in one line: no question, neither answered nor a gap.
     SMALL_TALK = "small_talk"
@@ -793,6 +803,14 @@ class StepDetails:
 
 
 @dataclass(kw_only=True)
+class EvidenceDetails:
+    """Whether the passages answer, and how likely that is of the best of them."""
+
+    outcome: Evidence = "none"
+    probability: float = 0.0
+
+
+@dataclass(kw_only=True)
 class RAGDetails:
     """Everything that was done for one question. Filled stage by stage; stored as camelCase JSON."""
 
@@ -804,3 +822,5 @@ class RAGDetails:
     timing: TimingDetails = field(default_factory=TimingDetails)
     #: Every step in its order, beyond the HR document's interface; None where nothing was retrieved.
     steps: list[StepDetails] | None = None
+    #: None where nothing was retrieved.
+    evidence: EvidenceDetails | None = None

@@ -32,6 +32,21 @@ NOTHING_NEAR = {
     "zh": "文档中没有这个问题的答案，也没有接近的内容。",
     "ar": "لا تجيب المستندات عن هذا السؤال، ولا يوجد فيها مقطع قريب منه.",
 }
+#: Opens quotations of which it is not sure that they answer.
+CLOSEST = {
+    "en": "This is the closest I found.",
+    "nl": "Dit is wat er het dichtst bij komt.",
+    "de": "Das kommt der Frage am nächsten.",
+    "fr": "Voici ce que j'ai trouvé de plus proche.",
+    "es": "Esto es lo más cercano que he encontrado.",
+    "it": "Questo è quanto di più vicino ho trovato.",
+    "pt": "Isto é o mais próximo que encontrei.",
+    "pl": "Oto najbliższe, co udało mi się znaleźć.",
+    "ko": "가장 가까운 내용은 다음과 같습니다.",
+    "ja": "最も近い内容は次のとおりです。",
+    "zh": "这是我找到的最接近的内容。",
+    "ar": "هذا أقرب ما وجدته.",
+}
 NO_MODEL = {
     "en": "No language model is configured, so these are the documents' own words.",
     "nl": "Er is geen taalmodel ingesteld; dit zijn de woorden van de documenten zelf.",

@@ -16,9 +16,10 @@ from uuid import UUID
 from rag.answering.bookkeeping import Bookkeeping
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import best_quotes
+from rag.answering.extractive import Similarities, best_quotes
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import (
+    CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
     NOT_THE_MODELS,
@@ -33,7 +34,14 @@ from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routes import ModelPart, Reply, Router
 from rag.answering.watch import AnswerWatch, Trouble, sources_of
-from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderRefused, ProviderStreamCut, ProviderStreamEmpty
+from rag.errors import (
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderRefused,
+    ProviderStreamCut,
+    ProviderStreamEmpty,
+    RagError,
+)
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
 from rag.providers import ChatModel, Completed, Lost
@@ -151,7 +159,9 @@ class Run:
             return
         model = self.parts.providers.chat_model_for(self.profile)
         if model is None:
-            yield from self._quote(phrase(NO_MODEL, self.answer_language))
+            if context.evidence == "perhaps":
+                self.end(Outcome.PERHAPS, MessageState.COMPLETE)
+            yield from self._quote(NO_MODEL)
             return
         self.step("writing")
         yield from self._pending_steps()
@@ -165,7 +175,7 @@ class Run:
             if self.text:
                 self.end(Outcome.FAILED, MessageState.CUT, exc.message)
                 return
-            yield from self._quote(phrase(MODEL_FAILED, self.answer_language))
+            yield from self._quote(MODEL_FAILED)
             # Of the model's own words none may have been shown: there is nothing that is kept.
             why = str(ProviderStreamEmpty()) if isinstance(exc, ProviderStreamCut) else exc.message
             self.end(Outcome.FAILED, MessageState.CUT, why)
@@ -496,7 +506,7 @@ class Run:
         self.asides.append(WITHDRAWN[trouble])
         self.text, self.citations = "", ()
         self._is_withdrawn = self._starts_over = True
-        yield from self._quote(phrase(NOT_THE_MODELS, self.answer_language))
+        yield from self._quote(NOT_THE_MODELS)
 
     def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
         """Say how the stream ended. Raises `ProviderAnswerInvalid` for a reply without a word."""
@@ -529,15 +539,23 @@ class Run:
             self.details.openai.input_tokens = usage.input_tokens
             self.details.openai.output_tokens = usage.output_tokens
 
-    def _quote(self, opening: str) -> Iterator[TextEvent]:
-        """The answer without a model: the passages' own sentences."""
+    def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
+        """The answer without a model: the passages' own sentences, opened by why there is none."""
         context = self.context
+        opening = phrase(reason, self.answer_language)
+        if context is not None and context.evidence == "perhaps":
+            opening = f"{phrase(CLOSEST, self.answer_language)} {opening}"
         quotes = None
         if context is not None:
             translated = self.details.query.translated_query
             searched = translated or "\n".join(self._searched_text())
             likely = [self.question.collection.language] if translated else [self.language]
-            quotes = best_quotes(searched, context.citations, language=detect_language(searched, likely))
+            quotes = best_quotes(
+                searched,
+                context.citations,
+                language=detect_language(searched, likely),
+                similarities=self._likeness_to(searched),
+            )
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
             self._show_nearest()
@@ -546,6 +564,22 @@ class Run:
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
         yield from self._show_pieces(f"{opening}\n\n{quotes.text}", context)
+
+    def _likeness_to(self, text: str) -> Similarities | None:
+        """Tell how alike sentences are to a text in meaning; None where no model of meaning is built in."""
+        embedder = self.parts.providers.meaning_for(self.question.collection.embedding_model)
+        if embedder is None:
+            return None
+
+        def likeness(sentences: Sequence[str]) -> Sequence[float]:
+            try:
+                # Both sides as questions: the model's authors advise it where texts of one kind are compared.
+                vectors = embedder.embed([text, *sentences], purpose="query").vectors
+            except RagError:
+                return [0.0] * len(sentences)
+            return [float(value) for value in vectors[1:] @ vectors[0]]
+
+        return likeness
 
     def _searched_text(self) -> list[str]:
         return self.details.query.expanded[-1:] or [self.question.text]

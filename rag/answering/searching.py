@@ -49,7 +49,9 @@ class Searches:
             books.close(Outcome.FAILED, details, started, error=exc.message)
             raise
         response = found.response
-        outcome = Outcome.ANSWERED if response.citations else Outcome.NO_CONTEXT
+        outcome = Outcome.NO_CONTEXT
+        if response.citations:
+            outcome = Outcome.PERHAPS if response.evidence == "perhaps" else Outcome.ANSWERED
         document_ids = list(dict.fromkeys(citation.document_id for citation in response.citations))
         books.close(outcome, response.rag_details, started, document_ids=document_ids)
         return found

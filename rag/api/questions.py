@@ -57,8 +57,9 @@ class ChatAnswer(ApiModel):
         default=None, description="Only where the answer did not end well: a sentence that says why."
     )
     outcome: Outcome = Field(
-        description="answered; no_context: the documents do not say it; small_talk: a greeting or the like, met "
-        "without a search; asked_back: several documents fit, `followUps` has the choice; refused, stopped or failed."
+        description="answered; perhaps: the closest passages were quoted, without being sure that they answer; "
+        "no_context: the documents do not say it; small_talk: a greeting or the like, met without a search; "
+        "asked_back: several documents fit, `followUps` has the choice; refused, stopped or failed."
     )
     state: MessageState = Field(
         description="complete; cut: the answer is not whole, such as one at its length limit; stopped or failed."

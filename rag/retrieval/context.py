@@ -20,18 +20,20 @@ from rag.profiles import Profile
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
+from rag.retrieval.evidence import Judged, best_of, in_order, judge, outcome_of, reranked, worth_citing
 from rag.retrieval.finding import find, wordings_of
+from rag.retrieval.meaning import named_languages
 from rag.retrieval.options import Options
 from rag.retrieval.order import needs_signals, ordered, read_facts
 from rag.retrieval.query_analysis import question_language
+from rag.retrieval.query_translator import Translation
 from rag.retrieval.refine import names_said
-from rag.retrieval.relevance import Judged, judge, worth_citing
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import OnCharge, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
-from rag.types import ContextResponse, Question, RerankingDetails, SearchResult, TokenUsage
+from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:
     from rag.providers.registry import Providers
@@ -144,10 +146,13 @@ class Retriever:
             wordings=wordings_of(run, asked, found),
             thresholds=run.thresholds,
         )
-        judged = self._rerank(run, asked.translation.query, judged)
+        judged = self._rerank(run, asked.translation, judged)
+        judged = in_order(judged, found, places=run.top_k, named=named_languages(run.text) - {run.language})
         with run.step("evidence") as step:
             speaking = worth_citing(judged) if profile.only_evidence else judged
-            step.detail = evidence_said(judged, speaking, profile.only_evidence)
+            evidence = EvidenceDetails(outcome=outcome_of(best_of(judged)), probability=round(best_of(judged), 4))
+            run.details.evidence = evidence
+            step.detail = evidence_said(judged, speaking, evidence, is_asked_for=profile.only_evidence)
         cited = self._order(run, speaking, today)
         metadata = self._metadata(run, cited or judged[:NEAREST])
         # A profile that shows posts as such has a form of its own for them.
@@ -172,6 +177,8 @@ class Retriever:
             charges=tuple(run.charges),
             notices=tuple(run.notices),
             results=tuple(item.result for item in cited),
+            evidence=evidence.outcome if profile.only_evidence or not cited else "answered",
+            probability=evidence.probability,
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 
@@ -200,7 +207,7 @@ class Retriever:
             step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
         return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
 
-    def _rerank(self, run: Run, query: str, judged: list[Judged]) -> list[Judged]:
+    def _rerank(self, run: Run, translation: Translation, judged: list[Judged]) -> list[Judged]:
         details = RerankingDetails()
         run.details.reranking = details
         if not run.profile.reranking or not judged:
@@ -212,24 +219,33 @@ class Retriever:
                 return judged
             details.enabled, details.model, details.input_documents = True, reranker.model, len(judged)
             run.on_step("reranking", reranker.model)
+            groups = _by_wording(run, translation, judged)
+            results: list[SearchResult] = []
             with run.step("rerank") as step, run.paying("reranking"):
                 step.detail = f"{len(judged)} passages by {reranker.model}"
-                reranked = rerank_results(
-                    query,
-                    [item.result for item in judged],
-                    reranker=reranker,
-                    template=run.profile.rerank_format,
-                )
+                if len(groups) > 1:
+                    own = len(groups[0][1])
+                    step.detail += f", {own} in the question's own wording and {len(judged) - own} in the translation"
+                for wording, items in groups:
+                    ranked = rerank_results(
+                        wording,
+                        [item.result for item in items],
+                        reranker=reranker,
+                        template=run.profile.rerank_format,
+                    )
+                    run.pay("reranking", ranked.usage)
+                    results += ranked.results
         except (ProviderError, SettingsError) as error:
             run.skip(NO_RERANKING, error)
             return judged
         finally:
             if details.enabled:
                 details.latency_ms = run.details.timing.reranking_ms = ms_since(started)
-        run.pay("reranking", reranked.usage)
+        if len(groups) > 1:
+            results.sort(key=lambda result: -result.score)
         by_id = {item.result.chunk_id: item for item in judged}
-        details.results = reranked_from(reranked.results)
-        return [replace(by_id[r.chunk_id], result=r) for r in reranked.results]
+        details.results = reranked_from(results)
+        return [reranked(by_id[result.chunk_id], result) for result in results]
 
     def _order(self, run: Run, judged: list[Judged], today: date) -> list[Judged]:
         """The passages to cite, in the profile's order."""
@@ -285,3 +301,16 @@ class Retriever:
         run.details.search.final_top_k = run.top_k
         run.details.costs = costs_from(run.charges)
         run.details.timing.total_ms = ms_since(started)
+
+
+def _by_wording(run: Run, translation: Translation, judged: list[Judged]) -> list[tuple[str, list[Judged]]]:
+    """The passages with the wording that a reranker compares them with: that of their own language.
+
+    A translation beside passages in the question's own language would lose what words and names they share. Where
+    there are both, that is a call for each.
+    """
+    if not translation.translated_from:
+        return [(translation.query, judged)]
+    own = [item for item in judged if item.language == run.language]
+    others = [item for item in judged if item.language != run.language]
+    return [(wording, items) for wording, items in ((run.text, own), (translation.query, others)) if items]

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from rag.profiles import Profile
-from rag.retrieval.relevance import Judged
+from rag.retrieval.evidence import Judged
 from rag.retrieval.search import Found
-from rag.types import Charge, CostDetails, Operation, RawResultDetails, RerankedResultDetails, SearchResult
+from rag.types import (
+    Charge,
+    CostDetails,
+    EvidenceDetails,
+    Operation,
+    RawResultDetails,
+    RerankedResultDetails,
+    SearchResult,
+)
 
 PREVIEW_CHARACTERS = 200
 
@@ -80,10 +88,13 @@ def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
     return "; ".join(said)
 
 
-def evidence_said(judged: Sequence[Judged], speaking: Sequence[Judged], is_asked_for: bool) -> str:
+def evidence_said(
+    judged: Sequence[Judged], speaking: Sequence[Judged], evidence: EvidenceDetails, *, is_asked_for: bool
+) -> str:
     """How many passages may be cited, and why no others."""
     if not judged:
         return ""
     if not is_asked_for:
         return f"not asked for: all {len(judged)} passages may be cited"
-    return f"{len(speaking)} of {len(judged)} passages speak to the question"
+    said = f"{len(speaking)} of {len(judged)} passages speak to the question"
+    return f"{said}; {evidence.outcome}, {evidence.probability:.2f} that the best answers it"

@@ -1,30 +1,37 @@
-"""How much of a question a passage speaks to, by words: what tells "not in the documents" apart without a model.
+"""Whether passages answer a question: one rule, from which "answered", "perhaps" and "not in the documents" come.
 
-A word counts by its rarity in the documents; one that stands nowhere counts most, because a question about what the
-documents do not mention is mostly made of such words. Half of the words are enough for a passage that is much nearer to
-the question than the other candidates are.
+What is known of a passage (how many of the question's words it holds, how near it is in meaning, what a reranker or a
+real embedder says) becomes one probability that it answers. A word counts by its rarity in the documents; one that
+stands nowhere counts most, because a question about what the documents do not mention is mostly made of such words.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rag.retrieval.analysers import analyse, is_unspaced, words_with_terms
+from rag.retrieval.keywords import contextual_text, term_id
 from rag.retrieval.stopwords import STOPWORDS
+from rag.types import Evidence, SearchResult
+
+if TYPE_CHECKING:
+    from rag.retrieval.search import Found
 
 #: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.
 FOUND = 0.5
-#: Least share of the question's weight, with what its similarity stands out by. Measured on eight sets of paragraphs in
-#: seven languages, each half asked the questions of its own and of the other half, and tried on others
-#: (benchmarks/README.md, "What is not in the documents").
-ENOUGH = 0.55
 #: How much of the share a similarity makes up for that stands out from the other candidates'. The margin counts and not
 #: the similarity: that one differs by embedder and by how alike a collection's passages are.
 MARGIN_WEIGHT = 2.0
+#: Share and margin together that are even odds where words are all there is. Measured on eight sets of paragraphs in
+#: seven languages, each half asked the questions of its own and of the other half, and tried on others
+#: (benchmarks/README.md, "What is not in the documents").
+ENOUGH = 0.55
 #: Fewer candidates are no background to stand out from.
 LEAST_CANDIDATES = 8
 #: Least weight of a word, as a share of the highest: in documents all about one thing its words are common, and still
@@ -63,14 +70,6 @@ class Coverage:
     share: float
     found: tuple[str, ...]
     words: int
-
-    def is_evidence(self, margin: float = 0.0) -> bool:
-        """Whether the passage speaks to the question: it holds enough of it, or somewhat less and stands out.
-
-        `margin` is how far the passage's similarity is above that of the other candidates; word parts and close
-        spellings show there, and with a model what is said in other words.
-        """
-        return bool(self.found) and self.share + MARGIN_WEIGHT * max(0.0, margin) >= ENOUGH
 
 
 def background(similarities: Sequence[float | None]) -> float | None:
@@ -142,3 +141,234 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
     wanted = {term for word in words for term in word.terms}
     found = dict.fromkeys(word for word, terms in words_with_terms(text, language) if wanted.intersection(terms))
     return tuple(found)
+
+
+# The rule
+
+#: From this probability on a question is answered, and below the other it is not in the documents; between, perhaps.
+#: The second is where 6 in 100 everyday questions of the tuning half are not refused.
+ANSWERED, PERHAPS = 0.5, 0.26
+#: Words alone, where there is no model of meaning: log odds by how far share and margin are above `ENOUGH`, so that
+#: "perhaps" begins 0.04 below it: 5 in 102 everyday questions.
+WORDS_SLOPE = 30.0
+#: Words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best passage
+#: of each question of the tuning half of 131 natural questions and of the 102 everyday ones: `benchmarks/natural.py
+#: --fit`. The base is 0.4 lower than fitted: 6 in 102 everyday questions to the samples, no part of it, were answered.
+MEANING_BASE, MEANING_WORDS, MEANING_COSINE = -0.03, 2.49, 59.8
+#: The cosine at which `MEANING_BASE` holds.
+USUAL_COSINE = 0.84
+#: With meaning, passages are cited beside the best down to this share of its probability.
+CITED_SHARE = 0.1
+#: Up to this probability passages of other languages have places, and so many; more where the question names a country.
+SURE, PLACES_OF_OTHERS, PLACES_OF_NAMED = 0.95, 1, 3
+#: The constant of reciprocal ranks where the order of the search and that of the probabilities make one.
+RANK_CONSTANT = 10
+#: Below this relevance a reranked passage is not cited: Cohere gives unrelated passages 0.01 and less, and related ones
+#: to a question of two words sometimes little more than this.
+RELEVANCE_FLOOR = 0.02
+#: From this relevance on a reranked passage needs no shared word: it may be in another language.
+SURE_RELEVANCE = 0.3
+#: Log odds by how far a similarity is above its collection's threshold: 0.05 below, one in twenty-four.
+NEARNESS_SLOPE = 63.0
+#: Beside a passage that is evidence, others are cited when they cover at least this share of what it covers.
+COMPANION_SHARE = 0.5
+#: What makes half of a question enough where there is no background.
+MARGIN_OF_ONE_WORD = (ENOUGH - 0.5) / MARGIN_WEIGHT
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageSignals:
+    """What is known of how well one passage answers; None where there is no such signal."""
+
+    #: Of the question's words, by rarity, and how far the similarity is above that of the other candidates.
+    share: float
+    margin: float = 0.0
+    #: Cosine by meaning.
+    meaning: float | None = None
+    #: How far the similarity of a real embedder is above the collection's threshold.
+    nearness: float | None = None
+    #: What the reranker gives it, 0 … 1.
+    relevance: float | None = None
+
+
+def probability(signals: PassageSignals) -> float:
+    """How likely it is that a passage with these signals answers the question.
+
+    Words and meaning are weighed against each other. A similarity over its threshold, and a reranker, which reads
+    question and passage together, may each be sure by themselves; what the reranker calls unrelated is not evidence.
+    """
+    odds = _log_odds_of_text(signals)
+    if signals.nearness is not None:
+        odds = max(odds, NEARNESS_SLOPE * signals.nearness)
+    if signals.relevance is not None:
+        by_reranker = _log_odds(signals.relevance) - _log_odds(SURE_RELEVANCE)
+        odds = max(odds, by_reranker) if signals.relevance >= RELEVANCE_FLOOR else min(odds, _log_odds(PERHAPS) - 1)
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, odds))))
+
+
+def _log_odds_of_text(signals: PassageSignals) -> float:
+    words = signals.share + MARGIN_WEIGHT * max(0.0, signals.margin) if signals.share else 0.0
+    if signals.meaning is None:
+        return WORDS_SLOPE * (words - ENOUGH)
+    return MEANING_BASE + MEANING_WORDS * min(1.0, words) + MEANING_COSINE * (signals.meaning - USUAL_COSINE)
+
+
+def _log_odds(share: float) -> float:
+    share = min(1 - 1e-6, max(1e-6, share))
+    return math.log(share / (1 - share))
+
+
+def outcome_of(best: float) -> Evidence:
+    """What a question comes to whose best passage answers with this probability."""
+    return "answered" if best >= ANSWERED else "perhaps" if best >= PERHAPS else "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A passage with what is known of its relevance."""
+
+    result: SearchResult
+    coverage: Coverage
+    #: How far its similarity is above that of the other candidates.
+    margin: float = 0.0
+    signals: PassageSignals
+    #: The question's words in the passage's language, and that language: what to mark in the passage.
+    words: tuple[QuestionWord, ...]
+    language: str
+    #: Whether it is cited because it stands out in another language than the question's.
+    has_place: bool = False
+    #: Text around the passage that the model reads with it, and the pages of all that; 0: those of the passage.
+    before: str = ""
+    after: str = ""
+    first_read_page: int = 0
+    last_read_page: int = 0
+
+    @property
+    def probability(self) -> float:
+        """That it answers the question."""
+        return probability(self.signals)
+
+
+def judge(
+    results: Sequence[SearchResult],
+    found: Found,
+    *,
+    wordings: Sequence[tuple[str, str]],
+    thresholds: Sequence[float] = (),
+) -> list[Judged]:
+    """Judge each result by the question's wordings, pairs of text and language; the best wording counts.
+
+    `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
+    embedder compares words only.
+    """
+    words: dict[tuple[int, str], list[QuestionWord]] = {}
+
+    def idf(term: str) -> float:
+        return found.statistics.idf(term_id(term))
+
+    nearest = max((r.similarity for r in results if r.similarity is not None), default=-1.0)
+    threshold = next((t for t in thresholds if nearest >= t), thresholds[-1] if thresholds else None)
+    # Of what words found: passages that only mean the same lie lower, and would make everything stand out.
+    usual = background([r.similarity for r in found.results if r.vector_rank or r.keyword_rank])
+    judged = []
+    for result in results:
+        language = found.languages[result.document_id]
+        text = contextual_text(result.title, result.section, result.content)
+        coverages = []
+        for number, (wording, wording_language) in enumerate(wordings):
+            key = (number, language)
+            if key not in words:
+                words[key] = question_words(wording, wording_language, language)
+            coverages.append(coverage(words[key], passage_terms(text, language), idf))
+        best = max(range(len(coverages)), key=lambda i: coverages[i].share)
+        held = coverages[best]
+        margin = _margin(result, held, usual)
+        signals = PassageSignals(
+            share=held.share if held.found else 0.0,
+            margin=margin,
+            meaning=result.meaning,
+            nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
+        )
+        judged.append(
+            Judged(
+                result=result,
+                coverage=held,
+                margin=margin,
+                signals=signals,
+                words=tuple(words[best, language]),
+                language=language,
+            )
+        )
+    return judged
+
+
+def reranked(item: Judged, result: SearchResult) -> Judged:
+    """A judged passage with what a reranker gave it."""
+    return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
+
+
+def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
+    """How far a passage's similarity is above the usual one.
+
+    With too few candidates to tell what is usual, half of it counts beside several words. One word that is shared
+    makes a short passage near by itself: beside it a little counts, so that half of the question is enough.
+    """
+    if result.similarity is None:
+        return 0.0
+    if usual is None:
+        return result.similarity / 2 if len(held.found) > 1 else MARGIN_OF_ONE_WORD
+    return result.similarity - usual
+
+
+def in_order(judged: Sequence[Judged], found: Found, *, places: int, named: Collection[str] = ()) -> list[Judged]:
+    """The passages in the order of search and probability together, where meaning is known and no reranker spoke.
+
+    Of the first `places` some go to passages of other languages when no passage is sure, or the question names their
+    country: their cosines are lower than those of the question's own language, whatever they say.
+    """
+    if not any(item.result.meaning is not None for item in judged) or any(
+        item.result.rerank_score is not None for item in judged
+    ):
+        return list(judged)
+    likely = {id(item): rank for rank, item in enumerate(sorted(judged, key=lambda i: -i.probability), 1)}
+    searched = {id(item): rank for rank, item in enumerate(judged, 1)}
+    ordered = sorted(judged, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
+    wanted = PLACES_OF_NAMED if named else PLACES_OF_OTHERS if best_of(judged) < SURE else 0
+    by_id = {item.result.chunk_id: item for item in judged}
+    others = [by_id[chunk_id] for chunk_id in found.from_others if chunk_id in by_id]
+    others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]
+    if not others:
+        return ordered
+    chosen = {item.result.chunk_id for item in others}
+    rest = [item for item in ordered if item.result.chunk_id not in chosen]
+    others = [replace(item, has_place=True) for item in others]
+    first = max(0, places - len(others))
+    return [*others, *rest] if named else [*rest[:first], *others, *rest[first:]]
+
+
+def worth_citing(judged: Sequence[Judged]) -> list[Judged]:
+    """The passages, in their order, that may be cited; none where it is not in the documents.
+
+    Those that answer, or perhaps do where none is sure, and those that hold much of what these hold.
+    """
+    best = best_of(judged)
+    outcome = outcome_of(best)
+    if outcome == "none":
+        return []
+    least = ANSWERED if outcome == "answered" else PERHAPS
+    evidence = [item for item in judged if item.probability >= least]
+    needed = COMPANION_SHARE * max(item.coverage.share for item in evidence)
+    return [item for item in judged if item.probability >= least or _accompanies(item, best, needed)]
+
+
+def best_of(judged: Sequence[Judged]) -> float:
+    """The probability of the passage that most likely answers; 0 without passages."""
+    return max((item.probability for item in judged), default=0.0)
+
+
+def _accompanies(item: Judged, best: float, needed: float) -> bool:
+    relevance = item.result.rerank_score
+    if relevance is not None:
+        return relevance >= RELEVANCE_FLOOR and 0 < needed <= item.coverage.share
+    is_near = item.result.meaning is not None and item.probability >= CITED_SHARE * best
+    return item.has_place or is_near or 0 < needed <= item.coverage.share

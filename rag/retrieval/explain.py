@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from rag.profiles import Profile
 from rag.retrieval.context import Retrieval
-from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
+from rag.retrieval.evidence import ANSWERED, PERHAPS, Judged, outcome_of
 from rag.retrieval.formats import place
-from rag.retrieval.relevance import Judged
 from rag.types import Citation, Collection, SearchResult
 
 PREVIEW_CHARACTERS = 60
@@ -52,18 +51,17 @@ def _wanted(retrieval: Retrieval, profile: Profile) -> str:
 
 
 def _words(retrieval: Retrieval) -> Iterator[str]:
-    """Which words of the question the passage that holds most of them has, and what would have been enough."""
+    """Which words of the question the most likely passage has, and how likely it is that it answers."""
     if not retrieval.judged:
         return
-    best = max(retrieval.judged, key=lambda item: item.coverage.share + MARGIN_WEIGHT * max(0.0, item.margin))
+    best = max(retrieval.judged, key=lambda item: item.probability)
     missing = [word.text for word in best.words if word.text not in best.coverage.found]
     yield ""
     yield f"words found   {', '.join(best.coverage.found) or 'none'}"
     yield f"words missing {', '.join(missing) or 'none'}"
     yield (
-        f"evidence      {best.coverage.share:.2f} + {MARGIN_WEIGHT:g} · {max(0.0, best.margin):.3f} = "
-        f"{best.coverage.share + MARGIN_WEIGHT * max(0.0, best.margin):.2f} in {place(best.result)}; "
-        f"{ENOUGH:g} is enough"
+        f"evidence      {best.probability:.2f} that {place(best.result)} answers: {outcome_of(best.probability)} "
+        f"(answered from {ANSWERED:g}, perhaps from {PERHAPS:g})"
     )
 
 
@@ -98,7 +96,7 @@ def _judgement(item: Judged | None) -> str:
     return (
         f"{'-':>7}  {'-':>6}  {'-':>8}"
         if item is None
-        else f"{item.coverage.share:7.2f}  {item.margin:6.3f}  {'yes' if item.is_evidence else 'no':>8}"
+        else f"{item.coverage.share:7.2f}  {item.margin:6.3f}  {item.probability:8.3f}"
     )
 
 

@@ -136,6 +136,7 @@ def merged(founds: Sequence[Found], limit: int) -> Found:
         text=first.text,
         repeats=sum(found.repeats for found in founds),
         meant=first.meant,
+        from_others=first.from_others,
     )
 
 

@@ -8,7 +8,8 @@ there.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -24,6 +25,37 @@ STANDING_WEIGHT = 0.5
 LEAST_WORDS = 0.12
 #: A language of few passages is taken to be like the others: as if so many passages of the usual kind were in it.
 USUAL_PASSAGES = 10
+
+#: Passages of other languages than the question's that are looked at besides what words and cosine find.
+FROM_OTHERS = 6
+#: A question that names a country is likely about documents in its language: how words begin that do, by language. In
+#: scripts without spaces they may stand anywhere.
+COUNTRIES = {
+    "de": ("german", "deutsch", "duits", "allemagne", "allemand", "alemania", "alemán", "tedesc", "niemc", "niemiec"),
+    "fr": ("france", "french", "frankreich", "französisch", "frankrijk", "frans", "français", "francia", "francj"),
+    "it": ("italy", "italian", "itali", "włosk", "włoch"),
+    "ja": ("japan", "japon", "giappon", "japoń"),
+    "ko": ("korea", "corea", "corée", "coréen", "coreia", "coré"),
+    "nl": (
+        "netherlands",
+        "dutch",
+        "nederland",
+        "niederländ",
+        "niederlande",
+        "pays-bas",
+        "néerlandais",
+        "holand",
+        "holl",
+    ),
+}
+COUNTRIES_UNSPACED = {
+    "de": ("독일", "ドイツ", "德国", "ألمانيا"),
+    "fr": ("프랑스", "フランス", "法国", "فرنسا"),
+    "it": ("이탈리아", "イタリア", "意大利", "إيطاليا"),
+    "ja": ("일본", "日本", "اليابان"),
+    "ko": ("한국", "대한민국", "韓国", "韩国", "كوريا"),
+    "nl": ("네덜란드", "オランダ", "荷兰", "هولندا"),
+}
 
 
 class MeaningHit(NamedTuple):
@@ -80,6 +112,28 @@ def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
     return [hit for hit, _ in ordered]
+
+
+def named_languages(question: str) -> frozenset[str]:
+    """The languages of the countries that a question names: it may be about documents in these."""
+    text = unicodedata.normalize("NFC", question).casefold()
+    words = text.split()
+    begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
+    held = {name for name, parts in COUNTRIES_UNSPACED.items() if any(part in text for part in parts)}
+    return frozenset(begun | held)
+
+
+def from_other_languages(hits: Sequence[MeaningHit], language: str, named: Collection[str] = ()) -> list[MeaningHit]:
+    """The passages of other languages than the question's by how far each is above what is usual in its own.
+
+    Where the question names a country, those in its language come first. By the difference and not in deviations:
+    these would prefer a language of few documents.
+    """
+    smoothed = _smoothed(usual_by_language(hits))
+    others = [hit for hit in hits if hit.language != language]
+    return sorted(
+        others, key=lambda hit: (hit.language not in named, smoothed[hit.language].mean - hit.cosine, hit.chunk_id.int)
+    )
 
 
 def fused_scores(

@@ -18,8 +18,8 @@ from rag.retrieval.boosts import (
     recency_factor,
     year_factor,
 )
+from rag.retrieval.evidence import Judged
 from rag.retrieval.posts import written_on
-from rag.retrieval.relevance import Judged
 from rag.types import SearchFilters, SearchResult, Who, tenant_of
 
 

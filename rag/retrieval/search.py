@@ -6,7 +6,7 @@ Both searches travel in one round trip, and those passages that are best by both
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
@@ -70,6 +70,8 @@ class Found:
     text: str
     #: Passages left out because another one found is the same.
     repeats: int = 0
+    #: Ids of passages in other languages than the question's, best first by how far they stand out there.
+    from_others: tuple[UUID, ...] = ()
     #: The nearest by meaning with what is usual in their languages; empty where there are no such vectors.
     meant: tuple[MeaningHit, ...] = ()
 
@@ -113,8 +115,11 @@ def search(
     if hits.meant:
         scored = _with_meaning(scored, hits)
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
+    others = _from_others(asked, hits.meant)
+    kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
     return Found(
-        results=tuple(_result(row, hits, score) for row, score in distinct[:limit]),
+        results=tuple(_result(row, hits, score) for row, score in kept),
+        from_others=tuple(others),
         repeats=len(rows) - len(distinct),
         statistics=hits.statistics,
         languages={row.document_id: row.language for row in rows},
@@ -185,12 +190,24 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
         "vector": query.halfvec,
         "embedding_model": query.embedding_model,
         "limit": limit,
-        "meant": [hit.chunk_id for hit in hits.meant[:limit]],
+        "meant": _nearest_by_meaning(query, hits.meant, limit),
         "meaning": query.meaning_halfvec,
     }
     passages = flight.execute(queries["search_fused"], values)
     flight.finish()
     return list(map(_Row._make, passages.fetchall()))
+
+
+def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
+    """So many in their order, and the best of other languages, which cosines alone hide."""
+    return list(dict.fromkeys([*(hit.chunk_id for hit in meant[:limit]), *_from_others(query, meant)]))
+
+
+def _from_others(query: SearchQuery, meant: Sequence[MeaningHit]) -> list[UUID]:
+    if not query.language:
+        return []
+    others = meanings.from_other_languages(meant, query.language, meanings.named_languages(query.text))
+    return [hit.chunk_id for hit in others[: meanings.FROM_OTHERS]]
 
 
 class _Row(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from rag.database import Database, queries
-from rag.retrieval.relevance import Judged
+from rag.retrieval.evidence import Judged
 from rag.types import SearchResult, Who, tenant_of
 
 #: Longest text that two passages may share; more is chance or the same passage.

@@ -18,6 +18,7 @@ from rag.ui.theme import PLOTLY_CONFIG
 #: Outcome as (words, colour of its badge).
 OUTCOMES: Mapping[str, tuple[str, str]] = {
     "answered": ("Answered", "green"),
+    "perhaps": ("Closest found", "blue"),
     "no_context": ("Not in the documents", "orange"),
     "small_talk": ("Small talk", "gray"),
     "asked_back": ("Asked back", "blue"),

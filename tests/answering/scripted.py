@@ -19,6 +19,7 @@ from rag.types import (
     Citation,
     Collection,
     ContextResponse,
+    Evidence,
     Identity,
     Question,
     RAGDetails,
@@ -97,6 +98,7 @@ class FixedRetriever:
     nearest: tuple[Citation, ...] = ()
     charges: tuple[Charge, ...] = ()
     notices: tuple[str, ...] = ()
+    evidence: Evidence = "answered"
     error: Exception | None = None
     wait_for: Event | None = None
     searched: list[str] = field(default_factory=list)
@@ -133,6 +135,7 @@ class FixedRetriever:
             rag_details=details,
             charges=self.charges,
             notices=self.notices,
+            evidence=self.evidence,
         )
 
 

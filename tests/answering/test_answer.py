@@ -11,6 +11,7 @@ from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.bookkeeping import Bookkeeping
+from rag.answering.phrases import CLOSEST
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.answering.run import TOO_LONG, UNCITED
 from rag.errors import (
@@ -433,3 +434,46 @@ def test_the_details_are_stored_exactly_as_the_hr_document_names_them() -> None:
             "totalMs": 0.0,
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("question", "opening"),
+    [
+        ("How much vacation do I have?", "This is the closest I found."),
+        ("휴가는 며칠인가요?", "가장 가까운 내용은 다음과 같습니다."),
+    ],
+    ids=["en", "ko"],
+)
+def test_the_closest_passages_are_quoted_where_it_is_not_sure_that_they_answer(
+    desk: Any, question: str, opening: str
+) -> None:
+    desk.providers.chat, desk.retriever.evidence = None, "perhaps"
+    text, done, _ = run_to_end(desk, question)
+    assert text.startswith(opening)
+    assert "“Employees have 25 days of vacation.” [1]" in text
+    assert (done.outcome, done.state, done.kind) == (Outcome.PERHAPS, MessageState.COMPLETE, "cited")
+    assert 1 in [c.number for c in done.citations]
+    assert desk.rows("chat_logs")[0]["outcome"] == "perhaps"
+
+
+def test_perhaps_goes_to_the_model_which_may_answer_or_not(desk: Any) -> None:
+    desk.retriever.evidence = "perhaps"
+    desk.model.scripts = [["You have 25 days [1]."]]
+    text, done, _ = run_to_end(desk, "Vacation?", profile=replace(HR, follow_ups=0))
+    assert (text, done.outcome) == ("You have 25 days [1].", Outcome.ANSWERED)
+    desk.model.scripts = [["NOT_FOUND", "\nThe documents say nothing."]]
+    _, done, _ = run_to_end(desk, "Parking?", profile=replace(HR, follow_ups=0))
+    assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
+
+
+def test_a_model_that_fails_leaves_the_closest_passages_said_to_be_no_more(desk: Any) -> None:
+    desk.retriever.evidence = "perhaps"
+    desk.model.scripts = [[ProviderUnavailable()]]
+    text, done, _ = run_to_end(desk, "Vacation?")
+    assert text.startswith("This is the closest I found. The language model did not answer")
+    assert done.outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("language", ["en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar"])
+def test_every_language_says_that_it_is_the_closest(language: str) -> None:
+    assert language in CLOSEST

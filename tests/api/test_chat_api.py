@@ -198,7 +198,7 @@ def test_the_api_file_says_how_an_answer_may_end(api: Api) -> None:
     assert set(ENDING) <= set(schemas["ChatAnswer"]["required"])
     for answer in ("SearchAnswer", "Block"):
         assert "notices" in schemas[answer]["required"]
-    assert set(schemas["Outcome"]["enum"]) == {*Outcome} >= {"small_talk", "asked_back"}
+    assert set(schemas["Outcome"]["enum"]) == {*Outcome} >= {"perhaps", "small_talk", "asked_back"}
 
 
 def test_without_a_collection_the_one_with_documents_is_asked_and_then_the_keys_last(api: Api) -> None:

@@ -292,3 +292,25 @@ def test_without_a_database_there_is_no_answer(
         Retriever(unreachable, Providers(Settings())).retrieve_context(
             question("vacation", asker, collection), profile=HR
         )
+
+
+def test_a_passage_in_the_questions_own_language_is_reranked_by_its_own_wording(
+    online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
+) -> None:
+    leave = "연차 휴가는 1년 근무하면 15일 생깁니다."
+    paid_shelf.add("휴가 규정", [leave, "주차장은 본관 뒤에 있습니다."], language="ko")
+    provider_standin.reset()
+    provider_standin.reply("How much annual leave arises after working one year?")
+    found = online.retrieve_context(
+        question("연차 휴가는 1년 근무하면 며칠 생깁니까?", asker, paid_shelf.collection), profile=HR, language="ko"
+    )
+    assert found.rag_details.query.translated_from == "ko"
+    assert found.citations[0].passage == leave
+    assert (found.results[0].rerank_score or 0) > 0.3
+    # One call for each wording, each paid.
+    assert provider_standin.calls["rerank"] == 2
+    assert [c.operation for c in found.charges] == ["translation", "embedding", "reranking", "reranking"]
+    ranks = [r.new_rank for r in found.rag_details.reranking.results]
+    assert ranks == list(range(1, found.rag_details.reranking.input_documents + 1))
+    scores = [r.score for r in found.rag_details.reranking.results]
+    assert scores == sorted(scores, reverse=True)

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from rag.retrieval.analysers import analyse
-from rag.retrieval.evidence import background, compound_share, coverage, matched_words, question_words
+from rag.retrieval.evidence import (
+    ANSWERED,
+    PassageSignals,
+    background,
+    compound_share,
+    coverage,
+    matched_words,
+    outcome_of,
+    probability,
+    question_words,
+)
+from rag.retrieval.meaning import named_languages
 from rag.retrieval.postings import inverse_document_frequency
 from rag.retrieval.spelling import corrections, is_one_slip_away
 
@@ -16,7 +27,8 @@ def is_evidence(question: str, passage: str, known: dict[str, int], language: st
     def idf(term: str) -> float:
         return inverse_document_frequency(known.get(term, 0), 500)
 
-    return coverage(question_words(question, language, language), analyse(passage, language), idf).is_evidence(margin)
+    held = coverage(question_words(question, language, language), analyse(passage, language), idf)
+    return probability(PassageSignals(share=held.share if held.found else 0.0, margin=margin)) >= ANSWERED
 
 
 def test_a_question_without_topic_has_no_evidence() -> None:
@@ -126,3 +138,54 @@ def test_a_compound_is_found_by_its_parts() -> None:
     assert compound_share(stem, ["verlo"]) == compound_share(stem, []) == 0
     assert is_evidence("zwangerschapsverlof", passage, known, "nl")
     assert not is_evidence("zwangerschapsverlof", "Verlof vraag je aan.", known, "nl")
+
+
+def test_more_words_and_nearer_meaning_are_more_likely_to_answer() -> None:
+    few, many = PassageSignals(share=0.2, meaning=0.83), PassageSignals(share=0.6, meaning=0.83)
+    near = PassageSignals(share=0.2, meaning=0.88)
+    assert probability(few) < probability(many)
+    assert probability(few) < probability(near)
+    assert 0 < probability(PassageSignals(share=0.0, meaning=-1.0)) < 0.001
+    assert 0.999 < probability(PassageSignals(share=1.0, meaning=1.0)) <= 1
+
+
+def test_an_answer_needs_no_shared_word_where_meaning_is_near() -> None:
+    assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.87))) == "answered"
+    assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.83))) == "perhaps"
+    assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.79))) == "none"
+
+
+def test_words_of_which_none_stands_in_the_passage_are_no_evidence_without_meaning() -> None:
+    assert outcome_of(probability(PassageSignals(share=0.0, margin=0.9))) == "none"
+    assert outcome_of(probability(PassageSignals(share=0.52))) == "perhaps"
+    assert outcome_of(probability(PassageSignals(share=0.55))) == "answered"
+
+
+@pytest.mark.parametrize(
+    ("relevance", "share", "outcome"),
+    [(0.01, 1.0, "none"), (0.05, 0.1, "none"), (0.05, 0.8, "answered"), (0.2, 0.1, "perhaps"), (0.3, 0.0, "answered")],
+)
+def test_a_reranker_may_be_sure_and_what_it_calls_unrelated_is_no_evidence(
+    relevance: float, share: float, outcome: str
+) -> None:
+    assert outcome_of(probability(PassageSignals(share=share, relevance=relevance))) == outcome
+
+
+@pytest.mark.parametrize(("nearness", "outcome"), [(0.0, "answered"), (-0.01, "perhaps"), (-0.05, "none")])
+def test_a_similarity_at_its_threshold_is_evidence_by_itself(nearness: float, outcome: str) -> None:
+    assert outcome_of(probability(PassageSignals(share=0.0, nearness=nearness))) == outcome
+
+
+@pytest.mark.parametrize(
+    ("question", "languages"),
+    [
+        ("How long is maternity leave under Korean law?", {"ko"}),
+        ("Was gilt in den Niederlanden?", {"nl"}),
+        ("한국에서는 며칠인가요?", {"ko"}),
+        ("Wat geldt in Duitsland?", {"de"}),
+        ("How many days of leave do I have?", set()),
+        ("Is there a franchise?", set()),
+    ],
+)
+def test_a_country_is_known_by_its_names(question: str, languages: set[str]) -> None:
+    assert named_languages(question) == languages

@@ -6,9 +6,8 @@ from uuid import UUID, uuid4
 
 from rag.profiles import HR, LEGAL, PORTFOLIO
 from rag.retrieval.citing import context_from
-from rag.retrieval.evidence import Coverage
+from rag.retrieval.evidence import Coverage, Judged, PassageSignals
 from rag.retrieval.formats import Passage, filled, format_context
-from rag.retrieval.relevance import Judged
 from rag.types import SearchResult
 
 DOCUMENT = UUID(int=7)
@@ -38,7 +37,7 @@ def judged(content: str) -> Judged:
     return Judged(
         result=result(content),
         coverage=Coverage(share=0.0, found=(), words=0),
-        is_evidence=True,
+        signals=PassageSignals(share=1.0),
         words=(),
         language="en",
     )

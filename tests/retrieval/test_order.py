@@ -21,10 +21,9 @@ from rag.retrieval.boosts import (
     year_factor,
 )
 from rag.retrieval.context import Retriever
-from rag.retrieval.evidence import Coverage
+from rag.retrieval.evidence import Coverage, Judged, PassageSignals
 from rag.retrieval.options import Options
 from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
-from rag.retrieval.relevance import Judged
 from rag.settings import Settings
 from rag.types import Identity, Question, SearchFilters, SearchResult
 
@@ -85,7 +84,8 @@ def test_a_pinned_post_never_displaces_a_relevant_one() -> None:
                 file_name="", content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={},
                 score=1 - number / 10,
             ),
-            coverage=Coverage(share=1.0, found=("post",), words=1), is_evidence=True, words=(), language="en",
+            coverage=Coverage(share=1.0, found=("post",), words=1), signals=PassageSignals(share=1.0), words=(),
+            language="en",
         )
         for number in (1, 2, 3)
     ]  # fmt: skip

