@@ -42,8 +42,8 @@ CONDITION = re.compile(
     r"(?<![\w.])(?:\w+\.)?(?:tenant_id|args ->> 'tenant_id')\s*=\s*(?:rag_tenant\(\)|%\(tenant_id\)s(?:::text)?)"
     r"|(?<![\w.])(?:t\.)?id = rag_tenant\(\)"
 )
-#: What a row counts between two looks and is no change of what it says.
-COUNTERS = "{last_used_at,minute_started_at,minute_requests,last_seen_at,updated_at}"
+#: What a row counts or remembers of its own person between two looks, and is no change of what it says.
+COUNTERS = "{last_used_at,minute_started_at,minute_requests,last_seen_at,updated_at,last_collection_id}"
 TABLES = (
     "accounts", "api_keys", "audit_log", "chat_logs", "collection_sources", "collections", "conversations",
     "cost_ledger", "document_chunks", "document_pages", "documents", "feedback", "messages", "tenants",

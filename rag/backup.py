@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -73,15 +74,20 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
     written.
     """
     _require_built_in(settings)
+    try:
+        with whole_file(path) as file:
+            moment = _write(settings, file)
+    except OSError as exc:
+        raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
+    return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
+
+
+def _write(settings: Settings, file: BinaryIO) -> Moment:
     if not (settings.data_dir / "postgres" / "PG_VERSION").exists():
         raise SettingsError(_nothing_in(settings))
     server = start_server(settings.data_dir)
     try:
-        with (
-            whole_file(path) as file,
-            private_folder(settings.data_dir, BACKUP) as folder,
-            tarfile.open(fileobj=file, mode="w") as archive,
-        ):
+        with private_folder(settings.data_dir, BACKUP) as folder, tarfile.open(fileobj=file, mode="w") as archive:
             dump = folder / DUMP
             with _moment_with_files(server, archive, settings.data_dir / FILES) as moment:
                 _run(server, "pg_dump", "--format=custom", f"--snapshot={moment.snapshot}", f"--file={dump}")
@@ -97,11 +103,9 @@ def back_up(settings: Settings, path: Path) -> BackedUp:
             archive.add(manifest, MANIFEST)
     except psycopg.errors.UndefinedTable as exc:
         raise SettingsError(_nothing_in(settings)) from exc
-    except OSError as exc:
-        raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
     finally:
         server.stop()
-    return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
+    return moment
 
 
 def _nothing_in(settings: Settings) -> str:

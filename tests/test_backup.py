@@ -86,7 +86,9 @@ def test_a_backup_never_writes_over_a_file_and_leaves_no_half(tmp_path: Path) ->
     assert there.read_text() == "mine"
     with pytest.raises(SettingsError, match="cannot be written"):
         back_up(Settings(data_dir=tmp_path / "data"), tmp_path / "no" / "folder.tar")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "there.tar"]
+    with pytest.raises(SettingsError, match="nothing to back up"):
+        back_up(Settings(data_dir=tmp_path / "data"), tmp_path / "new.tar")
+    assert [path.name for path in tmp_path.iterdir()] == ["there.tar"]
 
 
 def test_a_folder_with_a_database_is_not_restored_over(tmp_path: Path) -> None:

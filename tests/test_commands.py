@@ -156,4 +156,5 @@ def test_what_comes_of_a_question_is_told_by_the_status_and_standard_error(
 
 def test_no_passage_is_said_to_be_above_where_none_is(command: Command, collection: Collection) -> None:
     found = command("search", "vacation", "--collection", collection.name)
-    assert found.stdout == "The documents do not answer this, and no passage comes near it.\n"
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "HR documents has no documents that can be searched yet" in found.stderr

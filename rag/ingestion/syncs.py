@@ -195,6 +195,7 @@ class Syncs:
         Raises `InvalidInput` where it has no source, `WorkedOnElsewhere`, and what reading the sources raises.
         """
         _require_admin(identity, collection)
+        self._bench.stop_if_suspended(collection.tenant_id)
         kept_sources = self._required_sources(collection)
         whole = SyncReport()
         with self._bench.claimed(collection.tenant_id, f"sync {collection.id}"):

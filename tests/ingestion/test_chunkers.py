@@ -7,7 +7,7 @@ import time
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag.errors import InvalidInput
@@ -77,6 +77,7 @@ def require_promises(
     assert not text[covered:].strip()
 
 
+@example(["aa\n\nbb"], "recursive", 1, 0.0)
 @settings(max_examples=80, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=3), st.sampled_from(SIZED), st.integers(1, 300), st.floats(0, 0.99))
 def test_chunkers_by_size_keep_their_promises_for_any_text(

@@ -48,11 +48,12 @@ def small_batches(database: Database, collection: Collection) -> None:
         )
 
 
-def billed(database: Database, operation: str) -> tuple[int, int]:
+def billed(database: Database, *operations: str) -> tuple[int, int]:
     """Rows and input tokens of the ledger."""
     with database.transaction("demo") as connection:
         row = connection.execute(
-            "SELECT count(*), coalesce(sum(input_tokens), 0)::int FROM cost_ledger WHERE operation = %s", (operation,)
+            "SELECT count(*), coalesce(sum(input_tokens), 0)::int FROM cost_ledger WHERE operation = ANY (%s)",
+            (list(operations),),
         ).fetchone()
         assert row is not None
         return row[0], row[1]
@@ -184,7 +185,7 @@ def test_cutting_by_topic_is_paid_and_cut_once(
         connection.execute("UPDATE documents SET step = 'chunk'")
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
-    assert billed(database, "embedding")[1] == provider_standin.tokens["embeddings"]
+    assert billed(database, "chunking", "embedding")[1] == provider_standin.tokens["embeddings"]
 
 
 def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
@@ -203,14 +204,14 @@ def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.FAILED
     kept = kept_sentences(database)
-    assert kept == billed(database, "embedding")[0] > 0
+    assert kept == billed(database, "chunking")[0] > 0
     library.retry(admin, document.id)
     paid.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
     # Every text that was sent twice was refused the first time.
     sent = [tuple(body["input"]) for name, body in provider_standin.requests if name == "embeddings"]
     assert len(sent) == len(set(sent)) + 1
-    assert billed(database, "embedding") == (len(set(sent)), provider_standin.tokens["embeddings"])
+    assert billed(database, "chunking", "embedding") == (len(set(sent)), provider_standin.tokens["embeddings"])
     assert kept_sentences(database) == 0
 
 

@@ -61,7 +61,7 @@ def test_the_way_to_cut_and_the_kind_of_pdfs_are_those_of_the_collection_until_a
 ) -> None:
     _, admin = signed_in(Role.ADMIN)
     legal = running.documents.create_collection(admin, "Guidelines", "legal", embedding_model="builtin/lexical@1536")
-    page.run().selectbox(key="documents_collection").set_value(legal).run()
+    page.run().selectbox(key="documents_collection").set_value(legal.id).run()
     page.file_uploader[0].upload("a.pdf", hostile.leave_policy(), "application/pdf").run()
     assert not page.exception
     (document,) = running.documents.list("demo")

@@ -16,6 +16,7 @@ from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
+from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
 from rag.api.sign_in import routes
@@ -146,7 +147,7 @@ def test_the_whole_way_in_a_browsers_steps(
     accounts: SupabaseAccounts, sessions: Sessions, database: Database, at_supabase: Settings, standin: SupabaseStandin
 ) -> None:
     standin.add_user(EMAIL, PASSWORD, tenant="demo")
-    services = Access(at_supabase, accounts, sessions, ApiKeys(database))
+    services = Access(at_supabase, accounts, sessions, ApiKeys(database), Limits(at_supabase))
     app = Starlette(routes=routes(lambda: services), middleware=[Middleware(AuthGuard, services=lambda: services)])
     with TestClient(app, follow_redirects=False) as browser:
 
@@ -178,4 +179,5 @@ class Access:
     accounts: SupabaseAccounts
     sessions: Sessions
     api_keys: ApiKeys
+    limits: Limits
     single_sign_on: None = None

@@ -43,7 +43,8 @@ def _start_of_next(text: str, end: int, overlap: int, separators: Sequence[tuple
     """After the first of the coarsest separators within the overlap, so that it begins with a whole piece."""
     low = end - overlap
     for separator, length in separators:
-        found = text.find(separator, low, end - length)
+        # A negative end would count from the end of the text.
+        found = text.find(separator, low, max(0, end - length))
         if found >= 0:
             return found + length
     return low
