@@ -16,7 +16,7 @@ DeltaColor = Literal["normal", "inverse", "off"]
 HELP = {
     "median": "Half of the answers were complete within this time.",
     "p95": "95 of 100 answers were complete within this time.",
-    "answered": "Of all questions that came to an end. The rest was perhaps answered, not in the documents, stopped, refused or failed.",
+    "answered": "Of all questions that came to an end. Others were perhaps, not, or not wholly answered.",
 }
 
 
