@@ -149,7 +149,7 @@ def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tu
 #: The second is where 6 in 100 everyday questions of the tuning half are not refused.
 ANSWERED, PERHAPS = 0.5, 0.26
 #: Words alone, where there is no model of meaning: log odds by how far share and margin are above `ENOUGH`, so that
-#: "perhaps" begins 0.04 below it: 5 in 102 everyday questions.
+#: "perhaps" begins 0.03 below it: 4 in 102 everyday questions.
 WORDS_SLOPE = 30.0
 #: Words and meaning together: log odds by share with margin, and by cosine. A logistic regression on the best passage
 #: of each question of the tuning half of 131 natural questions and of the 102 everyday ones: `benchmarks/natural.py

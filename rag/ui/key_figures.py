@@ -16,8 +16,8 @@ DeltaColor = Literal["normal", "inverse", "off"]
 HELP = {
     "median": "Half of the answers were complete within this time.",
     "p95": "95 of 100 answers were complete within this time.",
-    "answered": "Of all questions that came to an end, small talk left out. The rest was not in the documents, "
-    "stopped, refused or failed.",
+    "answered": "Of all questions that came to an end, small talk left out. The rest was answered perhaps, not in the "
+    "documents, stopped, refused or failed.",
 }
 
 

@@ -86,6 +86,9 @@ class ScriptedProviders:
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
         return self.chat
 
+    def meaning_for(self, embedding_model_id: str) -> None:
+        """There is no model of meaning."""
+
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
         return self.small
 

@@ -65,7 +65,6 @@ def ask(database: Database, library: Shelf, meaning: MeaningEmbedder, asker: Ide
     [
         ("How much holiday do I get?", "en", "ottermere_handbook.pdf", "5.1"),
         ("A colleague threatens me. Whom should I tell?", "en", "ottermere_handbook.pdf", ""),
-        ("How many vacation days do I get?", "en", "ottermere_handbook.pdf", "25"),
         ("1년 일하면 연차가 며칠 생기나요?", "ko", "leave_and_remote_work_ko.pdf", "15"),
         ("Mijn vrouw is bevallen, hoeveel vrij krijg ik?", "nl", "verlofbeleid.pdf", "eboorteverlof"),
     ],

@@ -24,6 +24,7 @@ OWN_LABELS = {
     "analytics_period": "keys of a constant",
     "analytics_group": "the names of groups, each once",
     "analytics_order": "two words",
+    "analytics_kind": "two words",
     "audit_period": "keys of a constant",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
