@@ -212,7 +212,7 @@ def _is_about_something_else(claim: str, terms: frozenset[str], asked: Asked, kn
 
 def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
     """How many terms are known, in another form or as a part of a compound too."""
-    rest = set(own - known)
+    rest = own - known
     if language in _UNSPACED:
         return len(own) - len(rest)
     stems = {term[:STEM_LETTERS] for term in known}
