@@ -506,6 +506,8 @@ class Run:
         self.asides.append(WITHDRAWN[trouble])
         self.text, self.citations = "", ()
         self._is_withdrawn = self._starts_over = True
+        if self.context is not None and self.context.evidence == "perhaps":
+            self.end(Outcome.PERHAPS, MessageState.COMPLETE)
         yield from self._quote(NOT_THE_MODELS)
 
     def _judge(self, completed: Completed | None, is_not_found: bool, received: str) -> None:
