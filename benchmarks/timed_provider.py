@@ -168,7 +168,9 @@ class TimedProvider:
             if (wait := due - self.now_ms()) > 0:
                 await asyncio.sleep(wait / 1000)
             self.own_delays.append(self.now_ms() - due)
-            text = to_mark(int(due)) + (" " if (number + 1) % 20 else " [1]. ")
+            # One source at the end: sentences of marks say nothing of what they would cite, and would be stopped for it.
+            ending = " [1]." if number + 1 == tokens else " " if (number + 1) % 20 else ". "
+            text = to_mark(int(due)) + ending
             _write_event(writer, f"{before}{text}{after}")
         end = {**template, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         _write_event(writer, json.dumps(end))

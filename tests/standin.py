@@ -54,6 +54,11 @@ MAXIMUM_INPUT_TOKENS = 8192
 MAXIMUM_REQUEST_TOKENS = 300_000
 
 
+def many_words(count: int) -> str:
+    """Words for a long answer, none of them twice: an answer that repeats itself is stopped by the product."""
+    return "".join(f"word{number} " for number in range(count))
+
+
 @dataclass
 class Fault:
     """An answer to give instead of the right one, `times` times, to one endpoint or to any."""

@@ -21,7 +21,7 @@ import httpx
 import psycopg
 import pytest
 from doc_blocks import PAGES, PROJECT, blocks
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
@@ -280,7 +280,7 @@ def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
     public = f"http://127.0.0.1:{port}"
     temporary = tempfile.TemporaryDirectory(prefix="hr-docs-", ignore_cleanup_errors=True)
     with temporary as outside, ProviderStandin(token_interval_seconds=0.1) as standin:
-        standin.reply("Full-time employees have twenty-seven days of annual leave in every year [1]. " * 3)
+        standin.reply("Full-time employees have twenty-seven days of annual leave in every year [1]. " + many_words(30))
         data = Path(outside) / "data"
         product = Product(
             data, RAG_PUBLIC_URL=public, OPENAI_API_KEY="sk-test", OPENAI_BASE_URL=standin.openai_url,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from callers import Api
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from rag.answering.run import TOO_LONG
 from rag.errors import ProviderRefused
@@ -114,7 +114,7 @@ def test_a_request_that_cannot_be_used_is_refused_by_its_field(
 def test_a_caller_who_leaves_stops_the_answer(api: Api, provider_standin: ProviderStandin) -> None:
     api.ready_document()
     provider_standin.token_interval_seconds = 0.1
-    provider_standin.reply("word " * 200)
+    provider_standin.reply(many_words(200))
     caller = api.client(api.key("chat"))
     body = {"query": QUESTION, "options": {"stream": True}}
     with caller.stream("POST", "/api/rag/chat", json=body) as answer:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from callers import Api
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from rag.answering.events import DoneEvent, TextEvent
 from rag.answering.live import LiveAnswer
@@ -93,7 +93,7 @@ def test_a_sentence_that_its_passage_does_not_bear_out_is_told(api: Api, provide
 def test_who_waits_for_a_whole_answer_and_leaves_stops_it(api: Api, provider_standin: ProviderStandin) -> None:
     api.ready_document()
     provider_standin.token_interval_seconds = 0.1
-    provider_standin.reply("word " * 300)
+    provider_standin.reply(many_words(300))
     caller = api.client(api.key("chat"))
     with pytest.raises(httpx.ReadTimeout):
         caller.post("/api/rag/chat", json={"query": QUESTION}, timeout=httpx.Timeout(10, read=1.0))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from callers import Api
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from rag.access.sessions import token_hash
 from rag.errors import TenantSuspended
@@ -41,7 +41,7 @@ def test_keys_and_sessions_are_refused_until_it_resumes(api: Api) -> None:
 def test_an_answer_that_is_being_written_ends(api: Api, provider_standin: ProviderStandin) -> None:
     api.ready_document()
     provider_standin.token_interval_seconds = 0.1
-    provider_standin.reply("Full-time employees have twenty-five days of annual leave in every year [1]. " * 20)
+    provider_standin.reply(many_words(200))
     events = []
     body = {"query": "How many days of annual leave?", "options": {"stream": True}}
     with api.client(api.key()).stream("POST", "/api/rag/chat", json=body) as answer:

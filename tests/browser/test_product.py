@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from reportlab.pdfgen.canvas import Canvas
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, sign_up, start_product
 
@@ -168,7 +168,7 @@ def test_an_employee_follows_a_streamed_answer_to_its_page(
 
 def test_stop_keeps_what_was_written(product: Product, page: Page, shared_standin: ProviderStandin) -> None:
     shared_standin.token_interval_seconds = 0.05
-    shared_standin.reply("Beginning of the answer. " + "More and more words follow. " * 200)
+    shared_standin.reply("Beginning of the answer. " + many_words(1000))
     page.goto(product.address)
     ask(page, "Where do visitors park, in all detail?")
     expect(page.get_by_text("Beginning of the answer", exact=False)).to_be_visible()
@@ -179,7 +179,7 @@ def test_stop_keeps_what_was_written(product: Product, page: Page, shared_standi
 
 def test_a_refresh_attaches_to_the_answer_again(product: Product, page: Page, shared_standin: ProviderStandin) -> None:
     shared_standin.token_interval_seconds = 0.04
-    shared_standin.reply("Here it starts. " + "And on it goes. " * 20 + "Here it ends [1].")
+    shared_standin.reply("Here it starts. " + many_words(80) + "Here it ends [1].")
     page.goto(product.address)
     ask(page, "Where do visitors park on Sundays?")
     expect(page.get_by_text("Here it starts", exact=False)).to_be_visible()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from rag.services import Services
 from rag.types import Collection
@@ -84,7 +84,7 @@ def test_who_reads_as_an_event_source_hears_why_an_answer_broke_off(
 
 def test_who_leaves_stops_the_answer(run: Run, parts: Services, provider_standin: ProviderStandin) -> None:
     provider_standin.token_interval_seconds = 0.1
-    provider_standin.reply("신청합니다 " * 200)
+    provider_standin.reply(many_words(200))
     assert run("leaving") == {"left": True}
     deadline = time.monotonic() + 10
     while outcomes(parts) != ["stopped"] and time.monotonic() < deadline:
