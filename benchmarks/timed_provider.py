@@ -168,7 +168,7 @@ class TimedProvider:
             if (wait := due - self.now_ms()) > 0:
                 await asyncio.sleep(wait / 1000)
             self.own_delays.append(self.now_ms() - due)
-            # One source at the end: sentences of marks say nothing of what they would cite, and would be stopped for it.
+            # One source at the end: sentences of marks do not say what they cite, and would be stopped for it.
             ending = " [1]." if number + 1 == tokens else " " if (number + 1) % 20 else ". "
             text = to_mark(int(due)) + ending
             _write_event(writer, f"{before}{text}{after}")

@@ -18,7 +18,14 @@ from rag.migrations import migrate
 
 BEFORE = "20261121000690"
 #: Kept without a reference, because they outlive what they name: what was spent, and who did what.
-OUTLIVE = {("cost_ledger", "document_id"), ("cost_ledger", "chat_log_id"), ("audit_log", "account_id")}
+OUTLIVE = {
+    ("cost_ledger", "document_id"),
+    ("cost_ledger", "chat_log_id"),
+    ("audit_log", "account_id"),
+    # Calls that may be billed still, whatever became of what they were for.
+    ("paid_calls", "document_id"),
+    ("paid_calls", "chat_log_id"),
+}
 #: Found by their document or their segment, which are referenced.
 BY_OTHERS = {("chunk_terms", "chunk_id"), ("chunk_bits", "chunk_id"), ("keyword_blocks", "collection_id")}
 KEYS = """

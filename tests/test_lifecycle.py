@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from standin import ProviderStandin
+from standin import ProviderStandin, many_words
 
 from rag.api.service import SLOW
 from rag.database import Database
@@ -202,7 +202,7 @@ class Monitor:
 @pytest.fixture
 def slow_model() -> Iterator[ProviderStandin]:
     with ProviderStandin(token_interval_seconds=0.15) as standin:
-        standin.reply("Every employee gets 27 vacation days [1]. " * 12)
+        standin.reply("Every employee gets 27 vacation days [1]. " + many_words(80))
         yield standin
 
 
@@ -248,7 +248,7 @@ def test_a_killed_database_is_back_in_seconds_and_answers_under_way_go_on(
         assert "down" in monitor.states()
         assert {body["database"].get("sentence") for _, body in monitor.seen} <= {None, STARTING_AGAIN, SLOW}
         assert stream.finish()["type"] == "done"
-        assert stream.text.count("27 vacation days") == 12
+        assert [stream.text.count(end) for end in ("27 vacation days", "word79")] == [1, 1]
         stored = rows(data, "SELECT m.state, l.outcome FROM messages m JOIN chat_logs l ON l.id = m.chat_log_id")
         assert stored == [("complete", "answered")]
         # The queue goes on as well.
@@ -319,7 +319,7 @@ def test_a_stream_gets_its_last_event_when_the_server_is_told_to_stop(
 def test_a_second_application_on_the_folder_ends_no_answer_of_the_first(
     data: Path, key: str, slow_model: ProviderStandin
 ) -> None:
-    slow_model.reply("Every employee gets 27 vacation days [1]. " * 90)
+    slow_model.reply("Every employee gets 27 vacation days [1]. " + many_words(600))
     slow_model.token_interval_seconds = 0.3
     with running("serve", data, "Ctrl-C stops everything", **with_model(slow_model)) as first:
         stream = Stream(first.url, key)
@@ -330,7 +330,8 @@ def test_a_second_application_on_the_folder_ends_no_answer_of_the_first(
             second.stop()
         assert postmaster(data) is not None
         slow_model.token_interval_seconds = 0.0
-        assert stream.finish() == {"type": "done"}
+        last = stream.finish()
+        assert (last["type"], last["outcome"], last["notices"]) == ("done", "answered", [])
 
 
 @pytest.mark.parametrize("commands", [("worker", "worker"), ("serve", "worker")])

@@ -30,7 +30,7 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
-       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
 FROM unnest(ARRAY(
     SELECT d.id
     FROM documents d JOIN collections c ON c.id = d.collection_id
@@ -170,7 +170,7 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
        d.added_by, '' AS added_by_name, d.created_at, d.updated_at,
        d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
-       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
 FROM unnest(ARRAY(
     SELECT d.id
     FROM documents d

@@ -33,6 +33,8 @@ def found(caller: TestClient, **options: Any) -> list[str]:
 def test_the_basic_chat_of_the_source(caller: TestClient, provider_standin: ProviderStandin) -> None:
     provider_standin.reply(ANSWER)
     said = caller.post("/api/rag/chat", json={"query": QUESTION}).json()
+    ended = {name: said.pop(name) for name in ("outcome", "state", "notices")}
+    assert ended == {"outcome": "answered", "state": "complete", "notices": []}
     assert set(said) == {"query", "answer", "sources", "latencyMs"}
     assert (said["query"], said["answer"]) == (QUESTION, ANSWER)
     titles = [source["title"] for source in said["sources"]]

@@ -75,7 +75,8 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 def _table(rows: list[Row]) -> Table | None:
     body = tuple(row for row in rows if not all(RULE_CELL.fullmatch(cell) for cell in row.cells))
-    if len(body) < 2:
+    # Bars alone are no table: in two rows there are two cells that say something.
+    if sum(sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1 for row in body) < 2:
         return None
     is_ruled = len(rows) > 1 and rows[1] not in body
     if is_ruled or are_heads(body[0].cells, [row.cells for row in body[1:]]):
