@@ -73,7 +73,7 @@ def understand(text: str) -> None:
     corrections([word.text for word in words], PASSAGES)
 
 
-def seconds_of(work: Callable[[str], Any], text: str, *, runs: int = 5) -> float:
+def seconds_of(work: Callable[[str], Any], text: str, *, runs: int = 12) -> float:
     """The processor time of this thread, the least of several runs, each with nothing remembered."""
     least = float("inf")
     for _ in range(runs):
