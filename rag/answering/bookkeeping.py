@@ -7,7 +7,7 @@ does not take is written again when the log is closed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
@@ -112,11 +112,9 @@ class Bookkeeping:
         Without a database the row is closed when it answers again, or, if this process ends before, as failed once
         somebody looks at it.
         """
-        try:
-            while self._unwritten:
-                self._write(*self._unwritten[-1])
-                self._unwritten.pop()
-            return self._chat_logs.close(
+        return self._close(
+            partial(
+                self._chat_logs.close,
                 self._tenant_id,
                 self._chat_log_id,
                 outcome=outcome,
@@ -129,22 +127,17 @@ class Bookkeeping:
                 first_token_ms=first_token_ms,
                 total_ms=total_ms,
             )
+        )
+
+    def _close(self, close_row: Callable[[], Decimal | None]) -> Decimal | None:
+        try:
+            while self._unwritten:
+                self._write(*self._unwritten[-1])
+                self._unwritten.pop()
+            return close_row()
         except DatabaseUnavailable:
             log.error("the log of question %s waits to be closed: the database does not answer", self._chat_log_id)
-            self._chat_logs.postpone(
-                partial(
-                    self.close,
-                    outcome=outcome,
-                    answer=answer,
-                    details=details,
-                    error=error,
-                    language=language,
-                    model=model,
-                    document_ids=document_ids,
-                    first_token_ms=first_token_ms,
-                    total_ms=total_ms,
-                )
-            )
+            self._chat_logs.postpone(partial(self._close, close_row))
             return None
 
     def page_text(self, citation: Citation) -> str:
