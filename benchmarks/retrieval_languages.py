@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from standin import ProviderStandin
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.migrations import migrate
 from rag.profiles import HR
@@ -74,7 +74,7 @@ def main() -> None:
         server = start_server(Path(folder))
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             try:
                 with database.transaction(TENANT) as connection:

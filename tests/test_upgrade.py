@@ -16,7 +16,7 @@ from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.ingestion.meaning import meaning_progress
 from rag.migrations import migrate
 from rag.profiles import HR
@@ -84,7 +84,7 @@ def upgraded(
         applied = migrate(owner)
         assert applied[0][:14] > FIRST_VERSION
         assert migrate(owner) == []
-        database = Database(make_conninfo(server.application, dbname=name))
+        database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
         database.open()
         parts = assemble(replace(settings, data_dir=settings.data_dir), database)
         yield parts, rows

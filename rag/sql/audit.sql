@@ -3,7 +3,7 @@
 -- add_audit_entry --
 -- An act that changes no row; the actor is the transaction's.
 INSERT INTO audit_log (tenant_id, account_id, actor, action, target, changes)
-VALUES (rag_tenant(), rag_account(), current_setting('rag.actor'), %(action)s, %(target)s, %(changes)s)
+VALUES (rag_tenant(), rag_account(), rag_actor(), %(action)s, %(target)s, %(changes)s)
 
 -- audit_entries --
 -- The latest entries that meet the conditions given.

@@ -14,7 +14,7 @@ from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
-from rag.database import Database
+from rag.database import Database, sealed
 from rag.errors import AccessError, InvalidInput, KeyRejected, NotAllowed, NotFound
 from rag.files import FileStore
 from rag.records.audit import AuditLog
@@ -44,8 +44,8 @@ def admin(accounts: Accounts, sessions: Sessions) -> Identity:
 
 
 @pytest.fixture
-def tenants(database: Database, tmp_path: Path) -> Tenants:
-    return Tenants(database, FileStore(tmp_path / "files"))
+def tenants(database: Database, owner_conninfo: str, tmp_path: Path) -> Tenants:
+    return Tenants(database, FileStore(tmp_path / "files"), owner_conninfo)
 
 
 def person(role: Role = Role.EMPLOYEE, group: str = "") -> Identity:
@@ -107,7 +107,10 @@ def test_a_transaction_that_names_nobody_reads_what_is_open_to_everybody_only(
     database: Database, restricted: UUID
 ) -> None:
     with database.transaction("demo") as connection:
-        connection.execute("SELECT set_config('rag.reads', '', true)")
+        connection.execute(
+            "SELECT set_config('rag.identity', %(identity)s, true), set_config('rag.seal', %(seal)s, true)",
+            sealed(database.key, {"tenant_id": "demo"}),
+        )
         assert connection.execute("SELECT count(*) FROM documents").fetchone() == (0,)
 
 

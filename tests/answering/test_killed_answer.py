@@ -42,9 +42,9 @@ from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.types import Identity, Role
-conninfo, url, account, collection = sys.argv[1:]
+conninfo, url, account, collection = sys.argv[1:-1]
 settings = Settings(openai_api_key="k", openai_base_url=url)
-database = Database(conninfo)
+database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 providers = Providers(settings)
 answerer = Answerer(Retriever(database, providers), providers, Ledger(database), ChatLogs(database), settings)
@@ -67,6 +67,7 @@ def test_an_answer_whose_process_is_killed_is_paid_for_in_the_ledger(
     publish(database, providers, collection)
     identity = add_account(database, "demo", "a@example.org")
     arguments = [database.conninfo, keyed.openai_base_url, str(identity.account_id), str(collection.id)]
+    arguments.append(database.key.hex())
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
 
     def stored() -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rag.access.tenants import Tenants
-from rag.database import Database
+from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
@@ -91,7 +91,7 @@ def stored(database: Database, tenant: str = "demo") -> int:
 
 
 def waiting_jobs(database: Database) -> int:
-    with database.transaction(None) as connection:
+    with database.transaction(WORKER) as connection:
         found = connection.execute(
             "SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'meaning' AND status IN ('todo', 'doing')"
         ).fetchone()
@@ -269,7 +269,7 @@ from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
 from rag.providers.meaning import MeaningEmbedder
 
-database = Database(sys.argv[1])
+database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()
 MeaningWork(Bench(database), MeaningEmbedder(gives_way=False), Path(sys.argv[2])).run("demo", UUID(sys.argv[3]))
 """
@@ -280,7 +280,8 @@ def test_a_killed_process_loses_seconds_and_another_goes_on(
 ) -> None:
     add(database, collection, [f"Passage {n} says something of leave." for n in range(60)])
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, database.conninfo, str(settings.data_dir), str(collection.id)], cwd=PROJECT
+        [sys.executable, "-c", KILLED, database.conninfo, str(settings.data_dir), str(collection.id), database.key.hex()],
+        cwd=PROJECT,
     )
     until(lambda: stored(database) > 0)
     process.send_signal(signal.SIGKILL)

@@ -132,7 +132,7 @@ def test_a_tenant_sees_and_asks_for_its_own_jobs_only(
 ) -> None:
     database = app_services.database
     count = "SELECT count(*), count(DISTINCT args ->> 'tenant_id') FROM procrastinate_jobs"
-    with database.transaction(None) as worker, database.transaction("demo") as own:
+    with database.transaction(WORKER) as worker, database.transaction("demo") as own:
         everything, own_jobs = worker.execute(count).fetchone(), own.execute(count).fetchone()
     assert everything is not None
     assert own_jobs is not None
