@@ -180,6 +180,22 @@ def test_the_application_is_bound_by_row_level_security_though_its_login_is_not(
     database.close()
 
 
+def test_the_application_can_have_a_login_of_its_own(filled: str) -> None:
+    with psycopg.connect(filled) as connection:
+        connection.execute("ALTER ROLE rag_app LOGIN PASSWORD 'of-its-own'")
+    address = psycopg.conninfo.make_conninfo(filled, user="rag_app", password="of-its-own")
+    database = Database(address, sealing_key(filled))
+    database.open()
+    with database.transaction("demo") as connection:
+        assert connection.execute("SELECT count(*) FROM documents").fetchone() == (2,)
+        assert connection.execute(
+            "SELECT session_user, has_database_privilege('rag_app', current_database(), 'TEMPORARY')"
+        ).fetchone() == ("rag_app", False)
+    with psycopg.connect(address) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("SET ROLE project")
+    database.close()
+
+
 def test_what_the_supabase_command_line_applied_is_not_applied_again(project: str) -> None:
     with psycopg.connect(project) as connection:
         connection.execute("CREATE SCHEMA supabase_migrations")
