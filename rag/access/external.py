@@ -99,7 +99,7 @@ class ExternalAccounts:
         Raises `AccessError` when it is disabled, of another tenant, or its address was bound to another person.
         """
         address = normal_email(person.email)
-        known = self._known(person) or self._by_email(address)
+        known = self._known(person) or self._by_email(person.tenant_id, address)
         if known and known[0] != person.tenant_id:
             raise AccessError(ELSEWHERE)
         with self._database.transaction(person.tenant_id) as connection:
@@ -126,10 +126,9 @@ class ExternalAccounts:
         with self._database.transaction(None, token_hash=person.subject_hash) as connection:
             return connection.execute(queries["external_identity"], parameters).fetchone()
 
-    def _by_email(self, address: str) -> tuple[str, UUID] | None:
-        with self._database.transaction(None, email=address) as connection:
-            found = connection.execute(queries["account_by_email"], {"email": address}).fetchone()
-            return (found[1], found[0]) if found else None
+    def _by_email(self, tenant_id: str, address: str) -> tuple[str, UUID] | None:
+        found = self._database.fetch_value(tenant_id, "account_by_email", email=address)
+        return (tenant_id, found) if found else None
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:

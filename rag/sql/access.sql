@@ -1,6 +1,10 @@
+-- accounts_by_email --
+-- Who this e-mail address belongs to in each tenant, before any is known; needs the address presented.
+SELECT id, tenant_id FROM accounts WHERE email = %(email)s ORDER BY last_signed_in_at DESC NULLS LAST, created_at, id
+
 -- account_by_email --
--- Who this e-mail address belongs to, before any tenant is known; needs the address presented.
-SELECT id, tenant_id FROM accounts WHERE email = %(email)s
+-- Who this e-mail address belongs to in the tenant.
+SELECT id FROM accounts WHERE tenant_id = rag_tenant() AND email = %(email)s
 
 -- attempts_of_account --
 -- Locks an account's count of wrong passwords, so that guesses made at once are counted one after the other.
