@@ -101,9 +101,7 @@ CREATE OR REPLACE FUNCTION public.rag_verified(p_name text) RETURNS text LANGUAG
 """
 
 
-def seal(
-    server: EmbeddedServer, database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int
-) -> None:
+def seal(server: EmbeddedServer, database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
     """What it costs a search that the database checks whose transaction it is: beside a copy that does not."""
     database.close()
     with psycopg.connect(server.superuser, autocommit=True) as connection:
@@ -342,7 +340,9 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, nargs="+", default=[1, 20], choices=[1, 20, 200])
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--only", choices=["speed", "recall", "writing", "processes", "peers", "ingest", "seal"], default=None)
+    parser.add_argument(
+        "--only", choices=["speed", "recall", "writing", "processes", "peers", "ingest", "seal"], default=None
+    )
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
     parser.add_argument("--index-tenants", action="store_true", help="with an index on the tenant's field for them")
     options = parser.parse_args()

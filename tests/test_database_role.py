@@ -392,9 +392,7 @@ def test_nobody_may_make_temporary_tables_but_the_owner(superuser_conninfo: str,
 # What doctor says
 
 
-@pytest.mark.parametrize(
-    ("login", "state"), [("application", "ok"), ("owner", "warning"), ("superuser", "warning")]
-)
+@pytest.mark.parametrize(("login", "state"), [("application", "ok"), ("owner", "warning"), ("superuser", "warning")])
 def test_doctor_complains_of_a_login_that_is_more_than_the_application(
     login: str, state: str, server: PlainServer, database_name: str, settings: Settings
 ) -> None:

@@ -83,6 +83,7 @@ class Accounts:
                     return self._sign_in_to(tenant_id, account_id, address, password, browser)
                 except AccessError as exc:
                     refused.append(exc)
+            self._note_refused(found, refused)
         finally:
             # How long it takes does not tell a company whether another one has an account with an address it invited.
             if len(found) == 1 and browser.mark:
@@ -303,7 +304,7 @@ class Accounts:
             if before.is_active and not after.is_active:
                 touched = end_sessions(connection, account_id)
             else:
-                rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id})
+                rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id, "idle_minutes": 0})
                 touched = [row[0] for row in rows]
         if before.is_active != after.is_active or before.role != after.role:
             self._sessions.forget(touched)
@@ -328,6 +329,16 @@ class Accounts:
             if actor is None or not actor.is_active or not actor.role.includes(Role.ADMIN):
                 raise NotAllowed
             yield connection
+
+    def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
+        """Note in the audit log of each account why nobody came in; who only had to wait longer is not worth a line.
+
+        Where one account of an address let its person in, the others' companies are told nothing of it.
+        """
+        for (account_id, tenant_id), error in zip(found, refused, strict=True):
+            if not isinstance(error, TooManyAttempts):
+                refusal = {"account_id": account_id, "action": "sign-in refused", "target": error.message}
+                self._database.execute(tenant_id, "note_sign_in", **refusal)
 
     def _find_by_email(self, address: str) -> list[tuple[UUID, str]]:
         """The account of this address in each tenant that has one; nobody's where none has."""

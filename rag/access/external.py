@@ -102,6 +102,15 @@ class ExternalAccounts:
         known = self._known(person) or self._by_email(person.tenant_id, address)
         if known and known[0] != person.tenant_id:
             raise AccessError(ELSEWHERE)
+        try:
+            return self._admit(person, address, known)
+        except AccessError as exc:
+            if known:
+                refusal = {"account_id": known[1], "action": "sign-in refused", "target": exc.message}
+                self._database.execute(person.tenant_id, "note_sign_in", **refusal)
+            raise
+
+    def _admit(self, person: ExternalPerson, address: str, known: tuple[str, UUID] | None) -> Account:
         with self._database.transaction(person.tenant_id) as connection:
             if person.makes_tenant:
                 connection.execute(queries["create_tenant"], {"id": person.tenant_id, "name": person.tenant_id})

@@ -81,16 +81,24 @@ class SupabaseAccounts(Accounts):
         browser = browser or Browser()
         refused: list[AccessError] = []
         counted: dict[UUID, str] = {}
-        for account_id, tenant_id in self._find_by_email(address):
+        found = self._find_by_email(address)
+        for account_id, tenant_id in found:
             try:
                 stored, counted[account_id] = self._count_attempt(tenant_id, account_id, browser)
                 if stored is None:
                     self._strangers.count(address[:254], browser)
             except TooManyAttempts as exc:
                 refused.append(exc)
-        account = self._enter(address, password) if len(counted) > len(refused) or not refused else None
-        if account is None or (refused and account.id not in counted):
+        if not counted:
             raise most_telling(refused)
+        try:
+            account = self._enter(address, password)
+            if refused and account.id not in counted:
+                raise most_telling(refused)
+        except AccessError as exc:
+            tried = [one for one in found if one[0] in counted]
+            self._note_refused(tried, [exc] * len(tried))
+            raise
         self._record_sign_in(account.tenant_id, account.id, browser=counted.get(account.id, ""))
         return account
 

@@ -33,7 +33,7 @@ from rag.records.question_log import (
     UnansweredQuestion,
     questions_to_csv,
 )
-from rag.types import Who
+from rag.types import Identity, Who
 
 Row = TypeVar("Row")
 
@@ -117,11 +117,16 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """One question with everything logged of it. Raises `NotFound`."""
+        """One question with everything logged of it. Raises `NotFound`.
+
+        Where another person asked it, that it was read is in the audit log.
+        """
         read = self._database
         found = read.fetch_one(who, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id)
         if found is None:
             raise NotFound
+        if isinstance(who, Identity):
+            read.execute(who, "note_reading", chat_log_id=chat_log_id)
         passages = read.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
         charges = read.fetch_all(who, "analytics_question_charges", QuestionCharge, chat_log_id=chat_log_id)
         return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges))

@@ -42,9 +42,7 @@ def test_a_key_stops_when_another_sign_in_service_takes_its_makers_role(
     access: Access, database: Database, second: Identity
 ) -> None:
     _, secret = access.api_keys.create(second, "Intranet", ["chat"])
-    person = ExternalPerson(
-        issuer="https://sso", subject="2", email=second.email, tenant_id="demo", role=Role.EMPLOYEE
-    )
+    person = ExternalPerson(issuer="https://sso", subject="2", email=second.email, tenant_id="demo", role=Role.EMPLOYEE)
     ExternalAccounts(database).admit(person)
     with pytest.raises(KeyRejected):
         access.api_keys.find(secret)

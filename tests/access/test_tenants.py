@@ -146,14 +146,14 @@ def test_secrets_are_on_record_as_changed_and_never_as_they_are(
     database: Database, accounts: Accounts, admin: Identity
 ) -> None:
     accounts.change_password(admin, PASSWORD, PASSWORD + " and more")
-    (entry,) = AuditLog(database).entries(admin)
+    (entry,) = AuditLog(database).entries(admin, kind="account")
     assert entry.changes == {"password_hash": "changed"}
 
 
 def test_what_the_product_does_by_itself_is_not_on_record(
     database: Database, admin: Identity, restricted: UUID
 ) -> None:
-    assert AuditLog(database).entries(admin) == []
+    assert {entry.action for entry in AuditLog(database).entries(admin)} == {"sign-in succeeded"}
 
 
 def test_the_record_can_be_neither_changed_nor_taken_back(
@@ -168,7 +168,7 @@ def test_the_record_can_be_neither_changed_nor_taken_back(
 def test_a_change_that_is_rolled_back_leaves_no_record(database: Database, admin: Identity) -> None:
     with pytest.raises(psycopg.errors.DivisionByZero), database.transaction(admin) as connection:
         connection.execute("UPDATE accounts SET name = 'x'").execute("SELECT 1 / 0")
-    assert AuditLog(database).entries(admin) == []
+    assert {entry.action for entry in AuditLog(database).entries(admin)} == {"sign-in succeeded"}
 
 
 def test_only_administrators_read_the_record(database: Database) -> None:

@@ -280,7 +280,15 @@ def test_a_killed_process_loses_seconds_and_another_goes_on(
 ) -> None:
     add(database, collection, [f"Passage {n} says something of leave." for n in range(60)])
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, database.conninfo, str(settings.data_dir), str(collection.id), database.key.hex()],
+        [
+            sys.executable,
+            "-c",
+            KILLED,
+            database.conninfo,
+            str(settings.data_dir),
+            str(collection.id),
+            database.key.hex(),
+        ],
         cwd=PROJECT,
     )
     until(lambda: stored(database) > 0)
