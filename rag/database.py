@@ -1,9 +1,9 @@
 """The one door to Postgres: a pool, transactions that carry their tenant, statements by name.
 
 Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and presents its
-identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that no
-statement smuggled into a transaction can present another one. All of it lasts for the transaction only, so a pooler in
-transaction mode is fine. Without an identity nothing is visible.
+identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that
+no statement smuggled into a transaction can present another one. All of it lasts for the transaction only, so a pooler
+in transaction mode is fine. Without an identity nothing is visible.
 """
 
 from __future__ import annotations
@@ -278,7 +278,8 @@ class Database:
         with connection.transaction():
             # As the application's role: another may not see the schema the types are in.
             connection.execute(
-                "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions, pg_temp', true)"
+                "SELECT set_config('role', 'rag_app', true), "
+                "set_config('search_path', 'public, extensions, pg_temp', true)"
             )
             register_vector(connection)
 

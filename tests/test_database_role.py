@@ -339,8 +339,8 @@ def test_the_application_may_write_what_its_statements_write_and_no_more(superus
     with psycopg.connect(superuser_conninfo) as connection:
         granted = connection.execute(
             "SELECT c.relname, a.privilege_type FROM pg_class c, aclexplode(c.relacl) a "
-            "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.grantee IN (0, 'rag_app'::regrole) "
-            "AND a.privilege_type <> 'SELECT'"
+            "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.privilege_type <> 'SELECT' "
+            "AND a.grantee IN (0, 'rag_app'::regrole)"
         ).fetchall()
     unused = [
         (table, right)

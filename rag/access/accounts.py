@@ -37,6 +37,8 @@ NOBODY = UUID(int=0)
 KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
 # The class has a method called list.
 Groups = list[str]
+#: Accounts with their tenants.
+OfAddress = list[tuple[UUID, str]]
 
 
 class Accounts:
@@ -340,7 +342,7 @@ class Accounts:
                 refusal = {"account_id": account_id, "action": "sign-in refused", "target": error.message}
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
-    def _find_by_email(self, address: str) -> list[tuple[UUID, str]]:
+    def _find_by_email(self, address: str) -> OfAddress:
         """The account of this address in each tenant that has one; nobody's where none has."""
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
@@ -348,7 +350,7 @@ class Accounts:
                     return [(row[0], row[1]) for row in found]
         return [(NOBODY, self._tenant_id)]
 
-    def _of_address(self, address: str, browser: Browser) -> list[tuple[UUID, str]]:
+    def _of_address(self, address: str, browser: Browser) -> OfAddress:
         """As `_find_by_email`, those first that have signed in in this browser."""
         found = self._find_by_email(address)
         if len(found) > 1 and TOKEN.fullmatch(browser.known_token):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from rag.database import Database
 from rag.errors import NotFound
 from rag.records.figures import (
@@ -132,11 +134,16 @@ class Analytics:
         return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges))
 
     def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
-        """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first.
+        """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first. Who took them is on record.
 
         UTF-8 with a byte order mark, without which Excel misreads Korean.
         """
         rows = self.questions(who, period, filters, wanted, limit=EXPORT_LIMIT)
+        if isinstance(who, Identity):
+            taken = f"questions of {period.first} to {period.last}"
+            self._database.execute(
+                who, "add_audit_entry", action="export made", target=taken, changes=Jsonb({"rows": len(rows)})
+            )
         return questions_to_csv(rows).encode("utf-8-sig")
 
     def user_groups(self, who: Who, period: Period) -> list[str]:

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from rag.errors import AccessError, NotFound, TooManyAttempts, WrongPassword
 from rag.migrations import MIGRATIONS
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
+from rag.records.figures import Filters, Period, QuestionFilters
 from rag.types import Collection, Identity, Role
 
 
@@ -117,6 +119,14 @@ def test_reading_what_another_person_asked_is_on_record_once(
     ]
     (entry, _) = AuditLog(database).entries(admin, kind="conversation")
     assert entry.target_id == str(theirs)
+
+
+def test_the_analytics_export_is_on_record(access: Access, admin: Identity, database: Database) -> None:
+    day = date(2026, 11, 15)
+    Analytics(database).export_csv(admin, Period(day, day), Filters(), QuestionFilters())
+    assert actions(database, admin, "export") == [
+        ("admin@example.com", "export made", "questions of 2026-11-15 to 2026-11-15")
+    ]
 
 
 # Following

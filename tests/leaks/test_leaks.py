@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from benchmarks.leak_calls import CALLS, LISTS, requests_of, searched
 from benchmarks.leak_probe import Probe, changed, rows_of, served, without_conditions
 from benchmarks.leak_world import GROUP, Person, World, build_world
+from rag.database import WORKER
 from rag.errors import NotFound
 from rag.profiles import HR
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
