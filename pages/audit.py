@@ -19,6 +19,7 @@ KINDS = {
     "Everything": None,
     "People": "account",
     "Password links": "password",
+    "Second factors": "second",
     "Sessions": "session",
     "API keys": "API",
     "Collections": "collection",

@@ -25,6 +25,7 @@ from rag.access.attempts import Attempts, Browser, Strangers, Waiting, Wishes, n
 from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
+from rag.access.second_factor import SecondFactors
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.database import Database, queries
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
@@ -67,6 +68,7 @@ class Accounts:
         self._clock = clock
         self._strangers = strangers or Strangers(clock)
         self._wishes = wishes or Wishes()
+        self.second_factors = SecondFactors(database, clock=clock)
 
     # Passwords
 
@@ -123,13 +125,17 @@ class Accounts:
         Raises `WrongPassword` or `TooManyAttempts` for the old one, `WeakPassword` for the new one.
         """
         require_good_password(new, email=identity.email)
-        stored, _ = self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
-        if not self._passwords.matches(old, stored):
-            raise WrongPassword("Your current password is not right.")
+        self.require_password(identity, old)
         hashed = self._passwords.hash(new)
         with self._database.transaction(identity) as connection:
             _, ended = set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
         self._sessions.forget(ended)
+
+    def require_password(self, identity: Identity, password: str) -> None:
+        """Have somebody who is signed in prove it again. Raises `WrongPassword`, `TooManyAttempts`."""
+        stored, _ = self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
+        if not self._passwords.matches(password, stored):
+            raise WrongPassword("Your current password is not right.")
 
     # Browsers that are known
 

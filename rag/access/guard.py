@@ -41,7 +41,7 @@ from rag.types import Identity, Role
 
 SESSION_COOKIE = "hr_session"
 PUBLIC_PATHS = frozenset(
-    {"/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/_stcore/health"}
+    {"/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor", "/_stcore/health"}
     | {"/sso/start", "/sso/callback", "/sso/logout"}
 )
 #: Where programs call, with a key in place of a session.

@@ -26,7 +26,7 @@ from rag.files import TENANT, Originals
 
 #: Columns that stay here: secrets, and what is computed from the rest.
 NOT_EXPORTED = frozenset(
-    {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret"}
+    {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret", "code_hash"}
     | {"embedding", "weights", "terms", "bits"}
 )
 #: Tables that only make search fast; they are made anew from the passages.
