@@ -22,6 +22,7 @@ OWN = "/account/second-factor"
 BACK = Markup('<a href="/">Back to HR Assistant</a>')
 START_AGAIN = Markup('<a href="/login">Sign in again</a>')
 ELSEWHERE = "Your password is kept by another service, which asks for its own second factor."
+TURN_OFF = '<button class="other" name="wish" value="off" type="submit">Turn it off</button>'
 PASSWORD = Markup(
     '<div>\n<label for="password">Current password</label>\n<div class="secret"><input id="password" name="password" '
     'type="password" autocomplete="current-password" maxlength="1024" required></div>\n</div>'
@@ -85,9 +86,7 @@ class SecondFactorPages:
         except LinkExpired:
             return redirect("/login")
         if not state.is_on:
-            lead = (
-                "Your organisation asks for a second factor. Set it up once; from then on a code follows the password."
-            )
+            lead = "Your organisation asks for a second factor. Set it up once; then a code follows the password."
             where = {"action": SECOND_FACTOR, "next": target, "lead": lead}
             return await self._set_up_page(request, _identity(account), where, error=error, status=status)
         return self._forms.page(

@@ -1,4 +1,4 @@
-"""A second factor: asked for after the password, given once, slowed when guessed, and required where somebody says so."""
+"""A second factor: asked for after the password, given once, slowed when guessed, required where somebody says so."""
 
 from __future__ import annotations
 
