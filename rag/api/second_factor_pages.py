@@ -137,11 +137,7 @@ class SecondFactorPages:
             where = {"action": OWN, "next": "/", "lead": lead, "password": PASSWORD}
             return await self._set_up_page(request, identity, where, error=error, status=status, foot=BACK)
         left = await to_thread.run_sync(self._factors.recovery_codes_left, identity)
-        off = (
-            ""
-            if state.is_required
-            else '<button class="other" name="wish" value="off" type="submit">Turn it off</button>'
-        )
+        off = "" if state.is_required else TURN_OFF
         return self._forms.page(
             request,
             "own_second_factor",
