@@ -55,7 +55,10 @@ class SecondFactorPages:
         form = await read_form(request)
         target, token = self._safe_next(form.get("next", "/")), request.cookies.get(PENDING_COOKIE, "")
         if not has_token(request, form):
-            return await self._asked(request, target, error=STALE_FORM, status=403)
+            return self._forms.page(
+                request, "message", title="Second factor", status=403, message=STALE_FORM, action="/login",
+                label="Sign in again",
+            )  # fmt: skip
         try:
             account = await to_thread.run_sync(self._factors.account_of, token)
             codes = await to_thread.run_sync(self._give, account, token, form.get("code", "")[:64])
