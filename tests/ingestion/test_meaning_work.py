@@ -197,11 +197,16 @@ def test_nothing_is_made_for_a_suspended_company(
 
 
 def test_an_export_of_a_company_leaves_them_out_and_its_deletion_takes_them(
-    database: Database, collection: Collection, work: MeaningWork, files: FileStore, tmp_path: Path
+    database: Database,
+    owner_conninfo: str,
+    collection: Collection,
+    work: MeaningWork,
+    files: FileStore,
+    tmp_path: Path,
 ) -> None:
     add(database, collection, ["one"])
     work.run("demo", collection.id)
-    tenants = Tenants(database, files)
+    tenants = Tenants(database, files, owner_conninfo)
     assert "meaning_vectors" not in tenants.export("demo", tmp_path / "demo.zip")
     tenants.suspend("demo")
     deletion = tenants.delete("demo")
