@@ -22,6 +22,7 @@ from rag.ingestion.trials import Trials
 from rag.ingestion.work import TEMPORARY, Bench, DocumentGone, WorkedOnElsewhere, WorkInterrupted
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
+from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, PdfType, ProcessingResult
@@ -186,7 +187,11 @@ class Processor:
         self._database.execute(tenant_id, "note_message", **parameters)
 
     def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Write into the ledger what calls of dead processes may have cost that nobody sends again."""
+        """Write into the ledger what calls of dead processes may have cost that nobody sends again.
+
+        Those of documents; and those of questions that nobody looks at, which are closed.
+        """
+        ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     @property
