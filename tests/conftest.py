@@ -80,6 +80,7 @@ def server() -> Iterator[PlainServer]:
     if ELSEWHERE:
         with plain_server(ELSEWHERE) as given:
             migrate(given.owner)
+            add_tenants(given)
             yield given
         return
     with tempfile.TemporaryDirectory(prefix="hr-tests-", dir=fast_folder(), ignore_cleanup_errors=True) as folder:
@@ -90,8 +91,15 @@ def server() -> Iterator[PlainServer]:
             connection.execute("ALTER SYSTEM SET synchronous_commit = off")
             connection.execute("ALTER SYSTEM SET full_page_writes = off")
             connection.execute("SELECT pg_reload_conf()")
-        yield PlainServer(running.application, running.owner, running.superuser, DATABASE)
+        made = PlainServer(running.application, running.owner, running.superuser, DATABASE)
+        add_tenants(made)
+        yield made
         running.stop()
+
+
+def add_tenants(server: PlainServer) -> None:
+    with psycopg.connect(server.superuser, dbname=server.template) as connection:
+        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
 
 
 @pytest.fixture
@@ -105,8 +113,6 @@ def database_name(server: PlainServer) -> Iterator[str]:
                 identifier, sql.Identifier(server.template)
             )
         )
-    with psycopg.connect(server.superuser, dbname=name) as connection:
-        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
     yield name
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))

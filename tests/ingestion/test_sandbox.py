@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -65,6 +66,22 @@ def test_the_process_knows_no_keys(sandbox: Sandbox, monkeypatch: pytest.MonkeyP
         assert b"secret-canary" not in Path(f"/proc/{process}/environ").read_bytes()
     finally:
         fresh.close()
+
+
+def test_a_process_that_was_interrupted_is_given_no_file_even_while_it_is_still_dying(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    running = Sandbox(ExtractionLimits(), processes=1)
+    try:
+        running.warm_up()
+        interrupted, kill = running._idle[0]._process.pid, subprocess.Popen.kill
+        # As on a busy machine, where a killed process takes its time to go.
+        monkeypatch.setattr(subprocess.Popen, "kill", lambda process: threading.Timer(0.1, kill, [process]).start())
+        running.interrupt()
+        assert running.check_pdf(hostile.leave_policy()).page_count == 1
+        assert running._idle[0]._process.pid != interrupted
+    finally:
+        running.close()
 
 
 def test_interrupting_ends_work_under_way_at_once(sandbox: Sandbox) -> None:
