@@ -14,6 +14,7 @@ from rag.database import Database
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.providers import call_gate
@@ -21,6 +22,7 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity
+from rag.ui.document_table import status_words
 
 MODEL = "openai/text-embedding-3-small@1536"
 
@@ -184,6 +186,47 @@ def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_it
         until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED, seconds=60)
         done = library.get("demo", document.id)
         assert (done.is_waiting, done.message) == (False, "")
+    finally:
+        paid_queue.stop_worker()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"), [(KEY, "refused by OpenAI"), (MONEY, "credit at OpenAI")], ids=["the key", "the money"]
+)
+def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
+    refusal: tuple[int, str],
+    said: str,
+    library: DocumentLibrary,
+    paid_queue: Queue,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
+    status, code = refusal
+    provider_standin.fail_next(status, times=100_000, code=code, endpoint="chat")
+    paid_queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
+        library.confirm(admin, document.id)
+        until(lambda: said in library.get("demo", document.id).message)
+        tried = provider_standin.calls["chat"]
+        until(lambda: provider_standin.calls["chat"] > tried + 4, seconds=60)
+        waiting = library.get("demo", document.id)
+        assert (waiting.status, waiting.is_waiting) == (DocumentStatus.COMPLETED, True)
+        assert waiting.message.startswith(TAGS_WAIT)
+        assert "summary" not in waiting.metadata
+        assert status_words(waiting) == "Ready, tags wait"
+        assert provider_standin.calls["embeddings"] > 0
+        provider_standin.reset()
+        provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
+        until(lambda: not library.get("demo", document.id).is_waiting, seconds=60)
+        done = library.get("demo", document.id)
+        assert (done.status, done.message, done.pending_steps) == (DocumentStatus.COMPLETED, "", [])
+        assert done.metadata["summary"] == "s"
+        assert provider_standin.calls["embeddings"] == 0
     finally:
         paid_queue.stop_worker()
 
