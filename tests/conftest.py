@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,10 @@ for field in Settings.__dataclass_fields__:
 
 # Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.
 os.environ["RAG_BUILTIN_EMBEDDER"] = "lexical"
+
+# Reading the certificates of all authorities takes 20 ms of processor time, and every client of a provider reads them
+# though what stands in for it speaks plain HTTP: clients of a run share what was read.
+ssl.create_default_context = functools.cache(ssl.create_default_context)  # type: ignore[assignment]
 
 #: Where servers and files of tests are kept. Copying a database there takes a seventh of the processor time that it
 #: takes on an ext4 disk, and every test with a database copies one.
