@@ -149,8 +149,13 @@ def test_a_provider_that_comes_back_ends_in_a_finished_document(
 
 
 def test_a_provider_that_stays_away_fails_the_document_with_a_sentence(
-    library: DocumentLibrary, paid_queue: Queue, admin: Identity, provider_standin: ProviderStandin
+    library: DocumentLibrary,
+    paid_queue: Queue,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     provider_standin.fail_next(503, times=1000, endpoint="embeddings")
     paid_queue.start_worker()
