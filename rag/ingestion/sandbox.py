@@ -1,7 +1,8 @@
 """Work on untrusted files in processes of their own, so that no file can take the application down.
 
-A few processes are kept warm; each has limits on memory, processor time and writing, knows no secrets, is killed when
-it takes too long, and is replaced after a crash. They answer in JSON: nothing a file makes them say is executed.
+A few processes are kept warm; each reads its input, writes its answers and reaches nothing else (`rag.confinement`), is
+killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a file makes them say is
+executed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag.child_process import Reply, end_child, read_message, start_child, write_message
+from rag.confinement import READING, Rules
 from rag.errors import (
     DocumentError,
     FileDamaged,
@@ -43,13 +45,23 @@ ERRORS: Mapping[str, type[DocumentError]] = {
 }  # fmt: skip
 #: A process is replaced after so many tasks, before leaks of its libraries matter.
 TASKS_PER_PROCESS = 200
+WORKER = ("-m", "rag.ingestion.sandbox_worker")
 
 
 class Sandbox:
     """A small pool of processes for reading files and drawing their pages. Thread-safe."""
 
-    def __init__(self, limits: ExtractionLimits, *, processes: int = 3) -> None:
+    def __init__(
+        self,
+        limits: ExtractionLimits,
+        *,
+        processes: int = 3,
+        rules: Rules = READING,
+        worker: Sequence[str] = WORKER,
+    ) -> None:
         self._limits = limits
+        self._command = (*worker, str(limits.memory_mb))
+        self._rules = rules
         self._slots = threading.BoundedSemaphore(processes)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -102,9 +114,13 @@ class Sandbox:
         """A PDF of these pages only, counted from 1. Raises `DocumentError`s."""
         return self._run("pages", {"numbers": list(numbers)}, content).blob
 
-    def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float) -> bytes:
-        """A page as PNG with the passage marked. Raises `DocumentError`s."""
-        return self._run("draw", {"page": page, "highlight": highlight, "scale": scale}, content).blob
+    def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False) -> bytes:
+        """A page as PNG with the passage marked, as `ink` in black on white for recognition. Raises `DocumentError`s."""
+        return self._run("draw", {"page": page, "highlight": highlight, "scale": scale, "ink": ink}, content).blob
+
+    def means(self) -> Mapping[str, str]:
+        """By which means a process is confined: "account", "files", "calls", "network". Raises `DocumentError`s."""
+        return self._run("means", {}, b"").values
 
     def interrupt(self) -> None:
         """End all work under way: whoever waits for it gets `ReadingTookTooLong`. New work may follow."""
@@ -153,7 +169,7 @@ class Sandbox:
                     return process
                 self._all.discard(process)
                 process.end()
-            process = _Process(self._limits)
+            process = _Process(self._limits, self._command, self._rules)
             self._all.add(process)
             return process
 
@@ -171,10 +187,10 @@ class Sandbox:
 class _Process:
     """One child, started afresh rather than forked: the application has threads."""
 
-    def __init__(self, limits: ExtractionLimits) -> None:
+    def __init__(self, limits: ExtractionLimits, command: Sequence[str], rules: Rules) -> None:
         self._limits = limits
         self.tasks = 0
-        self._process = start_child("rag.ingestion.sandbox_worker", str(limits.memory_mb))
+        self._process = start_child(*command, rules=rules)
 
     @property
     def is_alive(self) -> bool:

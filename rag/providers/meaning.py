@@ -172,11 +172,10 @@ class Engine:
             return self._process
         self._end()
         process = self._process = start_child(
+            "-m",
             "rag.providers.meaning_worker",
             str(MEMORY_MB),
             "background" if self._is_background else "foreground",
-            # One thread: with more of them than free cores, OpenMP's wait for each other.
-            environment={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"},
         )
         try:
             with _ended_after(process, 60.0):
