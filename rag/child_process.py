@@ -1,7 +1,7 @@
 """Processes of our own that do dangerous work: how they are started, what limits they have, how they are spoken to.
 
-They know no secrets and no addresses, reach no file and no network, and end with the application. Messages are JSON with
-bytes behind it: nothing a child says is executed.
+They know no secrets and no addresses, reach no file and no network, and end with the application. Messages are JSON
+with bytes behind it: nothing a child says is executed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADER = struct.Struct(">II")
 #: All that is in a process's environment: no keys, no addresses. One thread, because rules bind the thread that takes
 #: them on and the libraries' own would start before it; with more than free cores, OpenMP's also wait for each other.
 ENVIRONMENT = {
-    "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0",
+    "LC_CTYPE": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0",
     "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1",
 }  # fmt: skip
 
@@ -46,6 +46,12 @@ class Reply:
     kind: str
     values: dict[str, Any]
     blob: bytes
+    #: Bytes it took.
+    size: int = 0
+
+
+class MalformedMessage(Exception):
+    """A process has sent what is no message, or more than it may."""
 
 
 def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
@@ -57,18 +63,24 @@ def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: 
     stream.flush()
 
 
-def read_message(stream: BinaryIO) -> Reply | None:
-    """The next message, or None when the other side is gone."""
+def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
+    """The next message, or None when the other side is gone. Raises `MalformedMessage`."""
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:
         return None
     body_length, blob_length = HEADER.unpack(header)
+    size = body_length + blob_length
+    if size > most_bytes:
+        raise MalformedMessage
     body = stream.read(body_length)
     blob = stream.read(blob_length)
     if len(body) < body_length or len(blob) < blob_length:
         return None
-    values = json.loads(body)
-    return Reply(values.pop("kind"), values, blob)
+    try:
+        values = json.loads(body)
+        return Reply(str(values.pop("kind")), values, blob, size)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
+        raise MalformedMessage from exc
 
 
 # In the application

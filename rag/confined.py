@@ -37,6 +37,9 @@ def confine(order: str) -> dict[str, str]:
     """Put the rules of an order in force and return them by name. Raises `OSError` where one cannot be."""
     rules = json.loads(order)
     limit_files()
+    if rules["memory_mb"] and resource is not None:
+        amount = rules["memory_mb"] * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (amount, amount))
     if not sys.platform.startswith("linux"):
         return dict(rules["in_force"])
     if len(os.listdir("/proc/self/task")) > 1:

@@ -30,6 +30,8 @@ FONTS = ("/usr/share/fonts", "/usr/share/X11/fonts", "/usr/local/share/fonts", "
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/urandom")
 
+#: A page of 25 million pixels takes Tesseract about a quarter of this.
+PROGRAM_MEMORY_MB = 4096
 #: Variables that name folders of Tesseract's models.
 MODELS = ("TESSDATA_PREFIX",)
 
@@ -83,6 +85,8 @@ class Rules:
     reads: tuple[Path, ...] = ()
     #: Programs it may become; none of them gets more rights than it has.
     executes: tuple[Path, ...] = ()
+    #: Address space in MiB; 0 where the process limits itself.
+    memory_mb: int = 0
     #: What of the kernel is left alone, as if it had none: "landlock", "seccomp", "account". Tests only.
     without: frozenset[str] = field(default_factory=frozenset)
 
@@ -118,7 +122,7 @@ def program_rules(program: Path) -> Rules:
     loader = elf_loader(program)
     # A script needs its interpreter, which is somewhere else on each machine.
     executes = (program, loader) if loader else (program, Path("/bin"), Path("/usr/bin"), *map(Path, LIBRARIES))
-    return Rules(reads=(*reads, *executes), executes=executes)
+    return Rules(reads=(*reads, *executes), executes=executes, memory_mb=PROGRAM_MEMORY_MB)
 
 
 def elf_loader(program: Path) -> Path | None:
@@ -164,6 +168,7 @@ def confinement(rules: Rules) -> Iterator[Confinement]:
             "account": account,
             "ruleset": ruleset,
             "filter": base64.b64encode(program).decode(),
+            "memory_mb": rules.memory_mb,
             "in_force": in_force,
         }
         descriptors = () if ruleset is None else (ruleset,)
@@ -213,8 +218,7 @@ def _landlock(rules: Rules) -> int | None:
             for path in paths:
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     made.allow_path(path, folder if path.is_dir() else file)
-        descriptor = os.dup(made.fileno())
-    return descriptor
+        return os.dup(made.fileno())
 
 
 @functools.cache
@@ -232,11 +236,11 @@ def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes
     # "Does not exist" rather than "not permitted": libraries then take the older call, which is decided on by itself.
     made = seccompy.Filter(default=seccompy.Action.ERRNO | errno.ENOSYS)
 
-    def allow(name: str, *conditions: tuple[int, int, int] | tuple[int, int, int, int]) -> None:
+    def allow(name: str, *conditions: tuple[int, int, int, int]) -> None:
         with suppress(ValueError):  # another processor has other calls
             made.allow(name, args=conditions or None)
 
-    equal, masked = int(seccompy.CmpOp.EQ), int(seccompy.CmpOp.MASKED_EQ)
+    masked = int(seccompy.CmpOp.MASKED_EQ)
     for name in HARMLESS:
         allow(name)
     if may_open or may_execute:
@@ -246,7 +250,7 @@ def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes
     for number in HARMLESS_IOCTLS:
         allow("ioctl", (1, masked, number, 0xFFFFFFFF))
     for number in HARMLESS_PRCTLS:
-        allow("prctl", (0, equal, number))
+        allow("prctl", (0, masked, number, 0xFFFFFFFF))
     allow("prlimit64", (0, masked, 0, 0xFFFFFFFF))  # its own limits
     allow("clone", (0, masked, CLONE_THREAD, CLONE_THREAD))
     if may_execute:

@@ -14,23 +14,34 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent
-sys.path[:0] = [str(TESTS.parent)]
+import payload_worker
 
 from rag.child_process import ENVIRONMENT
-from rag.confinement import READING
+from rag.confinement import READING, close_own_memory
 from rag.embedded import start_server
 from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.ocr import confined_output
 from rag.ingestion.sandbox import Sandbox
+
+PAYLOAD = Path(__file__).with_name("payload.py")
 
 
 def main(folder: Path, variants: list[str]) -> None:
     server = start_server(folder / "data")
     try:
-        print(json.dumps(results(folder, variants)))
+        sys.stdout.write(json.dumps(results(folder, variants)))
     finally:
         server.stop()
+
+
+def unconfined(target: dict[str, object]) -> dict[str, str]:
+    """What the payload gets in a process of the same account that nothing confines."""
+    done = subprocess.run(
+        [sys.executable, str(PAYLOAD)], input=json.dumps({**target, "is_plain": True}),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return dict(json.loads(done.stdout))
 
 
 def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, str]]]:
@@ -54,11 +65,13 @@ def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, 
             "environment": list(ENVIRONMENT), "descriptors": 1, "is_plain": False,
         }  # fmt: skip
         Path(target["secrets"]).write_text("OPENAI_API_KEY = 'sk-canary'")
-        plain = subprocess.run(
-            [sys.executable, str(TESTS / "payload.py")],
-            input=json.dumps({**target, "is_plain": True}), capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        found = {"plain": {"means": {}, "got": json.loads(plain.stdout)}}
+        found = {"plain": {"means": {}, "got": unconfined(target)}}
+        close_own_memory()
+        found["plain, of a closed application"] = {"means": {}, "got": unconfined(target)}
+        program = confined_output(
+            str(Path(sys.executable).resolve()), ["-I", "-c", PAYLOAD.read_text()], json.dumps(target).encode(), 60
+        )
+        found["program"] = {"means": {}, "got": json.loads(program or "{}")}
         for variant in variants:
             without = frozenset(filter(None, variant.split("+")))
             open_file.write_text("open") if not open_file.exists() else None
@@ -66,12 +79,11 @@ def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, 
                 left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
             sandbox = Sandbox(
                 ExtractionLimits(), processes=1, rules=replace(READING, without=without),
-                worker=(str(TESTS / "payload_worker.py"),),
+                worker=payload_worker.COMMAND,
             )  # fmt: skip
             try:
-                means = dict(sandbox.means())
                 got = json.loads(sandbox._run("payload", {}, json.dumps(target).encode()).blob)
-                found[variant] = {"means": means, "got": got}
+                found[variant] = {"means": dict(sandbox.known_means or {}), "got": got}
             finally:
                 sandbox.close()
     return found

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import atexit
 import functools
+import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rag.child_process import Reply, end_child, read_message, start_child, write_message
+from rag.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.confinement import READING, Rules
 from rag.errors import (
     DocumentError,
@@ -33,8 +35,8 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json, page_from_json
 from rag.settings import Settings
-from rag.types import Page
 
+log = logging.getLogger("rag.reading")
 #: Errors a process may answer with; anything else counts as a damaged file.
 ERRORS: Mapping[str, type[DocumentError]] = {
     error.__name__: error
@@ -45,6 +47,8 @@ ERRORS: Mapping[str, type[DocumentError]] = {
 }  # fmt: skip
 #: A process is replaced after so many tasks, before leaks of its libraries matter.
 TASKS_PER_PROCESS = 200
+#: Longest wait for one to start.
+START_SECONDS = 60.0
 WORKER = ("-m", "rag.ingestion.sandbox_worker")
 
 
@@ -62,6 +66,8 @@ class Sandbox:
         self._limits = limits
         self._command = (*worker, str(limits.memory_mb))
         self._rules = rules
+        #: What the last process to start said of its confinement, before it saw a file; None before the first.
+        self.known_means: Mapping[str, str] | None = None
         self._slots = threading.BoundedSemaphore(processes)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -87,8 +93,12 @@ class Sandbox:
         """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content)
-        values = reply.values
-        return CheckedPdf(page_count=int(values["page_count"]), kind=values["file_kind"], decrypted=reply.blob or None)
+        with _well_formed():
+            return CheckedPdf(
+                page_count=int(reply.values["page_count"]),
+                kind=reply.values["file_kind"],
+                decrypted=reply.blob or None,
+            )
 
     def load(
         self,
@@ -101,10 +111,11 @@ class Sandbox:
     ) -> ExtractedPdf:
         """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
-        pages: list[Page] = []
-        reply = self._run("extract", named, content, on_page, lambda values: pages.append(page_from_json(values)))
-        extracted = extracted_from_json(reply.values, reply.blob or None)
-        return replace(extracted, pages=tuple(pages)) if pages else extracted
+        pages: list[dict[str, Any]] = []
+        reply = self._run("extract", named, content, on_page, pages.append)
+        with _well_formed():
+            extracted = extracted_from_json(reply.values, reply.blob or None)
+            return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted
 
     def picture(self, content: bytes) -> bytes:
         """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
@@ -115,12 +126,14 @@ class Sandbox:
         return self._run("pages", {"numbers": list(numbers)}, content).blob
 
     def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False) -> bytes:
-        """A page as PNG with the passage marked, as `ink` in black on white for recognition. Raises `DocumentError`s."""
+        """A page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
         return self._run("draw", {"page": page, "highlight": highlight, "scale": scale, "ink": ink}, content).blob
 
     def means(self) -> Mapping[str, str]:
         """By which means a process is confined: "account", "files", "calls", "network". Raises `DocumentError`s."""
-        return self._run("means", {}, b"").values
+        if self.known_means is None:
+            self.check(b"a text", file_name="a.txt")
+        return self.known_means or {}
 
     def interrupt(self) -> None:
         """End all work under way: whoever waits for it gets `ReadingTookTooLong`. New work may follow."""
@@ -151,14 +164,16 @@ class Sandbox:
             try:
                 reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page, take)
                 is_healthy = not reply.values.get("is_last", False)
+                self.known_means = process.means
             finally:
                 if is_healthy and process.tasks < TASKS_PER_PROCESS:
                     self._put_back(process)
                 else:
                     self._forget(process)
         if reply.kind == "error":
-            error = ERRORS.get(str(reply.values["error"]), PdfDamaged)
-            raise error(reply.values.get("message"))
+            error = ERRORS.get(str(reply.values.get("error")), PdfDamaged)
+            message = reply.values.get("message")
+            raise error(message if isinstance(message, str) else None)
         return reply
 
     def _take(self) -> _Process:
@@ -190,6 +205,7 @@ class _Process:
     def __init__(self, limits: ExtractionLimits, command: Sequence[str], rules: Rules) -> None:
         self._limits = limits
         self.tasks = 0
+        self.means: Mapping[str, str] | None = None
         self._process = start_child(*command, rules=rules)
 
     @property
@@ -208,23 +224,49 @@ class _Process:
         process = self._process
         assert process.stdin is not None  # noqa: S101
         assert process.stdout is not None  # noqa: S101
-        timer = threading.Timer(self._limits.timeout_seconds, process.kill)
-        timer.daemon = True
-        timer.start()
+        if self.means is None:
+            self._wait_until_confined()
+        timer = self._killed_after(self._limits.timeout_seconds)
         try:
             write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
-            while (reply := read_message(process.stdout)) is not None:  # type: ignore[arg-type]
+            room = self._limits.memory_mb * 2**20  # what is read of a file was in the process's memory
+            while (reply := read_message(process.stdout, room)) is not None:  # type: ignore[arg-type]
+                room -= reply.size
                 if reply.kind == "page" and take is not None:
                     take(reply.values)
                 elif reply.kind != "progress":
                     return reply
                 elif on_page is not None:
-                    on_page(int(reply.values["done"]), int(reply.values["total"]))
-        except (BrokenPipeError, ValueError) as exc:
+                    with _well_formed():
+                        progress = int(reply.values["done"]), int(reply.values["total"])
+                    on_page(*progress)
+        except BrokenPipeError as exc:
             raise self._reason() from exc
+        except MalformedMessage as exc:
+            raise PdfDamaged from exc
         finally:
             timer.cancel()
         raise self._reason()
+
+    def _wait_until_confined(self) -> None:
+        """Wait for its first words: nothing of a file is sent to a process that is still open."""
+        timer = self._killed_after(START_SECONDS)
+        try:
+            first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
+        except MalformedMessage as exc:
+            raise PdfDamaged from exc
+        finally:
+            timer.cancel()
+        if first is None or first.kind != "means":
+            log.warning("A process that reads files ended before it was confined (%s)", self._process.poll())
+            raise self._reason()
+        self.means = first.values
+
+    def _killed_after(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
 
     def _reason(self) -> DocumentError:
         """Why the process is gone: killed for its time or by a limit, or crashed on what it read."""
@@ -236,6 +278,15 @@ class _Process:
 
     def end(self) -> None:
         end_child(self._process)
+
+
+@contextmanager
+def _well_formed() -> Iterator[None]:
+    """Take an answer apart that a file may have written: of another form, it is no answer."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
+        raise PdfDamaged from exc
 
 
 @functools.cache

@@ -33,15 +33,12 @@ def main(memory_mb: int, order: str) -> None:
     """Serve tasks until stdin ends."""
     answers = answers_to_parent()
     load_libraries()
-    in_force = bound_child(order, memory_mb)
+    write_message(answers, "means", bound_child(order, memory_mb))
     tasks = sys.stdin.buffer
     while (task := read_message(tasks)) is not None:
         limits = ExtractionLimits(**task.values.pop("limits"))
         limit_time(limits.timeout_seconds)
         try:
-            if task.kind == "means":
-                write_message(answers, "result", in_force)
-                continue
             values, blob = perform(task, limits, answers)
             write_message(answers, "result", values, blob)
         except DocumentError as exc:

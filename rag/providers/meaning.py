@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from rag.child_process import end_child, read_message, start_child, write_message
+from rag.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.types import Embeddings, FloatMatrix
 
@@ -179,8 +179,8 @@ class Engine:
         )
         try:
             with _ended_after(process, 60.0):
-                said = read_message(process.stdout)  # type: ignore[arg-type]
-        except OSError:
+                said = read_message(process.stdout, 65_536)  # type: ignore[arg-type]
+        except (OSError, MalformedMessage):
             said = None
         if said is None or said.kind != "ready":
             self._end()
@@ -195,8 +195,8 @@ class Engine:
         try:
             with timer:
                 write_message(process.stdin, self._task, seconds, blob)  # type: ignore[arg-type]
-                reply = read_message(process.stdout)  # type: ignore[arg-type]
-        except (OSError, ValueError):
+                reply = read_message(process.stdout, 65_536)  # type: ignore[arg-type]
+        except (OSError, ValueError, MalformedMessage):
             reply = None
         if reply is not None and reply.kind == "result" and len(reply.blob) == DIMENSIONS * 4:
             return np.frombuffer(reply.blob, dtype="<f4").astype(np.float32), 0
