@@ -46,7 +46,7 @@ def confine(order: str) -> dict[str, str]:
         raise OSError("Rules bind the thread that asks for them, and this process has several.")
     libc = ctypes.CDLL(None, use_errno=True)
     in_force = dict(rules["in_force"])
-    network = leave_network(libc, has_filter=bool(rules["filter"]))
+    network = leave_network(libc, has_filter=bool(rules["filter"])) if rules["leaves_network"] else ""
     if network:
         in_force["network"] = ", ".join(filter(None, (in_force.get("network"), network)))
     if rules["account"]:

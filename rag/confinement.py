@@ -87,7 +87,7 @@ class Rules:
     executes: tuple[Path, ...] = ()
     #: Address space in MiB; 0 where the process limits itself.
     memory_mb: int = 0
-    #: What of the kernel is left alone, as if it had none: "landlock", "seccomp", "account". Tests only.
+    #: Means left unused by tests and measurements: "landlock", "seccomp", "account", "network".
     without: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -168,6 +168,7 @@ def confinement(rules: Rules) -> Iterator[Confinement]:
             "account": account,
             "ruleset": ruleset,
             "filter": base64.b64encode(program).decode(),
+            "leaves_network": "network" not in rules.without,
             "memory_mb": rules.memory_mb,
             "in_force": in_force,
         }

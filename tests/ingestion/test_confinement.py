@@ -149,7 +149,7 @@ def test_what_is_in_force_is_said(found_as_root: dict[str, Any]) -> None:
 
 @pytest.fixture
 def unconfined() -> Iterator[Sandbox]:
-    running = Sandbox(ExtractionLimits(), rules=Rules(without=frozenset({"landlock", "seccomp", "account"})))
+    running = Sandbox(ExtractionLimits(), rules=Rules(without=frozenset({"landlock", "seccomp", "account", "network"})))
     yield running
     running.close()
 
