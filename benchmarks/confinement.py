@@ -95,12 +95,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
-    confined, free = Sandbox(ExtractionLimits(), processes=1), Sandbox(ExtractionLimits(), processes=1, rules=FREE)
-    print(f"In force: {dict(confined.means())}; beside it: {dict(free.means())}\n")
+    pairs = [[Sandbox(ExtractionLimits(), processes=1, rules=rules) for rules in (READING, FREE)] for _ in range(2)]
+    (confined, free), to_draw = pairs
+    for sandbox in (confined, free, *to_draw):
+        print(dict(sandbox.means()))
     print("| task | confined / free | confined ms | free ms |\n|---|---|---|---|")
     rows = [
         (f"read {len(SAMPLES)} sample PDFs", reading(confined), reading(free), rounds),
-        ("draw a page", drawing(confined), drawing(free), rounds),
+        ("draw a page", *map(drawing, to_draw), rounds),
         ("start a process and load its libraries", starting(READING), starting(FREE), max(rounds // 2, 3)),
     ]
     if program := shutil.which("tesseract"):
@@ -115,8 +117,8 @@ def main() -> None:
     for name, held, let, times in rows:
         figure, mine, other = ratio(held, let, times)
         print(f"| {name} | {figure:.3f} | {mine * 1000:,.1f} | {other * 1000:,.1f} |")
-    confined.close()
-    free.close()
+    for sandbox in (confined, free, *to_draw):
+        sandbox.close()
 
 
 if __name__ == "__main__":

@@ -59,11 +59,14 @@ HARMLESS = (
     "uname", "sysinfo", "getrandom", "getcpu",
 )  # fmt: skip
 CLONE_THREAD = 0x00010000
+#: linux/capability.h
+CAP_SETGID, CAP_SETUID = 6, 7
 #: Whether a descriptor is a terminal, and how it is passed on: nothing that acts on a device.
 HARMLESS_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)
 #: PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE.
 HARMLESS_PRCTLS = (15, 16, 0x53564D41, 3)
 
+#: Names, but no content, of files below a closed folder are left open: Python resolves paths through it.
 MAC_PROFILE = """(version 1)
 (allow default)
 (deny network*)
@@ -73,8 +76,8 @@ MAC_PROFILE = """(version 1)
 (allow process-exec* {executes})
 (deny process-info* (target others))
 (deny signal (target others))
-(deny file-read* (subpath "/Users") (subpath "/private/tmp") (subpath "/private/var/folders") {hidden})
-(allow file-read* {reads})
+(deny file-read-data (subpath "/Users") (subpath "/Volumes") (subpath "/private/tmp") (subpath "/private/var") {hidden})
+(allow file-read-data (literal {project}) {reads})
 """
 
 
@@ -192,9 +195,31 @@ def close_own_memory() -> None:
 
 
 def _account(rules: Rules) -> tuple[int, int] | None:
-    if os.name == "nt" or os.geteuid() != 0 or "account" in rules.without:
+    """User and group to become; None where this process is no root that could."""
+    if os.geteuid() != 0 or "account" in rules.without:
         return None
-    return reader_account()
+    account = reader_account()
+    return account if may_become(*account) else None
+
+
+@functools.cache
+def may_become(user: int, group: int) -> bool:
+    """Whether this root may change accounts: some containers take the right away, or know no other account."""
+    if not sys.platform.startswith("linux"):
+        return True
+
+    def knows(account: int, table: str) -> bool:
+        rows = (map(int, line.split()) for line in Path(table).read_text().splitlines())
+        return any(first <= account < first + count for first, _, count in rows)
+
+    status = Path("/proc/self/status").read_text()
+    rights = int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), 16)
+    return (
+        rights >> CAP_SETGID & rights >> CAP_SETUID & 1 == 1
+        and Path("/proc/self/setgroups").read_text().strip() == "allow"
+        and knows(user, "/proc/self/uid_map")
+        and knows(group, "/proc/self/gid_map")
+    )
 
 
 def _landlock_version() -> int:
@@ -202,7 +227,10 @@ def _landlock_version() -> int:
         import landlockpy
     except ImportError:  # the package is for Linux only
         return 0
-    return landlockpy.abi_version()
+    try:
+        return landlockpy.abi_version()
+    except OSError:  # a container that forbids the call
+        return 0
 
 
 def _landlock(rules: Rules) -> int | None:
@@ -265,7 +293,7 @@ def _has_seccomp() -> bool:
 
     try:
         return seccompy.supported() and bool(seccompy.audit_arch())
-    except (OSError, seccompy.UnsupportedError):
+    except OSError:  # also another processor
         return False
 
 
@@ -280,5 +308,6 @@ def _mac_prefix(rules: Rules) -> tuple[str, ...]:
     executes = listed([Path(sys.base_prefix), Path(sys.executable), *rules.executes])
     reads = listed([Path(sys.base_prefix), Path(sys.prefix) / "lib", Path(sys.prefix) / "bin",
                     Path(sys.prefix) / "pyvenv.cfg", *rules.reads])  # fmt: skip
-    profile = MAC_PROFILE.format(executes=executes, reads=reads, hidden=listed([PROJECT]))
+    profile = MAC_PROFILE.format(executes=executes, reads=reads, hidden=listed([PROJECT]),
+                                project=json.dumps(str(PROJECT)))  # fmt: skip
     return ("/usr/bin/sandbox-exec", "-p", profile)

@@ -88,3 +88,19 @@ def test_known_findings_of_the_scan_for_secrets_are_few_and_in_files_that_are_th
     known = json.loads((PROJECT / launch.SECRETS_KNOWN).read_text("utf-8"))["results"]
     assert all((PROJECT / path).is_file() for path in known)
     assert sum(map(len, known.values())) < 40
+
+
+def test_every_test_that_the_table_of_claims_names_exists() -> None:
+    text = (PROJECT / "docs" / "security.md").read_text("utf-8")
+    table = text[text.index("## Claims and their tests") :]
+    named = 0
+    path = ""
+    for folder, name in re.findall(r"`(tests/[\w/]+\.py)?(?:::(\w+))?`", table):
+        path = folder or path
+        if not path or not (folder or name):
+            continue
+        source = (PROJECT / path).read_text("utf-8")
+        assert not name or f"def {name}(" in source, f"{path}::{name}"
+        named += 1
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    assert named >= len(rows) - 1, "a claim without a test"

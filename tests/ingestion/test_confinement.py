@@ -193,6 +193,26 @@ def test_confined_processes_read_every_kind_of_file_as_free_ones_do(confined: Sa
             assert drawn == draw(unconfined)
 
 
+def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
+    """As in containers without that right: the other means hold."""
+    command = [
+        sys.executable, "-c",
+        "from rag.ingestion.extracted import ExtractionLimits\n"
+        "from rag.ingestion.sandbox import Sandbox\n"
+        "sandbox = Sandbox(ExtractionLimits(), processes=1)\n"
+        "print(sandbox.means())\n"
+        "sandbox.close()\n",
+    ]  # fmt: skip
+    if subprocess.run(["unshare", "--map-root-user", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("user namespaces are not permitted here")
+    done = subprocess.run(
+        ["unshare", "--map-root-user", *command], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert "'account': 'that of the application'" in done.stdout
+    assert "'files': 'Landlock" in done.stdout
+    assert "'calls': 'seccomp'" in done.stdout
+
+
 def status(process: int) -> dict[str, str]:
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
