@@ -102,7 +102,9 @@ class TextRecognition:
         size = PAGES_PER_REQUEST if self._upstage else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
-    def recognise(self, content: bytes, pages: Sequence[Page], *, language: str = "") -> RecognisedPages:
+    def recognise(
+        self, content: bytes, pages: Sequence[Page], *, language: str = "", tenant_id: str = ""
+    ) -> RecognisedPages:
         """Recognise one batch of a PDF's pages.
 
         Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
@@ -112,7 +114,9 @@ class TextRecognition:
         if engine is None:
             raise SettingsError(NO_ENGINE)
         texts, usage = (
-            self._by_upstage(content, numbers) if self._upstage else self._by_tesseract(content, pages, language)
+            self._by_upstage(content, numbers, tenant_id)
+            if self._upstage
+            else self._by_tesseract(content, pages, language, tenant_id)
         )
         return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
 
@@ -120,20 +124,24 @@ class TextRecognition:
         if self._upstage:
             self._upstage.close()
 
-    def _by_upstage(self, content: bytes, numbers: Sequence[int]) -> tuple[dict[int, str], Usage | None]:
+    def _by_upstage(
+        self, content: bytes, numbers: Sequence[int], tenant_id: str
+    ) -> tuple[dict[int, str], Usage | None]:
         assert self._upstage is not None  # noqa: S101
-        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers), len(numbers))
+        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
         return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
 
     def _by_tesseract(
-        self, content: bytes, pages: Sequence[Page], language: str
+        self, content: bytes, pages: Sequence[Page], language: str, tenant_id: str
     ) -> tuple[dict[int, str], Usage | None]:
         assert self._tesseract is not None  # noqa: S101
         languages = tesseract_languages(self._tesseract, language)
         texts = {}
         for page in pages:
             ink = PICTURED_PAGE in page.warnings
-            picture = self._sandbox.draw_page(content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink)
+            picture = self._sandbox.draw_page(
+                content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink, tenant_id=tenant_id
+            )
             layout = LAYOUT_OF_ROWS if ink else LAYOUT
             texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
         return texts, None

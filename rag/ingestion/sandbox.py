@@ -1,8 +1,8 @@
 """Work on untrusted files in processes of their own, so that no file can take the application down.
 
-A few processes are kept warm; each reads its input, writes its answers and reaches nothing else (`rag.confinement`), is
-killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a file makes them say is
-executed.
+A few processes are kept warm; each reads files of one tenant, writes its answers and reaches nothing else
+(`rag.confinement`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
+file makes them say is executed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rag.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
@@ -68,6 +68,7 @@ class Sandbox:
         self._rules = rules
         #: What the last process to start said of its confinement, before it saw a file; None before the first.
         self.known_means: Mapping[str, str] | None = None
+        self._processes = processes
         self._slots = threading.BoundedSemaphore(processes)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -89,10 +90,21 @@ class Sandbox:
         """The text of every page of a PDF; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", password=password, on_page=on_page)
 
-    def check(self, content: bytes, *, file_name: str, mime_type: str = "", password: str | None = None) -> CheckedPdf:
-        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s."""
+    def check(
+        self,
+        content: bytes,
+        *,
+        file_name: str,
+        mime_type: str = "",
+        password: str | None = None,
+        tenant_id: str = "",
+    ) -> CheckedPdf:
+        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
+
+        `tenant_id` says whose file it is.
+        """
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
-        reply = self._run("check", named, content)
+        reply = self._run("check", named, content, tenant_id=tenant_id)
         with _well_formed():
             return CheckedPdf(
                 page_count=int(reply.values["page_count"]),
@@ -108,26 +120,34 @@ class Sandbox:
         mime_type: str = "",
         password: str | None = None,
         on_page: Callable[[int, int], None] | None = None,
+        tenant_id: str = "",
     ) -> ExtractedPdf:
         """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         pages: list[dict[str, Any]] = []
-        reply = self._run("extract", named, content, on_page, pages.append)
+        reply = self._run("extract", named, content, on_page, pages.append, tenant_id=tenant_id)
         with _well_formed():
             extracted = extracted_from_json(reply.values, reply.blob or None)
             return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted
 
-    def picture(self, content: bytes) -> bytes:
+    def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
         """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
-        return self._run("picture", {}, content).blob
+        return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
-    def pages_of(self, content: bytes, numbers: Sequence[int]) -> bytes:
+    def pages_of(self, content: bytes, numbers: Sequence[int], *, tenant_id: str = "") -> bytes:
         """A PDF of these pages only, counted from 1. Raises `DocumentError`s."""
-        return self._run("pages", {"numbers": list(numbers)}, content).blob
+        return self._run("pages", {"numbers": list(numbers)}, content, tenant_id=tenant_id).blob
 
-    def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False) -> bytes:
+    def draw_page(
+        self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False, tenant_id: str = ""
+    ) -> bytes:
         """A page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
-        return self._run("draw", {"page": page, "highlight": highlight, "scale": scale, "ink": ink}, content).blob
+        values = {"page": page, "highlight": highlight, "scale": scale, "ink": ink}
+        return self._run("draw", values, content, tenant_id=tenant_id).blob
+
+    def of_tenant(self, tenant_id: str) -> TenantReader:
+        """The sandbox for files of one tenant."""
+        return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
         """By which means a process is confined: "account", "files", "calls", "network". Raises `DocumentError`s."""
@@ -157,9 +177,11 @@ class Sandbox:
         content: bytes,
         on_page: Callable[[int, int], None] | None = None,
         take: Callable[[dict[str, Any]], None] | None = None,
+        *,
+        tenant_id: str = "",
     ) -> Reply:
         with self._slots:
-            process = self._take()
+            process = self._take(tenant_id)
             is_healthy = False
             try:
                 reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page, take)
@@ -176,17 +198,30 @@ class Sandbox:
             raise error(message if isinstance(message, str) else None)
         return reply
 
-    def _take(self) -> _Process:
+    def _take(self, tenant_id: str | None = None) -> _Process:
+        """A process that has read files of this tenant only: what a file left in it would see those of others."""
         with self._lock:
-            while self._idle:
-                process = self._idle.pop()
-                if process.is_alive:
-                    return process
-                self._all.discard(process)
-                process.end()
-            process = _Process(self._limits, self._command, self._rules)
-            self._all.add(process)
+            self._end_idle(lambda process: not process.is_alive)
+            for process in reversed(self._idle):
+                if process.tenant_id in (None, tenant_id) or tenant_id is None:
+                    self._idle.remove(process)
+                    break
+            else:
+                # Those that run have their slots: only idle ones of others can be too many.
+                while self._idle and len(self._all) >= self._processes:
+                    oldest = self._idle[0]
+                    self._end_idle(lambda process: process is oldest)  # noqa: B023 - called at once
+                process = _Process(self._limits, self._command, self._rules)
+                self._all.add(process)
+            if tenant_id is not None:
+                process.tenant_id = tenant_id
             return process
+
+    def _end_idle(self, is_over: Callable[[_Process], bool]) -> None:
+        for process in [process for process in self._idle if is_over(process)]:
+            self._idle.remove(process)
+            self._all.discard(process)
+            process.end()
 
     def _put_back(self, process: _Process) -> None:
         with self._lock:
@@ -199,18 +234,35 @@ class Sandbox:
         process.end()
 
 
+@dataclass(frozen=True)
+class TenantReader:
+    """Opens files of one tenant (`rag.ingestion.loaders.attachment.AttachmentReader`)."""
+
+    sandbox: Sandbox
+    tenant_id: str
+
+    def load(self, content: bytes, *, file_name: str) -> ExtractedPdf:
+        return self.sandbox.load(content, file_name=file_name, tenant_id=self.tenant_id)
+
+    def picture(self, content: bytes) -> bytes:
+        return self.sandbox.picture(content, tenant_id=self.tenant_id)
+
+
 class _Process:
     """One child, started afresh rather than forked: the application has threads."""
 
     def __init__(self, limits: ExtractionLimits, command: Sequence[str], rules: Rules) -> None:
         self._limits = limits
         self.tasks = 0
+        #: Whose files it has read; None before the first.
+        self.tenant_id: str | None = None
+        self._is_killed = False
         self.means: Mapping[str, str] | None = None
         self._process = start_child(*command, rules=rules)
 
     @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return not self._is_killed and self._process.poll() is None
 
     def run(
         self,
@@ -263,7 +315,7 @@ class _Process:
         self.means = first.values
 
     def _killed_after(self, seconds: float) -> threading.Timer:
-        timer = threading.Timer(seconds, self._process.kill)
+        timer = threading.Timer(seconds, self.kill)
         timer.daemon = True
         timer.start()
         return timer
@@ -274,6 +326,7 @@ class _Process:
         return PdfDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
 
     def kill(self) -> None:
+        self._is_killed = True
         self._process.kill()
 
     def end(self) -> None:
