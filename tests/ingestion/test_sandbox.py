@@ -78,9 +78,10 @@ def test_interrupting_ends_work_under_way_at_once(sandbox: Sandbox) -> None:
         except DocumentError as exc:
             failures.append(exc)
 
+    running.means()  # a process is there and ready
     thread = threading.Thread(target=read)
     thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     running.interrupt()
     thread.join(timeout=2)
     assert not thread.is_alive()
