@@ -43,7 +43,7 @@ HARMLESS = (
     "brk", "madvise", "mincore", "mmap", "mprotect", "mremap", "msync", "munmap", "membarrier", "mlock", "munlock",
     "arch_prctl",
     # what is open already
-    "read", "readv", "pread64", "preadv", "preadv2", "write", "writev", "lseek", "close", "close_range", "fcntl",
+    "read", "readv", "pread64", "preadv", "preadv2", "write", "writev", "lseek", "close", "close_range",
     "dup", "dup2", "dup3", "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl",
     "epoll_wait", "epoll_pwait", "eventfd2", "fadvise64",
     # files by name, as far as Landlock lets them be seen
@@ -63,6 +63,8 @@ CLONE_THREAD = 0x00010000
 CAP_SETGID, CAP_SETUID = 6, 7
 #: Whether a descriptor is a terminal, and how it is passed on: nothing that acts on a device.
 HARMLESS_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)
+#: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC: not F_SETOWN, by which a descriptor sends signals.
+HARMLESS_FCNTLS = (0, 1, 2, 3, 4, 1030)
 #: PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE.
 HARMLESS_PRCTLS = (15, 16, 0x53564D41, 3)
 
@@ -278,6 +280,8 @@ def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes
         allow("openat", (2, masked, 0, to_write))
     for number in HARMLESS_IOCTLS:
         allow("ioctl", (1, masked, number, 0xFFFFFFFF))
+    for number in HARMLESS_FCNTLS:
+        allow("fcntl", (1, masked, number, 0xFFFFFFFF))
     for number in HARMLESS_PRCTLS:
         allow("prctl", (0, masked, number, 0xFFFFFFFF))
     allow("prlimit64", (0, masked, 0, 0xFFFFFFFF))  # its own limits

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import platform
@@ -278,6 +279,12 @@ def _(target: dict[str, Any]) -> object:
 @attempt("a signal to the parent")
 def _(target: dict[str, Any]) -> object:
     os.kill(target["application"], 0)
+    return True
+
+
+@attempt("a signal by way of a descriptor")
+def _(target: dict[str, Any]) -> object:
+    fcntl.fcntl(0, fcntl.F_SETOWN, target["application"])
     return True
 
 

@@ -42,10 +42,10 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="th
 
 #: Each with what of the kernel is left alone, as if there were none of it, and what a payload gets then.
 WITHOUT_SECCOMP = {
-    # A handle of the parent that gives nothing of it, sockets that reach nobody, and ways into the kernel that Landlock
-    # binds too.
-    "the parent's files by pidfd", "descriptors it was not given", "a netlink socket",
-    "io_uring, which has its own ways to files and sockets", "shared memory", "a file in memory",
+    # A handle of the parent that gives nothing of it, an owner of a descriptor whom Landlock keeps signals from, sockets
+    # that reach nobody, and ways into the kernel that Landlock binds too.
+    "the parent's files by pidfd", "a signal by way of a descriptor", "descriptors it was not given",
+    "a netlink socket", "io_uring, which has its own ways to files and sockets", "shared memory", "a file in memory",
 }  # fmt: skip
 #: As an ordinary user besides: its own files' times, and Postgres's socket, where a password is asked for.
 OF_ORDINARY_USERS = {"a file's rights and times", "Postgres by its socket"}
