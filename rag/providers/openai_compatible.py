@@ -32,7 +32,7 @@ from rag.errors import (
 from rag.providers import Completed, Completion, Lost, TextDelta
 from rag.providers.calls import accounted, billed_as, current_sending, estimated_chat, lost_with, usage_of_failure
 from rag.providers.cancellable import cancellable
-from rag.providers.chat_stream import ChatEvents
+from rag.providers.chat_stream import FIRST_WORDS, ChatEvents
 from rag.providers.openai_errors import RETRY_AFTER_SECONDS, openai_errors, retry_soon
 from rag.providers.vectors import unit_rows
 from rag.tokens import estimate_tokens
@@ -255,10 +255,14 @@ class OpenAIChatModel:
 
     def _pieces(self, received: _Received, open_stream: Callable[[], ChatEvents], cancel: Event) -> Iterator[TextDelta]:
         try:
-            with openai_errors(self.provider, has_text=lambda: received.has_text):
+            with (
+                openai_errors(self.provider, has_text=lambda: received.has_text),
+                FIRST_WORDS.awaiting() as text_arrived,
+            ):
                 for events in cancellable(open_stream, cancel=cancel):
                     text = "".join(map(received.take, events))
                     if text:
+                        text_arrived()
                         yield TextDelta(text)
         except ProviderError as exc:
             if received.usage:

@@ -12,7 +12,7 @@ import pytest
 from scripted import add_account
 
 from rag.answering.events import StepEvent
-from rag.answering.live import SHUT_DOWN, LiveAnswer, clean_question
+from rag.answering.live import RUSH, SHUT_DOWN, LiveAnswer, clean_question
 from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong, TooManyRequests
 from rag.records.chat_logs import ABANDONED, KEPT
 from rag.types import Identity, MessageState, Outcome
@@ -323,3 +323,14 @@ def ask_and_die(desk: Any, written: str = "Half an") -> Any:
             (conversation.id, written, chat_log_id),
         )
     return conversation.id
+
+
+def test_answers_are_drawn_less_often_while_many_people_wait_for_their_first_word(desk: Any) -> None:
+    usual = desk.answers.pace_seconds()
+    desk.retriever.wait_for = Event()
+    asked = [desk.answers.ask(desk.identity, None, desk.collection, f"Vacation {n}?") for n in range(RUSH + 1)]
+    assert desk.answers.pace_seconds() > usual
+    desk.retriever.wait_for.set()
+    for live in asked:
+        text_of(live)
+    assert desk.answers.pace_seconds() == usual

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event, Timer
 from typing import Any
 
@@ -28,6 +28,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import ChatModel, Completed, Embedder, TextDelta
+from rag.providers.chat_stream import FIRST_WORDS
 from rag.providers.openai_compatible import (
     OpenAIChatModel,
     OpenAIEmbedder,
@@ -348,6 +349,32 @@ def test_a_stop_ends_the_wait_for_a_provider_that_does_not_answer(
     assert read(model, cancel) == ("", None, None)
     assert time.monotonic() - stopped_at[0] < 0.3
     timer.join()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda standin: None,
+        lambda standin: standin.cut_stream_after(0),
+        lambda standin: standin.fail_next(401),
+        lambda standin: standin.end_stream_after(0),
+    ],
+    ids=["whole", "cut", "refused", "empty"],
+)
+def test_whoever_waits_for_the_first_word_is_counted_until_it_comes_or_never_will(
+    model: OpenAIChatModel, provider_standin: ProviderStandin, spoil: Callable[[ProviderStandin], None]
+) -> None:
+    spoil(provider_standin)
+    awaited: list[int] = []
+
+    def reply(_: object) -> str:
+        awaited.append(FIRST_WORDS.awaited)
+        return "Some words."
+
+    provider_standin.reply(reply)
+    read(model)
+    assert awaited in ([1], [])
+    assert FIRST_WORDS.awaited == 0
 
 
 def test_leaving_a_stream_closes_its_connection(model: OpenAIChatModel, provider_standin: ProviderStandin) -> None:
