@@ -42,8 +42,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="th
 
 #: Each with what of the kernel is left alone, as if there were none of it, and what a payload gets then.
 WITHOUT_SECCOMP = {
-    # A handle of the parent that gives nothing of it, an owner of a descriptor whom Landlock keeps signals from, sockets
-    # that reach nobody, and ways into the kernel that Landlock binds too.
+    # A handle of the parent that gives nothing of it, an owner of a descriptor whom Landlock keeps signals from,
+    # sockets that reach nobody, and ways into the kernel that Landlock binds too.
     "the parent's files by pidfd", "a signal by way of a descriptor", "descriptors it was not given",
     "a netlink socket", "io_uring, which has its own ways to files and sockets", "shared memory", "a file in memory",
 }  # fmt: skip
