@@ -93,9 +93,10 @@ def test_interrupting_ends_work_under_way_at_once(sandbox: Sandbox) -> None:
         except DocumentError as exc:
             failures.append(exc)
 
+    running.means()  # a process is there and ready
     thread = threading.Thread(target=read)
     thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     running.interrupt()
     thread.join(timeout=2)
     assert not thread.is_alive()
@@ -123,3 +124,26 @@ def test_a_passage_that_goes_on_to_another_page_is_marked_by_its_sentences(sandb
     plain = sandbox.draw_page(content, 1, highlight="", scale=1.0)
     assert sandbox.draw_page(content, 1, highlight=passage, scale=1.0) != plain
     assert sandbox.draw_page(content, 1, highlight="Nothing of this is there.", scale=1.0) == plain
+
+
+def test_a_process_reads_files_of_one_tenant_only() -> None:
+    """What a hostile file leaves in a process would read along with the next ones."""
+    running = Sandbox(ExtractionLimits(), processes=2)
+    readers: dict[str, set[int]] = {"a": set(), "b": set(), "c": set()}
+
+    def read(tenant_id: str) -> None:
+        running.check(hostile.leave_policy(), file_name="a.pdf", tenant_id=tenant_id)
+        readers[tenant_id].add(running._idle[-1]._process.pid)
+
+    try:
+        for tenant_id in "aabbab":
+            read(tenant_id)
+        assert [len(processes) for processes in readers.values()] == [1, 1, 0]
+        assert not readers["a"] & readers["b"]
+        read("c")  # in the place of the one that was idle longest
+        read("b")
+        assert len(running._all) == 2
+        assert len(readers["b"]) == 1
+        assert not readers["c"] & (readers["a"] | readers["b"])
+    finally:
+        running.close()
