@@ -121,7 +121,7 @@ try:
     identity = current_identity()
 except AccessError as exc:
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
-    st.info(exc.message, icon=":material/lock:")
+    st.info(plain(exc.message), icon=":material/lock:")
     st.markdown("[Sign in](/login)")
     st.stop()
 
