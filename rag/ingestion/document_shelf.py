@@ -237,6 +237,7 @@ class DocumentShelf(CollectionShelf):
             lambda: self._files.get(document.tenant_id, document.file_path),
             highlight=highlight,
             scale=min(max(scale, 0.2), 4.0),
+            tenant_id=document.tenant_id,
         )
 
     def suggested_questions(

@@ -30,6 +30,7 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json, page_from_json
+from rag.ingestion.slots import Slots
 from rag.settings import Settings
 from rag.types import Page
 
@@ -50,7 +51,7 @@ class Sandbox:
 
     def __init__(self, limits: ExtractionLimits, *, processes: int = 3) -> None:
         self._limits = limits
-        self._slots = threading.BoundedSemaphore(processes)
+        self._slots = Slots(processes)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._all: set[_Process] = set()
@@ -58,7 +59,7 @@ class Sandbox:
 
     def warm_up(self) -> None:
         """Have one process ready, so that the first file does not wait for it."""
-        with self._slots:
+        with self._slots.taken(""):
             self._put_back(self._take())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedPdf:
@@ -71,10 +72,21 @@ class Sandbox:
         """The text of every page of a PDF; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", password=password, on_page=on_page)
 
-    def check(self, content: bytes, *, file_name: str, mime_type: str = "", password: str | None = None) -> CheckedPdf:
-        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s."""
+    def check(
+        self,
+        content: bytes,
+        *,
+        file_name: str,
+        mime_type: str = "",
+        password: str | None = None,
+        tenant_id: str = "",
+    ) -> CheckedPdf:
+        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
+
+        Tenants take turns: `tenant_id` says whose file it is.
+        """
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
-        reply = self._run("check", named, content)
+        reply = self._run("check", named, content, tenant_id=tenant_id)
         values = reply.values
         return CheckedPdf(page_count=int(values["page_count"]), kind=values["file_kind"], decrypted=reply.blob or None)
 
@@ -86,11 +98,19 @@ class Sandbox:
         mime_type: str = "",
         password: str | None = None,
         on_page: Callable[[int, int], None] | None = None,
+        tenant_id: str = "",
     ) -> ExtractedPdf:
         """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         pages: list[Page] = []
-        reply = self._run("extract", named, content, on_page, lambda values: pages.append(page_from_json(values)))
+        reply = self._run(
+            "extract",
+            named,
+            content,
+            on_page,
+            lambda values: pages.append(page_from_json(values)),
+            tenant_id=tenant_id,
+        )
         extracted = extracted_from_json(reply.values, reply.blob or None)
         return replace(extracted, pages=tuple(pages)) if pages else extracted
 
@@ -102,9 +122,10 @@ class Sandbox:
         """A PDF of these pages only, counted from 1. Raises `DocumentError`s."""
         return self._run("pages", {"numbers": list(numbers)}, content).blob
 
-    def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float) -> bytes:
+    def draw_page(self, content: bytes, page: int, *, highlight: str, scale: float, tenant_id: str = "") -> bytes:
         """A page as PNG with the passage marked. Raises `DocumentError`s."""
-        return self._run("draw", {"page": page, "highlight": highlight, "scale": scale}, content).blob
+        values = {"page": page, "highlight": highlight, "scale": scale}
+        return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def interrupt(self) -> None:
         """End all work under way: whoever waits for it gets `ReadingTookTooLong`. New work may follow."""
@@ -128,8 +149,10 @@ class Sandbox:
         content: bytes,
         on_page: Callable[[int, int], None] | None = None,
         take: Callable[[dict[str, Any]], None] | None = None,
+        *,
+        tenant_id: str = "",
     ) -> Reply:
-        with self._slots:
+        with self._slots.taken(tenant_id):
             process = self._take()
             is_healthy = False
             try:

@@ -54,7 +54,7 @@ class PostReader:
         Raises `DocumentError`s, `WorkInterrupted`, and `ProviderError`s that are worth another try.
         """
         title, html, attachments = post_from_bytes(content)
-        read = self._text_of(html)
+        read = self._text_of(html, work.document.tenant_id)
         text = read.pages[0].text if read.pages else ""
         language = work.collection.language
         described = []
@@ -79,9 +79,9 @@ class PostReader:
             metadata=metadata,
         )
 
-    def _text_of(self, html: str) -> ExtractedPdf:
+    def _text_of(self, html: str, tenant_id: str) -> ExtractedPdf:
         try:
-            return self._sandbox.load(html.encode("utf-8", "replace"), file_name="post.html")
+            return self._sandbox.load(html.encode("utf-8", "replace"), file_name="post.html", tenant_id=tenant_id)
         except FileEmpty:
             return ExtractedPdf(pages=())
 
