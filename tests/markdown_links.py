@@ -24,18 +24,20 @@ FORMULA = re.compile(r"\$")
 
 #: Pieces of CommonMark, GFM and Streamlit, and what they are often combined with.
 PIECES: Sequence[str] = (
-    "https://evil.test/a", "http://evil.test", "HTTPS://EVIL.TEST", "www.evil.test", "WWW.evil.test/x(y)", "a@evil.test",
-    "mailto:a@evil.test", "xmpp:a@evil.test/x", "ftp://evil.test", "//evil.test", "javascript:alert(1)",
-    "[click here](https://evil.test/phish)", "![x](https://evil.test/x.png)", "[x][y]", "\n\n[y]: https://evil.test\n\n",
-    "<https://evil.test>", "<a href='https://evil.test'>x</a>", "<img src=x onerror=alert(1)>", "<script>", "<!-- x -->",
-    "<b>", "</b>", "&lt;", "&#104;ttps://evil.test", "&colon;", "&#58;//evil.test", "&#10;", "&#10;&#10;", "&Tab;",
-    "\\", "\\\\", "`", "``", "```", "````", "~~~", "\\`", "``` mermaid\n", "```mermaid\ngraph TD; click A \"https://evil.test\"\n```",
-    "*", "**", "***", "_", "__", "~", "~~", "#", "# ", "## ", "> ", "- ", "+ ", "1. ", "- [ ] ", "---", "===", "|", " | ",
-    "\n|---|---|\n", "\n| a | b |\n|---|---|\n| ", "\\|", "[^1]", "\n[^1]: https://evil.test\n", "[1]", "[1](https://evil.test)",
-    "![1]", "[1, 2]", "[99]", ":red[x]", ":red[", ":blue-badge[x]", ":small[", ":color[x]{foreground=red}", ":help[x]",
-    "::leaf[x]", ":::note\n", "\n:::\n", ":material/home:", ":material_home:", ":streamlit:", ":smile:", ":+1:", "$x$",
-    "$$\nx\n$$", "$", "\\(x\\)", "\\href{https://evil.test}{x}", "[", "]", "(", ")", "{", "}", "!", ":", "@", ".", "/", " ",
-    "  \n", "\n", "\n\n", "    ", "\t", "\u200b", "\u2060", "\u00a0", "\u202e", "\0", "a", "leave", "1", "한국어", "é", "https:", "http", "www", "evil.test",
+    "https://evil.test/a", "http://evil.test", "HTTPS://EVIL.TEST", "www.evil.test", "WWW.evil.test/x(y)",
+    "a@evil.test", "mailto:a@evil.test", "xmpp:a@evil.test/x", "ftp://evil.test", "//evil.test",
+    "javascript:alert(1)", "[click here](https://evil.test/phish)", "![x](https://evil.test/x.png)", "[x][y]",
+    "\n\n[y]: https://evil.test\n\n", "<https://evil.test>", "<a href='https://evil.test'>x</a>",
+    "<img src=x onerror=alert(1)>", "<script>", "<!-- x -->", "<b>", "</b>", "&lt;", "&#104;ttps://evil.test",
+    "&colon;", "&#58;//evil.test", "&#10;", "&#10;&#10;", "&Tab;", "\\", "\\\\", "`", "``", "```", "````", "~~~",
+    "\\`", "``` mermaid\n", "```mermaid\ngraph TD; click A \"https://evil.test\"\n```", "*", "**", "***", "_", "__",
+    "~", "~~", "#", "# ", "## ", "> ", "- ", "+ ", "1. ", "- [ ] ", "---", "===", "|", " | ", "\n|---|---|\n",
+    "\n| a | b |\n|---|---|\n| ", "\\|", "[^1]", "\n[^1]: https://evil.test\n", "[1]", "[1](https://evil.test)",
+    "![1]", "[1, 2]", "[99]", ":red[x]", ":red[", ":blue-badge[x]", ":small[", ":color[x]{foreground=red}",
+    ":help[x]", "::leaf[x]", ":::note\n", "\n:::\n", ":material/home:", ":material_home:", ":streamlit:", ":smile:",
+    ":+1:", "$x$", "$$\nx\n$$", "$", "\\(x\\)", "\\href{https://evil.test}{x}", "[", "]", "(", ")", "{", "}", "!",
+    ":", "@", ".", "/", " ", "  \n", "\n", "\n\n", "    ", "\t", "\u200b", "\u2060", "\xa0", "\u202e", "\x00", "a",
+    "leave", "1", "한국어", "é", "https:", "http", "www", "evil.test",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from rag.ui.text import answer_markdown, code, excerpt, in_chart, lines, marked,
 
 def texts(number: int, seed: int) -> list[str]:
     """Texts of some of the pieces, always the same."""
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)
     return ["".join(random.choices(PIECES, k=random.randint(1, 14))) for _ in range(number)]
 
 
@@ -120,25 +120,10 @@ def test_a_model_s_name_is_no_html_of_a_chart() -> None:
 @pytest.mark.parametrize(
     "acts",
     [
-        "https://evil.test",
-        "www.evil.test",
-        "x a@evil.test",
-        "[x](y)",
-        "![x](y)",
-        "<b>",
-        "<https://evil.test>",
-        ":red[x]",
-    ]
-    + [
-        "::leaf[x]",
-        ":::note\n",
-        "$x$",
-        "[^1]",
-        ":material/home:",
-        ":streamlit:",
-        "```mermaid\nx\n```",
+        "https://evil.test", "www.evil.test", "x a@evil.test", "[x](y)", "![x](y)", "<b>", "<https://evil.test>",
+        ":red[x]", "::leaf[x]", ":::note\n", "$x$", "[^1]", ":material/home:", ":streamlit:", "```mermaid\nx\n```",
         "[a]\n\n[a]: b",
     ],
-)
+)  # fmt: skip
 def test_what_acts_is_found(acts: str) -> None:
     assert acting(acts)
