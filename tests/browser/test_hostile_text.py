@@ -30,7 +30,8 @@ FOUND = """() => {
   return {
     links: all("[data-testid=stMain] a[href]").map((a) => a.getAttribute("href")).filter((href) => !own(href)),
     pictures: all("[data-testid=stMain] img, [data-testid=stMain] video, [data-testid=stMain] iframe").length,
-    elements: all(["b", "i", "script", "input", "sup", "del", "svg", "object", "form"].map((t) => drawn + t)).length,
+    elements: all(["b", "i", "script", "input", "sup", "del", "svg", "object", "form"].map((t) => drawn + t))
+      .filter((e) => e.closest("button") === null).length,  // those of Streamlit have drawings
     formulas: all(".katex").length,
     icons: all(drawn + "[role=img]").length,
     diagrams: all("[data-testid*=ermaid]").length,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from html import unescape
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -127,3 +129,9 @@ def test_a_model_s_name_is_no_html_of_a_chart() -> None:
 )  # fmt: skip
 def test_what_acts_is_found(acts: str) -> None:
     assert acting(acts)
+
+
+def test_tables_are_saved_by_exports_of_ours_alone() -> None:
+    """Streamlit's own button below a table writes formulas as they are."""
+    settings = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())
+    assert settings["client"]["disableDataExport"] is True
