@@ -40,6 +40,11 @@ PIECES: Sequence[str] = (
     "leave", "1", "한국어", "é", "https:", "http", "www", "evil.test",
 )  # fmt: skip
 
+#: Shown as it is, character by character.
+FAITHFUL = (
+    "a *b* [c](d) https://evil.test/x?a=b_c, a@evil.test :material/home: :material_home: $x$ <b>y</b> `z` #1 1. [1]"
+)
+
 
 def acting(markdown: str) -> list[str]:
     """What is a link, a picture, HTML, an icon, a formula or a directive in this Markdown."""

@@ -10,7 +10,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 
 import pandas as pd  # noqa: E402
 import streamlit as st  # noqa: E402
-from markdown_links import PIECES  # noqa: E402
+from markdown_links import FAITHFUL, PIECES  # noqa: E402
 
 from rag.ui.labels import drawn, name_labels  # noqa: E402
 from rag.ui.text import answer_markdown, code, lines, marked, plain  # noqa: E402
@@ -23,9 +23,6 @@ ANSWERS = (
     "``a`b`c``www.evil.test`",
     ":material/home: :material_home: :streamlit: $x^2$ :red[x] [^1]\n\n[^1]: https://evil.test",
     *PIECES,
-)
-FAITHFUL = (
-    "a *b* [c](d) https://evil.test/x?a=b_c, a@evil.test :material/home: :material_home: $x$ <b>y</b> `z` #1 1. [1]"
 )
 
 

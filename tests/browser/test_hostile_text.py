@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_links import FAITHFUL
 from playwright.sync_api import Browser, Page, expect
 from standin import ProviderStandin
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -71,8 +72,6 @@ def hostile_page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
 
 
 def test_no_text_acts_in_any_place_of_a_page(hostile_page: Page) -> None:
-    from tests.browser.hostile_page import FAITHFUL
-
     found = hostile_page.evaluate(FOUND)
     # One grey line and one badge of ours a text, and nothing else that has a style.
     assert found.pop("styles") == hostile_page.locator(".stMarkdownBadge").count()
