@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 
 #: A cell that begins so would be run as a formula; some programs take the wide characters of East Asian scripts, too.
-FORMULA_STARTS = ("=", "+", "-", "@", "|", "%", "＝", "＋", "－", "＠")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -21,5 +21,6 @@ def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _safe_cell(cell: object) -> object:
-    # Spaces, tabs and line breaks before it are skipped by some programs.
-    return f"'{cell}" if isinstance(cell, str) and cell.strip().startswith(FORMULA_STARTS) else cell
+    # Spaces before it are skipped by some programs.
+    is_formula = isinstance(cell, str) and (cell.startswith(FORMULA_STARTS) or cell.strip().startswith(FORMULA_STARTS))
+    return f"'{cell}" if is_formula else cell
