@@ -34,6 +34,7 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json, page_from_json
+from rag.ingestion.slots import Slots
 from rag.settings import Settings
 
 log = logging.getLogger("rag.reading")
@@ -69,7 +70,7 @@ class Sandbox:
         #: What the last process to start said of its confinement, before it saw a file; None before the first.
         self.known_means: Mapping[str, str] | None = None
         self._processes = processes
-        self._slots = threading.BoundedSemaphore(processes)
+        self._slots = Slots(processes)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
         self._all: set[_Process] = set()
@@ -77,7 +78,7 @@ class Sandbox:
 
     def warm_up(self) -> None:
         """Have one process ready, so that the first file does not wait for it."""
-        with self._slots:
+        with self._slots.taken(""):
             self._put_back(self._take())
 
     def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedPdf:
@@ -101,7 +102,7 @@ class Sandbox:
     ) -> CheckedPdf:
         """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
 
-        `tenant_id` says whose file it is.
+        Tenants take turns: `tenant_id` says whose file it is.
         """
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content, tenant_id=tenant_id)
@@ -180,7 +181,7 @@ class Sandbox:
         *,
         tenant_id: str = "",
     ) -> Reply:
-        with self._slots:
+        with self._slots.taken(tenant_id):
             process = self._take(tenant_id)
             is_healthy = False
             try:
