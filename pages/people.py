@@ -291,7 +291,7 @@ if error := state.people_error:
     st.error(plain(error), icon=":material/error:")
 if done := state.people_done:
     state.people_done = ""
-    st.toast(done, icon=":material/check:")
+    st.toast(plain(done), icon=":material/check:")
 
 draw_second_factor_rule()
 person = draw_list(people)

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from rag.access.identity import AccessServices
 from rag.access.second_factor import SecondFactors
-from rag.api.form_pages import PENDING_COOKIE, SECOND_FACTOR, STALE_FORM, FormPages, has_token, read_form, redirect
+from rag.api.form_pages import PENDING_COOKIE, SECOND_FACTOR, STALE_FORM, FormPages, read_form, redirect
 from rag.api.html_pages import Markup, note
 from rag.errors import LinkExpired, RagError
 from rag.types import Account, Identity
@@ -54,7 +54,7 @@ class SecondFactorPages:
     async def give(self, request: Request) -> Response:
         form = await read_form(request)
         target, token = self._safe_next(form.get("next", "/")), request.cookies.get(PENDING_COOKIE, "")
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return self._forms.page(
                 request, "message", title="Second factor", status=403, message=STALE_FORM, action="/login",
                 label="Sign in again",
@@ -110,7 +110,7 @@ class SecondFactorPages:
     async def change_own(self, request: Request) -> Response:
         form = await read_form(request)
         identity: Identity = request.scope["identity"]
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return await self._own(request, error=STALE_FORM, status=403)
         try:
             await self._forms.with_password(
