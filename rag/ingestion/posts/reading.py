@@ -104,7 +104,8 @@ class PostReader:
             return AttachmentText(file_name=name, kind=known.kind, size=size, text=known.text, note=known.note)
         model = self._providers.attachment_model_for(profile)
         if model is None:
-            return describe_attachment(name, attachment.content, model=None, reader=self._sandbox, limits=limits)
+            reader = self._sandbox.of_tenant(work.document.tenant_id)
+            return describe_attachment(name, attachment.content, model=None, reader=reader, limits=limits)
         return self._ask(work, attachment, digest, model, limits, language)
 
     def _ask(
@@ -123,7 +124,7 @@ class PostReader:
                 attachment.file_name,
                 attachment.content or b"",
                 model=model,
-                reader=self._sandbox,
+                reader=self._sandbox.of_tenant(work.document.tenant_id),
                 language=language,
                 limits=limits,
             )
