@@ -92,6 +92,32 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
     return _Answer(set(numbers), anchor).blocks(SyntaxTreeNode(PARSER.parse(text)))
 
 
+class GrowingAnswer:
+    """Writes an answer again and again while it grows, as `answer_markdown` would.
+
+    A block that another one follows changes no more: it is parsed once, and a redraw costs the last block alone.
+    """
+
+    def __init__(self) -> None:
+        self._answer = _Answer(set(), "")
+        self._finished = ""
+        self._finished_to = 0
+
+    def answer_so_far(self, text: str) -> str:
+        """The answer as it is now; `text` begins with the text of the call before."""
+        rest = text.replace("\r\n", "\n").replace("\r", "\n")[self._finished_to :]
+        root = SyntaxTreeNode(PARSER.parse(rest))
+        begins = root.children[-1].map if len(root.children) > 1 else None
+        # A line that is not whole may still become something else: "1" a list.
+        if begins and len(parts := rest.split("\n", begins[0] + 1)) > begins[0] + 1:
+            finished, growing = root.children[:-1], root.children[-1:]
+            self._finished_to += sum(len(line) + 1 for line in parts[: begins[0]])
+            self._finished = "\n\n".join(filter(None, (self._finished, *map(self._answer.block, finished))))
+        else:
+            growing = root.children
+        return "\n\n".join(filter(None, (self._finished, *map(self._answer.block, growing))))
+
+
 class _Answer:
     """Writes a parsed answer as Markdown again."""
 
@@ -101,9 +127,9 @@ class _Answer:
         self._is_in_table = False
 
     def blocks(self, node: SyntaxTreeNode, gap: str = "\n\n") -> str:
-        return gap.join(filter(None, map(self._block, node.children)))
+        return gap.join(filter(None, map(self.block, node.children)))
 
-    def _block(self, node: SyntaxTreeNode) -> str:
+    def block(self, node: SyntaxTreeNode) -> str:
         match node.type:
             case "fence" | "code_block":
                 # Without its language: Streamlit draws mermaid as a diagram, with links.

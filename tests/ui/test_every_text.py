@@ -54,7 +54,7 @@ NOT_MARKDOWN = {
 #: Words in Streamlit's documentation that name Markdown without drawing it, by call and parameter.
 NOT_DRAWN = {"unsafe_allow_html", "width", "wrap", "anchors", "bind", "cursor", "pages", "menu_items", "format_func"}
 #: What takes text of others and returns it harmless.
-HARMLESS = {"plain", "lines", "code", "marked", "answer_markdown", "drawn"}
+HARMLESS = {"plain", "lines", "code", "marked", "answer_markdown", "answer_so_far", "drawn"}
 #: Figures, dates and sizes: there is nothing in them that anybody could have written.
 FIGURES = {
     "count", "money", "duration", "date_time", "ago", "percent", "pages", "file_size", "len", "int", "float", "round",

@@ -11,7 +11,8 @@ import pytest
 from markdown_links import PIECES, acting
 
 from rag.records.spreadsheet import to_csv
-from rag.ui.text import answer_markdown, code, excerpt, in_chart, lines, marked, plain
+from rag.ui import text as ui_text
+from rag.ui.text import GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
 
 
 def texts(number: int, seed: int) -> list[str]:
@@ -54,6 +55,35 @@ def test_no_mixture_acts_in_an_answer(seed: int) -> None:
     for text in texts(250, seed):
         drawn = answer_markdown(text, [1, 2], "s1")
         assert set(acting(drawn)) <= OWN, (text, drawn)
+
+
+#: What an answer is made of, and what makes its blocks.
+BLOCKS = (
+    "Leave is **25 days** [1].", "- one\n- two", "- one\n\n- two\n\n  more", "1. first\n2. second", "> said\n> so",
+    "| Plan | Cost |\n|---|---|\n| Plus | £14 |", "```\ncode\n\nmore\n```", "# Head", "    indented", "~~~\nopen",
+    "a\r\nb\rc",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> None:
+    random = Random(seed)
+    answers = [random.choice(["\n", "\n\n"]).join(random.choices(BLOCKS, k=6)) for _ in range(60)]
+    for text in answers + texts(60, seed):
+        growing, end = GrowingAnswer(), 0
+        while end < len(text):
+            end += random.randint(1, 40)
+            assert growing.answer_so_far(text[:end]) == answer_markdown(text[:end]), text[:end]
+
+
+def test_blocks_that_are_finished_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = ui_text.PARSER.parse
+    monkeypatch.setattr(ui_text.PARSER, "parse", lambda text: (parsed.append(text), parse(text))[1])
+    growing, paragraph = GrowingAnswer(), "Leave is **25 days** a year [1].\n\n"
+    for count in range(1, 101):
+        growing.answer_so_far(paragraph * count)
+    assert max(map(len, parsed)) <= 3 * len(paragraph)
 
 
 @pytest.mark.parametrize("seed", range(4))
