@@ -556,7 +556,7 @@ class Run:
                 searched,
                 context.citations,
                 language=detect_language(searched, likely),
-                similarities=self._likeness_to(searched),
+                similarities=self._likeness(),
             )
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
@@ -567,19 +567,20 @@ class Run:
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
         yield from self._show_pieces(f"{opening}\n\n{quotes.text}", context)
 
-    def _likeness_to(self, text: str) -> Similarities | None:
-        """Tell how alike sentences are to a text in meaning; None where no model of meaning is built in."""
+    def _likeness(self) -> Similarities | None:
+        """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
         embedder = self.parts.providers.meaning_for(self.question.collection.embedding_model)
         if embedder is None:
             return None
 
-        def likeness(sentences: Sequence[str]) -> Sequence[float]:
+        def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
             try:
                 # Both sides as questions: the model's authors advise it where texts of one kind are compared.
-                vectors = embedder.embed([text, *sentences], purpose="query").vectors
+                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
             except RagError:
-                return [0.0] * len(sentences)
-            return [float(value) for value in vectors[1:] @ vectors[0]]
+                return [[0.0] * len(sentences) for _ in questions]
+            asked, said = vectors[: len(questions)], vectors[len(questions) :]
+            return [[float(value) for value in said @ vector] for vector in asked]
 
         return likeness
 

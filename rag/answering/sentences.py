@@ -92,8 +92,10 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
         return True
     if ends(text) or len(text) >= HEADING_CHARACTERS or units[index].kind == "item":
         return False
-    # "Hotline: 7700" and "Reception, extension 12" say something.
+    # "Hotline: 7700" and "Reception, extension 12" say something; "Your costs: Copayments" names the section twice.
     bare = SECTION_NUMBER.sub("", text)
+    if folded(bare.rpartition(":")[2]) in names:
+        return True
     if ":" in bare or any(map(str.isdigit, bare)):
         return False
     # One short line of several is an item of a list that lost its marks; the lines after "as follows:" too.
