@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag.answering.routes.documents import Contents, Part, Passages, telling_sentence
-from rag.answering.routes.replies import Reply, cell, say
+from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells, columns_of, split_pair
 from rag.answering.sentences import sentences
 from rag.retrieval.keywords import tokenize
@@ -25,7 +25,7 @@ NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|[A-Z]\.|§+\s*\d+)\s+")
 #: What a name goes without: articles, and what it is a kind of.
 AROUND_NAME = re.compile(
     r"^(?:the|de|het|der|die|das|den|dem|le|la|les|el|los|las|il|lo|i|gli|o|a|os|as|our|this) |"
-    r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|플랜|요금제)$",
+    r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|planı|planları|paketi|플랜|요금제)$",
     re.IGNORECASE,
 )
 
@@ -49,7 +49,7 @@ def bare_name(name: str) -> str:
 
 def compare(
     sides: tuple[Sequence[Contents], Sequence[Contents]], names: tuple[str, str], language: str
-) -> Reply | None:
+) -> Found | None:
     """The table of two names; None where the documents put nothing of them side by side.
 
     `sides` are the documents of the one and of the other: the same where one document speaks of both.
@@ -79,7 +79,8 @@ def compare(
     ]
     if len(aspects) > MOST_ASPECTS:
         lines += ["", say("more", language, count=len(aspects) - MOST_ASPECTS)]
-    return Reply(text="\n".join(lines), citations=tuple(passages.citations))
+    reply = Reply(text="\n".join(lines), citations=tuple(passages.citations), task="comparison")
+    return Found(reply, passages)
 
 
 def _from_tables(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -15,6 +16,8 @@ from rag.answering.sentences import sentences
 from rag.database import Database, queries
 from rag.ingestion.chunking.pieces import section_paths
 from rag.ingestion.extracted import sections_from_json
+from rag.retrieval.formats import document_day
+from rag.tokens import estimate_tokens
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
 
 #: More documents than these are not looked through for the one that a question names.
@@ -40,6 +43,7 @@ class WholeDocument:
     page_count: int
     created_at: datetime
     published_at: datetime | None
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Passages:
     def __init__(self) -> None:
         self._numbers: dict[UUID, int] = {}
         self.citations: list[Citation] = []
+        self._days: dict[UUID, str] = {}
 
     def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
         """The marker of a passage, with the space before it; "" where there is none."""
@@ -94,6 +99,8 @@ class Passages:
             return ""
         if chunk.id not in self._numbers:
             self._numbers[chunk.id] = len(self.citations) + 1
+            day = document_day(document.metadata)
+            self._days[document.id] = day.isoformat() if day else ""
             self.citations.append(
                 Citation(
                     number=len(self.citations) + 1,
@@ -109,6 +116,27 @@ class Passages:
                 )
             )
         return f" [{self._numbers[chunk.id]}]"
+
+    def in_full(self, number: int) -> str:
+        """A passage for the language model: its number, document, date, page and section above its text."""
+        citation = self.citations[number - 1]
+        return f"{self._place(citation)}\n{citation.passage}"
+
+    def as_context(self, maximum_tokens: int) -> str:
+        """All passages for the language model; from where they are more tokens only their places."""
+        written: list[str] = []
+        tokens = 0
+        for citation in self.citations:
+            tokens += estimate_tokens(citation.passage)
+            is_whole = tokens <= maximum_tokens
+            written.append(self.in_full(citation.number) if is_whole else self._place(citation))
+        return "\n\n".join(written)
+
+    def _place(self, citation: Citation) -> str:
+        day = self._days[citation.document_id]
+        title = f"{citation.title} ({day})" if day else citation.title
+        where = f"p. {citation.first_page}" + (f", {citation.section}" if citation.section else "")
+        return f"[{citation.number}] {title}, {where}"
 
 
 class Library:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
-from rag.answering.routes.replies import Reply, cell, say
+from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells
 from rag.answering.sentences import BULLET, sentences
 from rag.retrieval.keywords import tokenize
@@ -57,7 +57,7 @@ def beginning(word: str) -> str:
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
-def list_all(documents: Sequence[Contents], subject: str, language: str) -> Reply | None:
+def list_all(documents: Sequence[Contents], subject: str, language: str) -> Found | None:
     """The list; None where nothing in these documents is called so."""
     passages = Passages()
     lines: list[str] = []
@@ -81,7 +81,8 @@ def list_all(documents: Sequence[Contents], subject: str, language: str) -> Repl
         return None
     if left:
         lines += ["", say("more", language, count=left)]
-    return Reply(text="\n".join([say("listed", language), *lines]), citations=tuple(passages.citations))
+    text = "\n".join([say("listed", language), *lines])
+    return Found(Reply(text=text, citations=tuple(passages.citations), task="listing"), passages)
 
 
 def _entries(contents: Contents, terms: frozenset[str], language: str, passages: Passages) -> Iterator[Entry]:
