@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rag.answering.sentences import Kind, ends, units_of
+from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
 from rag.ingestion.chunking.pieces import PATH_SEPARATOR
 from rag.retrieval.keywords import tokenize
 from rag.retrieval.query_analysis import detect_language
@@ -75,7 +75,8 @@ HOW_OFTEN = re.compile(
 )
 SO_OFTEN = re.compile(
     r"\b(?:annual(?:ly)?|yearly|monthly|weekly|daily|quarterly|biweekly|every|once|twice|(?:per|a|each) (?:year|month"
-    r"|week|quarter|day)|times|jaarlijkse?|maandelijkse?|wekelijkse?|dagelijkse?|elke?|iedere?|per (?:jaar|maand|week|dag)"
+    r"|week|quarter|day)|times|jaarlijkse?|maandelijkse?|wekelijkse?|dagelijkse?|elke?|iedere?|per (?:jaar"
+    r"|maand|week|dag)"
     r"|eenmaal|keer|jährlich\w*|monatlich\w*|wöchentlich\w*|täglich\w*|jede[nsmr]?|einmal|zweimal|mal|pro (?:jahr|monat"
     r"|woche|tag)|chaque|par (?:an|mois|semaine|jour)|fois|annuel\w*|mensuel\w*|cada|al (?:año|mes|día)|veces|anual\w*"
     r"|mensual\w*|ogni|all'anno|al mese|volte|annual\w*|mensil\w*|por (?:ano|mês|semana|dia)|vezes|co(?:rocznie)?|raz"
@@ -100,12 +101,6 @@ EXCEPTION = re.compile(
     r"|a meno che|salvo che|no entanto|a não ser|chyba że|z wyjątkiem)\b"
     r"|^(?:다만|단,|단\s|그러나|하지만|ただし|但し|ただ、|但是?|除外|然而|إلا|باستثناء|غير أن|ومع ذلك|لكن)"
     r"|제외하고|除非|を除き|ما لم",
-    re.IGNORECASE,
-)
-#: How a sentence begins that means what the one before it names.
-POINTS_BACK = re.compile(
-    r"(?:these|those|this|they|it|deze|dit|die|dies|diese[rs]?|ces|cela|ceci|est[oa]s?|quest[oaei]|estes|isto|te|bunlar)\b"
-    r"|이는|이들|그 ?중|これ|这些|وهي|هذه",
     re.IGNORECASE,
 )
 

@@ -126,11 +126,13 @@ NAMES = {
     "fr": "anglais néerlandais allemand français espagnol italien portugais polonais coréen japonais chinois arabe "
     "turc",
     "es": "inglés neerlandés alemán francés español italiano portugués polaco coreano japonés chino árabe turco",
-    "it": "inglese olandese tedesco francese spagnolo italiano portoghese polacco coreano giapponese cinese arabo turco",
+    "it": "inglese olandese tedesco francese spagnolo italiano portoghese polacco coreano giapponese cinese arabo "
+    "turco",
     "pt": "inglês holandês alemão francês espanhol italiano português polaco coreano japonês chinês árabe turco",
     "pl": "angielski niderlandzki niemiecki francuski hiszpański włoski portugalski polski koreański japoński "
     "chiński arabski turecki",
-    "ko": "영어 네덜란드어 독일어 프랑스어 스페인어 이탈리아어 포르투갈어 폴란드어 한국어 일본어 중국어 아랍어 튀르키예어",
+    "ko": "영어 네덜란드어 독일어 프랑스어 스페인어 이탈리아어 포르투갈어 폴란드어 한국어 일본어 중국어 아랍어 "
+    "튀르키예어",
     "ja": "英語 オランダ語 ドイツ語 フランス語 スペイン語 イタリア語 ポルトガル語 ポーランド語 韓国語 日本語 "
     "中国語 アラビア語 トルコ語",
     "zh": "英语 荷兰语 德语 法语 西班牙语 意大利语 葡萄牙语 波兰语 韩语 日语 中文 阿拉伯语 土耳其语",

@@ -26,6 +26,13 @@ BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
 
+#: How a sentence begins that means what the one before it names.
+POINTS_BACK = re.compile(
+    r"(?:these|those|this|they|it|deze|dit|die|dies|diese[rs]?|ces|cela|ceci|est[oa]s?|quest[oaei]|estes|isto|te|bunlar)\b"
+    r"|이는|이들|그 ?중|これ|这些|وهي|هذه",
+    re.IGNORECASE,
+)
+
 #: What goes on in a date: "2011. 5. 24."
 DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
 

@@ -304,5 +304,11 @@ def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> b
     return all(count in (0, 1) and count != denials for count in counts)
 
 
+def is_negated(sentence: str, language: str) -> bool:
+    """Whether a sentence denies something, as far as its words tell."""
+    negation = _NEGATIONS.get(language)
+    return negation is not None and bool(negation.search(sentence))
+
+
 def _clauses(sentence: str) -> list[str]:
     return [clause.strip() for clause in _CLAUSE.split(sentence) if clause.strip()]

@@ -206,17 +206,10 @@ class Router:
                 if terms and terms <= (held := title_terms(document, self.language)) and not others <= held
             ]
             sides.append([library.contents(d) for d in called] if 0 < len(called) <= MOST_OF_A_SIDE else [])
-        if all(sides):
-            found = comparison.compare((sides[0], sides[1]), names, self.answer_language)
-            if found is not None:
-                return self._worded(found, asked)
-        wanted = library.naming([name.lower() for name in names], limit=MOST_COMPARED)
+        # The document that says most of both first.
         by_id = {document.id: document for document in everything}
-        # The document that says most of both first; another one adds its rows only where that has none.
-        for document_id in wanted:
-            if document_id in by_id:
-                both = [library.contents(by_id[document_id])]
-                found = comparison.compare((both, both), names, self.answer_language)
-                if found is not None:
-                    return self._worded(found, asked)
-        return None
+        wanted = library.naming([name.lower() for name in names], limit=MOST_COMPARED)
+        both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
+        if not all(sides):
+            sides = [[], []]
+        return self._worded(comparison.compare((sides[0], sides[1]), both, names, self.answer_language), asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,10 @@ MOST_DOCUMENTS = 2_000
 MOST_PASSAGES = 20_000
 #: Shorter than a heading, longer than a paragraph: neither tells what a section says.
 TELLING_CHARACTERS = (30, 420)
+#: How many sentences of a section are looked at for one with a word of its heading.
+MOST_LOOKED_AT = 6
+#: From how many letters on the beginning of a word stands for the word.
+STEM_LETTERS = 6
 #: Two of them joined by " › " make a path.
 SEPARATOR = " › "
 
@@ -236,26 +241,50 @@ class Library:
         sections = sorted(sections_from_json(stored), key=lambda section: section.start)
         text = _text_of(chunks)
         parts: list[Part] = []
-        if sections and text.strip():
+        if text.strip() and 2 * len(sections) >= len({chunk.section for chunk in chunks}) and sections:
             ends = [*(section.start for section in sections[1:]), len(text)]
             for section, path, end in zip(sections, section_paths(sections), ends, strict=True):
                 body = text[section.start : end]
                 parts.append(Part(section.title, path, section.level, section.start, _below(section.title, body)))
         else:
-            for chunk in chunks:
-                title = chunk.section.rpartition(SEPARATOR)[2]
-                parts.append(Part(title, chunk.section, 1, chunk.start_character, chunk.content))
+            parts = _parts_of(chunks)
         return Contents(document, tuple(parts), tuple(chunks))
 
 
-def telling_sentence(text: str) -> str:
-    """The first sentence of a text that says something: no heading, no row of a table, no question; "" without one."""
+def telling_sentence(text: str, title: str = "") -> str:
+    """The first sentence of a text that says something: no heading, no row of a table, no question; "" without one.
+
+    With the title of the section, the first that has a word of it, where one has; an opening often speaks of the
+    company instead.
+    """
+    found = [sentence for sentence in sentences(text) if is_telling(sentence)]
+    stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
+    if stems:
+        for sentence in found[:MOST_LOOKED_AT]:
+            if stems & {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", sentence)}:
+                return sentence
+    return found[0] if found else ""
+
+
+def is_telling(sentence: str) -> bool:
+    """Whether a sentence is whole, states something and is neither a heading nor a paragraph."""
     shortest, longest = TELLING_CHARACTERS
-    for sentence in sentences(text):
-        least = shortest // 2 if not sentence.isascii() else shortest
-        if least <= len(sentence) <= longest and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！")):
-            return sentence
-    return ""
+    least = shortest // 2 if not sentence.isascii() else shortest
+    is_whole = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
+    return least <= len(sentence) <= longest and is_whole
+
+
+def _parts_of(chunks: Sequence[DocumentChunk]) -> list[Part]:
+    """The sections that passages were cut by, each once; a passage without a section is a part by itself."""
+    parts: list[Part] = []
+    for chunk in chunks:
+        if parts and chunk.section and chunk.section == parts[-1].path:
+            parts[-1] = replace(parts[-1], text=f"{parts[-1].text}\n{chunk.content}")
+            continue
+        title = chunk.section.rpartition(SEPARATOR)[2]
+        level = chunk.section.count(SEPARATOR) + 1
+        parts.append(Part(title, chunk.section, level, chunk.start_character, chunk.content))
+    return parts
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:

@@ -92,7 +92,7 @@ def _is_title(contents: Contents, part: Part) -> bool:
 
 def _telling(contents: Contents, part: Part) -> str:
     """What a section says first; where it has no sentence, the one-line summary that its passage was tagged with."""
-    sentence = telling_sentence(part.text)
+    sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence
     chunk = contents.chunk_at(part.start)
