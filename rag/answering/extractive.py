@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations, pairwise
+from uuid import UUID
 
 from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
 from rag.ingestion.chunking.pieces import PATH_SEPARATOR
@@ -41,6 +43,8 @@ LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
 #: Two sentences that share so many of their terms say the same.
 SAME = 0.7
+#: A text so long at the beginning of another is the same one, cut.
+LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
 FRAGMENT_VALUE = 0.5
 #: A sentence of another document than the one the question names, such as the plan next to it.
@@ -139,12 +143,18 @@ class _Part:
 
 
 def best_quotes(
-    question: str, citations: Sequence[Citation], *, language: str = "", similarities: Similarities | None = None
+    question: str,
+    citations: Sequence[Citation],
+    *,
+    language: str = "",
+    similarities: Similarities | None = None,
+    days: Mapping[UUID, str] | None = None,
 ) -> Quotes | None:
     """Quote what the passages say about the question; None when there is no sentence in them.
 
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
-    `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
+    `similarities` tells how near each of some sentences is in meaning; without it words and places decide. `days` are
+    the documents' dates (ISO 8601): of two that disagree, the newer comes first.
     """
     language = language or detect_language(question)
     asked = frozenset(tokenize(question, language))
@@ -176,7 +186,7 @@ def best_quotes(
         ]
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
-    return _written(chosen, everything, citations)
+    return _written(chosen, everything, citations, asked, days or {})
 
 
 def _parts(question: str, language: str) -> list[str]:
@@ -232,6 +242,10 @@ def _candidates(
 def _quotable(everything: Sequence[_Candidate]) -> list[_Candidate]:
     """What may stand in an answer by itself; a heading only with what is below it."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？"))]
+    # A sentence or row that the edge of its passage cut is whole in the next.
+    texts = sorted({c.text for c in told})
+    cut = {text for text, following in pairwise(texts) if len(text) >= LEAST_CUT and following.startswith(text)}
+    told = [c for c in told if c.text not in cut]
     return told or [c for c in everything if c.kind != "heading"]
 
 
@@ -403,11 +417,25 @@ def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
     return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
 
 
-def _written(chosen: Sequence[_Candidate], everything: Sequence[_Candidate], citations: Sequence[Citation]) -> Quotes:
-    """The quotations: passages in the order of their best sentence, sentences in the order of the passage."""
+def _written(
+    chosen: Sequence[_Candidate],
+    everything: Sequence[_Candidate],
+    citations: Sequence[Citation],
+    asked: frozenset[str],
+    days: Mapping[UUID, str],
+) -> Quotes:
+    """The quotations: passages in the order of their best sentence, sentences in the order of the passage.
+
+    Of documents that disagree the newer comes first, each with its date.
+    """
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
-    is_named = len({citations[place].document_id for place in passages}) > 1
+    is_disagreed = _disagree(chosen, citations)
+    if is_disagreed:
+        passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
+    is_named = len({citations[place].document_id for place in passages}) > 1 or _has_sibling(
+        chosen, everything, citations, asked
+    )
     lines: list[str] = []
     for passage in passages:
         places = {c.position for c in chosen if c.passage == passage}
@@ -433,14 +461,54 @@ def _written(chosen: Sequence[_Candidate], everything: Sequence[_Candidate], cit
             runs[-1].append(this.text)
             previous = place
         number = citations[passage].number
-        source = f"{_source(citations[passage])}: " if is_named else ""
+        day = days.get(citations[passage].document_id, "") if is_disagreed else ""
+        source = f"{_source(citations[passage], day)}: " if is_named else ""
         lines.extend(f"{source}“{_joined(run)}” [{number}]" for run in runs)
     return Quotes("\n\n".join(lines), tuple(citations[place].number for place in passages))
 
 
-def _source(citation: Citation) -> str:
-    """The document and the section by name: another branch or plan has rules of its own."""
-    return PATH_SEPARATOR.join(filter(None, (citation.title, citation.section)))
+def _disagree(chosen: Sequence[_Candidate], citations: Sequence[Citation]) -> bool:
+    """Whether sentences of two documents say the same with other figures."""
+    return any(
+        citations[one.passage].document_id != citations[other.passage].document_id
+        and one.figures != other.figures
+        and bool(one.figures)
+        and bool(other.figures)
+        and _share_words(one, other)
+        for one, other in combinations(chosen, 2)
+    )
+
+
+def _share_words(one: _Candidate, other: _Candidate) -> bool:
+    words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
+    return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
+
+
+def _has_sibling(
+    chosen: Sequence[_Candidate],
+    everything: Sequence[_Candidate],
+    citations: Sequence[Citation],
+    asked: frozenset[str],
+) -> bool:
+    """Whether a document quoted is one of several of a kind, and the question does not say which it means.
+
+    "Leave in Utrecht" beside "Leave in Leeds" is named, although it alone is quoted.
+    """
+    titles = {citations[c.passage].document_id: c.title for c in everything}
+    quoted = {citations[c.passage].document_id for c in chosen}
+    return any(
+        bool(titles[one] & titles[other])
+        and bool(titles[one] - titles[other])
+        and not titles[one] - titles[other] <= asked
+        for one in quoted
+        for other in titles.keys() - quoted
+    )
+
+
+def _source(citation: Citation, day: str) -> str:
+    """The document, its date and the section by name: another branch or plan has rules of its own."""
+    title = f"{citation.title} ({day})" if day else citation.title
+    return PATH_SEPARATOR.join(filter(None, (title, citation.section)))
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:

@@ -470,6 +470,7 @@ class Run:
                 context.citations,
                 language=detect_language(searched, likely),
                 similarities=self._likeness(),
+                days=self.books.document_days(context.citations),
             )
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)

@@ -11,9 +11,9 @@ from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.bookkeeping import Bookkeeping
-from rag.answering.phrases import CLOSEST
+from rag.answering.phrases import CLOSEST, UNCITED
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
-from rag.answering.run import TOO_LONG, UNCITED
+from rag.answering.run import TOO_LONG
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,

@@ -252,6 +252,46 @@ def test_quotes_of_several_documents_name_each_with_its_section() -> None:
     )
 
 
+def test_of_two_documents_that_disagree_the_newer_comes_first_with_its_date() -> None:
+    old = replace(passage(1, "Employees have 25 days of leave a year."), title="Handbook 2025", section="Leave")
+    new = replace(passage(2, "Employees have 27 days of leave a year."), title="Handbook 2026", section="Leave")
+    days = {old.document_id: "2025-01-03", new.document_id: "2026-01-05"}
+    question = "How many days of leave do employees have?"
+    quotes = best_quotes(question, [old, new], language="en", days=days)
+    assert quotes is not None
+    assert quotes.text == (
+        "Handbook 2026 (2026-01-05) › Leave: “Employees have 27 days of leave a year.” [2]\n\n"
+        "Handbook 2025 (2025-01-03) › Leave: “Employees have 25 days of leave a year.” [1]"
+    )
+    agreed = best_quotes(question, [old, replace(new, passage="Managers approve the leave in June.")], days=days)
+    assert agreed is not None
+    assert "(2025-01-03)" not in agreed.text
+
+
+def test_one_of_several_branches_is_named_unless_the_question_names_it() -> None:
+    here = replace(passage(1, "Employees have 28 days of annual leave."), title="Leave in Utrecht", section="")
+    there = replace(passage(2, "Requests are made in the portal."), title="Leave in Leeds", section="")
+    quotes = best_quotes("How many days of annual leave do I have?", [here, there], language="en")
+    assert quotes is not None
+    assert quotes.text == "Leave in Utrecht: “Employees have 28 days of annual leave.” [1]"
+    named = best_quotes("How many days of annual leave do I have in Utrecht?", [here, there], language="en")
+    assert named is not None
+    assert named.text == "“Employees have 28 days of annual leave.” [1]"
+
+
+def test_a_row_that_its_passage_cut_is_quoted_whole_from_the_next() -> None:
+    heads = "Kind | Offence | Mitigated | Basic\n"
+    row = "3 | Driving after drinking much | 6 to 10 months | 1 to 2 years or a fine"
+    cut = passage(1, f"{heads}2 | Driving without a licence | 8 months | 1 year\n{row[:-10]}")
+    whole = replace(
+        passage(2, f"{heads}{row}\n4 | Refusing the test | 6 months | 8 months"), document_id=cut.document_id
+    )
+    quotes = best_quotes("What is the basic range for driving after drinking?", [cut, whole], language="en")
+    assert quotes is not None
+    assert quotes.text.count("Driving after drinking") == 1
+    assert "1 to 2 years or a fine" in quotes.text
+
+
 @pytest.mark.parametrize("language", QUOTED_AS_THEY_STAND)
 def test_the_language_of_quotations_is_named_in_the_askers_language(language: str) -> None:
     others = [code for code in NAMED if code != language]
