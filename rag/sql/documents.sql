@@ -625,6 +625,12 @@ VALUES ('documents', 'process_document', %(document_id)s, %(document_id)s,
         jsonb_build_object('tenant_id', %(tenant_id)s::text, 'document_id', %(document_id)s::text))
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
+-- postpone_job --
+-- The job that waits under a name begins no sooner than this
+UPDATE procrastinate_jobs
+SET scheduled_at = greatest(coalesce(scheduled_at, now()), now() + make_interval(secs => %(wait_seconds)s))
+WHERE queueing_lock = %(queueing_lock)s AND status = 'todo'
+
 -- known_tenants --
 -- Tenants named by jobs; the documents themselves are not visible without their tenant
 SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning')
