@@ -450,9 +450,13 @@ def _written(
         for place in sorted(places):
             this = by_place[passage, place]
             # An item further down its list stays with the line that opens it.
-            between = [by_place[passage, skipped] for skipped in range(previous + 1, place)] if runs else []
-            is_of_list = this.kind == "item" and bool(runs) and any(text.endswith(":") for text in runs[-1])
-            is_of_list &= all(skipped.kind == "item" for skipped in between)
+            between = (by_place.get((passage, skipped)) for skipped in range(previous + 1, place))
+            is_of_list = (
+                this.kind == "item"
+                and bool(runs)
+                and any(text.endswith(":") for text in runs[-1])
+                and all(skipped is not None and skipped.kind == "item" for skipped in between)
+            )
             if is_of_list and place != previous + 1:
                 runs[-1].append("…")
             # A row is a line by itself.

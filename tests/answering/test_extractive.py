@@ -252,6 +252,19 @@ def test_quotes_of_several_documents_name_each_with_its_section() -> None:
     )
 
 
+def test_a_column_that_is_no_answer_stands_between_what_is_quoted() -> None:
+    # The columns of a table are offered whole, too; one that nobody asked for leaves a gap.
+    text = (
+        "- Dental Plus costs £14.80 a month:\n\nPlan | Crowns | Fillings\nCore | none | 60 %\nPlus | 50 % | 80 %\n\n"
+        "- The dental plan Plus has a waiting time of 6 months."
+    )
+    question = "What does Dental Plus cost a month and how long is the waiting time of the dental plan Plus?"
+    quotes = best_quotes(question, [replace(passage(1, text), section="")])
+    assert quotes is not None
+    assert "£14.80" in quotes.text
+    assert "waiting time of 6 months" in quotes.text
+
+
 def test_of_two_documents_that_disagree_the_newer_comes_first_with_its_date() -> None:
     old = replace(passage(1, "Employees have 25 days of leave a year."), title="Handbook 2025", section="Leave")
     new = replace(passage(2, "Employees have 27 days of leave a year."), title="Handbook 2026", section="Leave")

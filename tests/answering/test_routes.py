@@ -298,6 +298,14 @@ def test_a_table_that_has_both_comes_before_what_their_own_documents_say(
     assert rows[2].startswith("| Emergency services |")
 
 
+def test_names_that_share_a_word_are_columns_without_it(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(parts, collection, "benefits_guide.md", GUIDE)
+    text, _, _ = ask(parts, collection, identity, "Compare Dental Standard and Dental Plus")
+    assert "| Crowns | not covered [1] | 50 % [1] |" in text
+
+
 def test_two_documents_are_compared_by_the_headings_they_share(
     parts: Services, collection: Collection, identity: Identity
 ) -> None:

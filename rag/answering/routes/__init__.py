@@ -6,7 +6,7 @@ for as any question. Routes read through the asker's own rights and within the d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rag.answering.routes import changes, comparison, listing, summary
@@ -206,10 +206,28 @@ class Router:
                 if terms and terms <= (held := title_terms(document, self.language)) and not others <= held
             ]
             sides.append([library.contents(d) for d in called] if 0 < len(called) <= MOST_OF_A_SIDE else [])
-        # The document that says most of both first.
+        found = self._compared(library, everything, (sides[0], sides[1]), names)
+        if found is None and not any(sides):
+            # "Dental Core" and "Dental Plus" are the columns "Core" and "Plus" of a table on the dental plan.
+            shared = [word for word in names[0].split() if word.lower() in names[1].lower().split()]
+            bare = [" ".join(word for word in name.split() if word not in shared) for name in names]
+            if shared and all(bare):
+                found = self._compared(library, everything, ([], []), (bare[0], bare[1]), also=shared)
+        return self._worded(found, asked)
+
+    def _compared(
+        self,
+        library: Library,
+        everything: Sequence[WholeDocument],
+        sides: tuple[Sequence[Contents], Sequence[Contents]],
+        names: tuple[str, str],
+        *,
+        also: Sequence[str] = (),
+    ) -> Found | None:
+        """The comparison of two names in the documents called so and those that speak of both, and of `also`."""
         by_id = {document.id: document for document in everything}
-        wanted = library.naming([name.lower() for name in names], limit=MOST_COMPARED)
+        words = [word.lower() for word in (*names, *also)]
+        # The document that says most of both first.
+        wanted = library.naming(words, limit=MOST_COMPARED)
         both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
-        if not all(sides):
-            sides = [[], []]
-        return self._worded(comparison.compare((sides[0], sides[1]), both, names, self.answer_language), asked)
+        return comparison.compare(sides if all(sides) else ([], []), both, names, self.answer_language)

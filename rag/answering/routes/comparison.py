@@ -287,7 +287,7 @@ def _from_sentences(
 
 def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
     """What two sentences are both about: of their shared words those that fewest others have, as they are written."""
-    words = {}
+    words: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
         for term in shared.intersection(tokenize(word, language)):
             words.setdefault(term, word.lower())

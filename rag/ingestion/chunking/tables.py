@@ -71,7 +71,8 @@ def _blocks(text: str) -> Iterator[list[Row]]:
         cells = cells_of(line[0])
         follows = bool(rows) and line.start() == rows[-1].end + 1
         if follows and 1 < len(cells) < len(rows[-1].cells):
-            taken, cells = _joined(lines[place:], len(rows[-1].cells))
+            width = len(rows[-1].cells)
+            taken, cells = _joined(lines[place : place + MOST_LINES * width + 2], width)
         if rows and not (follows and len(cells) == len(rows[-1].cells)):
             yield rows
             rows = []
