@@ -298,6 +298,36 @@ def test_a_table_that_has_both_comes_before_what_their_own_documents_say(
     assert rows[2].startswith("| Emergency services |")
 
 
+def test_what_two_documents_say_word_for_word_is_no_difference(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    page = (
+        "# Handbook {year}\n\n## Leave\n\nLeave is requested in the portal two weeks ahead by everyone.\n"
+        "Everyone has {days} days of leave in a calendar year.\n\n## Parking\n\nParking is free for everyone here.\n"
+    )
+    store(parts, collection, "handbook_2025.md", page.format(year=2025, days=25))
+    store(parts, collection, "handbook_2026.md", page.format(year=2026, days=27))
+    text, _, _ = ask(parts, collection, identity, "Compare the handbook 2025 and the handbook 2026")
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    said = "Everyone has {} days of leave in a calendar year. [{}]"
+    assert rows == [f"| Leave | {said.format(25, 1)} | {said.format(27, 2)} |"]
+
+
+def test_a_document_is_known_by_its_file_name_too(parts: Services, collection: Collection, identity: Identity) -> None:
+    law = "# Minimum leave of all employees of the federation\n\n## 3 Length\n\nLeave is at least 24 days a year.\n"
+    store(parts, collection, "burlg.md", law)
+    text, done, _ = ask(parts, collection, identity, "Summarise burlg")
+    assert "Leave is at least 24 days a year." in text
+    assert done.outcome is Outcome.ANSWERED
+
+
+def test_one_pair_of_sentences_is_no_comparison(parts: Services, collection: Collection, identity: Identity) -> None:
+    text = "# Handbook\n\nLeave in Utrecht is described in another document. Leeds is described in a document here.\n"
+    store(parts, collection, "handbook.md", text)
+    _, _, events = ask(parts, collection, identity, "What is the difference between Utrecht and Leeds?")
+    assert "searching" in [event.name for event in events if isinstance(event, StepEvent)]
+
+
 def test_names_that_share_a_word_are_columns_without_it(
     parts: Services, collection: Collection, identity: Identity
 ) -> None:

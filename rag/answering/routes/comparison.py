@@ -76,7 +76,9 @@ def compare(
     if not aspects:
         aspects = _first_aspects(_from_sections(contents, names, passages) for contents in both)
     if len(aspects) < FEWEST_ASPECTS:
-        aspects += _first_aspects(_from_sentences(([c], [c]), names, passages, language) for c in both)
+        said = _first_aspects(_from_sentences(([c], [c]), names, passages, language) for c in both)
+        # One pair of sentences may share its words by chance.
+        aspects += said if aspects or len(said) > 1 else []
     if not aspects and all(sides):
         aspects = _from_sentences(sides, names, passages, language)
     if not aspects:
@@ -220,6 +222,9 @@ def _most_telling_pair(part: Part, match: Part, known: frozenset[str], language:
         ][:MOST_SENTENCES]
         for side in (part, match)
     ]
+    # What both say word for word tells nothing apart.
+    both = {said for said, _ in sides[0]} & {said for said, _ in sides[1]}
+    sides = [[(said, terms) for said, terms in side if said not in both] for side in sides]
     best: tuple[float, float, str, str] | None = None
     for first, terms in sides[0]:
         for second, others in sides[1]:
@@ -235,7 +240,7 @@ def _most_telling_pair(part: Part, match: Part, known: frozenset[str], language:
     if best is not None:
         return best[0], best[2], best[3]
     said = [telling_sentence(side.text, side.title)[:MOST_CELL_CHARACTERS] for side in (part, match)]
-    return (-1.0, said[0], said[1]) if all(said) else None
+    return (-1.0, said[0], said[1]) if all(said) and said[0] != said[1] else None
 
 
 def _difference(one: str, other: str, language: str) -> float:
