@@ -17,7 +17,6 @@ from rag.answering.prompts import route_rules
 from rag.answering.routes import ModelPart, Reply, Router
 from rag.errors import ProviderError, ProviderRefused
 from rag.providers import ChatModel
-from rag.providers.calls import lost_calls
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class RoutedAnswer:
             price=run.books.price,
             charge=lambda usage: run.books.charge("chat", usage, line="rewriting"),
         )
-        with lost_calls(lambda usage: run.books.charge("chat", usage, line="rewriting")):
+        with run.books.paying("chat", line="rewriting"):
             return router.reply()
 
     def write(self, reply: Reply) -> Iterator[AnswerEvent]:

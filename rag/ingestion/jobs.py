@@ -28,10 +28,11 @@ from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
     ProviderKeyRejected,
-    ProviderQuotaExhausted,
     TenantSuspended,
 )
+from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
+from rag.ingestion.work import WAITED_FOR
 from rag.providers.call_gate import retry_after
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name
@@ -46,8 +47,6 @@ DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
 #: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
-#: What an administrator mends outside: work waits for it, however long that takes.
-WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
 #: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
@@ -386,12 +385,13 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
         return f"{error.message} {again}"
+    waiting = f"{TAGS_WAIT} Waiting" if error.details.get("is_searchable") else "Waiting"
     if provider not in KEY_VARIABLES:
-        return f"Waiting: {error.message} {again}"
+        return f"{waiting}: {error.message} {again}"
     name, variable = provider_name(provider), KEY_VARIABLES[provider]
     if isinstance(error, ProviderKeyRejected):
-        return f"Waiting: the key was refused by {name}. An administrator has to check {variable}. {again}"
-    return f"Waiting: the credit at {name} is used up, or its rate limit is reached. {again}"
+        return f"{waiting}: the key was refused by {name}. An administrator has to check {variable}. {again}"
+    return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 
 class LaterAgain(BaseRetryStrategy):

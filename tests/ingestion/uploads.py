@@ -10,7 +10,7 @@ from rag.ingestion.library import DocumentLibrary
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something that another thread or process brings about."""
     deadline = time.monotonic() + seconds
     while not condition():
