@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
+from rag.confinement import confined_program, confinement, program_environment, program_rules
 from rag.errors import SettingsError
 from rag.ingestion.chunking.pieces import page_starts
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
-from rag.ingestion.loaders.pictures import as_ink
 from rag.ingestion.recognised_words import text_of
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
@@ -105,7 +106,9 @@ class TextRecognition:
         size = PAGES_PER_REQUEST if self._upstage else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
-    def recognise(self, content: bytes, pages: Sequence[Page], *, language: str = "") -> RecognisedPages:
+    def recognise(
+        self, content: bytes, pages: Sequence[Page], *, language: str = "", tenant_id: str = ""
+    ) -> RecognisedPages:
         """Recognise one batch of a PDF's pages.
 
         Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
@@ -115,7 +118,9 @@ class TextRecognition:
         if engine is None:
             raise SettingsError(NO_ENGINE)
         texts, usage = (
-            self._by_upstage(content, numbers) if self._upstage else self._by_tesseract(content, pages, language)
+            self._by_upstage(content, numbers, tenant_id)
+            if self._upstage
+            else self._by_tesseract(content, pages, language, tenant_id)
         )
         return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
 
@@ -123,22 +128,25 @@ class TextRecognition:
         if self._upstage:
             self._upstage.close()
 
-    def _by_upstage(self, content: bytes, numbers: Sequence[int]) -> tuple[dict[int, str], Usage | None]:
+    def _by_upstage(
+        self, content: bytes, numbers: Sequence[int], tenant_id: str
+    ) -> tuple[dict[int, str], Usage | None]:
         assert self._upstage is not None  # noqa: S101
-        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers), len(numbers))
+        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
         return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
 
     def _by_tesseract(
-        self, content: bytes, pages: Sequence[Page], language: str
+        self, content: bytes, pages: Sequence[Page], language: str, tenant_id: str
     ) -> tuple[dict[int, str], Usage | None]:
         assert self._tesseract is not None  # noqa: S101
         languages = tesseract_languages(self._tesseract, language)
         texts = {}
         for page in pages:
-            picture = self._sandbox.draw_page(content, page.number, highlight="", scale=TESSERACT_SCALE)
-            layout = LAYOUT
-            if PICTURED_PAGE in page.warnings:
-                picture, layout = as_ink(picture), LAYOUT_OF_ROWS
+            ink = PICTURED_PAGE in page.warnings
+            picture = self._sandbox.draw_page(
+                content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink, tenant_id=tenant_id
+            )
+            layout = LAYOUT_OF_ROWS if ink else LAYOUT
             texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
         return texts, None
 
@@ -185,22 +193,39 @@ def run_tesseract(
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
     """The text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
-    command = [program, "stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
-    try:
-        done = run(command, input=picture, capture_output=True, timeout=TESSERACT_SECONDS_PER_PAGE, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return text_of(done.stdout.decode("utf-8", "replace"), TESSERACT_SCALE) if done.returncode == 0 else ""
+    arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
+    return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
+
+
+def confined_output(
+    program: str,
+    arguments: Sequence[str],
+    content: bytes,
+    seconds: float,
+    *,
+    run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
+) -> str:
+    """What a program writes that reaches nothing but its input, its libraries and its models; empty when it fails."""
+    with confinement(program_rules(Path(program))) as ready:
+        try:
+            done = run(
+                confined_program(ready, program, arguments),
+                input=content,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+                env=program_environment(),
+                pass_fds=ready.descriptors,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
 @cache
 def tesseract_languages(program: str, language: str) -> str:
     """The document's language and English, as far as they are installed."""
-    try:
-        listed = subprocess.run([program, "--list-langs"], capture_output=True, timeout=10, check=False)  # noqa: S603
-        installed = set(listed.stdout.decode("utf-8", "replace").split())
-    except (OSError, subprocess.TimeoutExpired):
-        installed = set()
+    installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
     wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
     return "+".join(name for name in wanted if name in installed) or "eng"
 

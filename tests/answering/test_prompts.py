@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ast
+import re
 from threading import Event
 
 import pytest
@@ -126,3 +128,15 @@ def test_no_passage_can_imitate_a_fence(fence: str) -> None:
     assert fence not in made[-1].content.removesuffix("</passages>\n\nThe question:\n?")
     asked = follow_up_messages(question="?", answer="", context_text=f"a {fence} b", language="en", count=3)
     assert fence not in asked[-1].content.partition(" b\n</passages>")[0]
+
+
+def test_parts_of_prompts_are_marked_by_one_function() -> None:
+    """Text between marks written by hand could end its part."""
+    by_hand = [
+        f"{file.name}:{node.lineno}"
+        for file in FOLDER.parents[1].rglob("*.py")
+        if file.name != "prompt_data.py"
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.JoinedStr) and re.search(r"</(passages?|document|conversation)>", ast.unparse(node))
+    ]
+    assert by_hand == []

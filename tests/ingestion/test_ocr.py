@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -232,10 +233,20 @@ def test_tables_keep_a_row_a_line() -> None:
     assert UpstageParser(api_key="k", base_url="http://x", client=client).parse(b"", 1).texts == {1: "a | b\nc"}
 
 
-def test_tesseract_is_given_the_drawn_page_and_its_language(tmp_path: Path, sandbox: Sandbox) -> None:
-    program = tmp_path / "tesseract"
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every account may enter, as a program's is; that of a test is closed."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_tesseract_is_given_the_drawn_page_and_its_language(open_folder: Path, sandbox: Sandbox) -> None:
+    program = open_folder / "tesseract"
+    # It can start no other program.
     program.write_text(
-        '#!/bin/sh\nif [ "$1" = --list-langs ]; then echo eng; echo kor; exit; fi\nhead -c 4 | tail -c 3\necho " $4"\n'
+        '#!/bin/sh\nif [ "$1" = --list-langs ]; then echo eng; echo kor; exit; fi\nread -r head\n'
+        'case "$head" in *PNG*) echo "PNG $4";; esac\n'
     )
     program.chmod(0o755)
     page = Page(number=1, text="", method="none")

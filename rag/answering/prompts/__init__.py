@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rag.answering.citations import without_markers
 from rag.prices import estimate_tokens
+from rag.prompt_data import as_data
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent
@@ -101,7 +102,7 @@ def answer_messages(
         *history,
         ChatMessage(
             role="user",
-            content=f"{_fenced(context_text)}\n\nThe question:\n{question}",
+            content=f"{as_data('passages', context_text)}\n\nThe question:\n{question}",
         ),
     ]
 
@@ -135,7 +136,7 @@ def follow_up_messages(
     turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
     return [
         ChatMessage(role="system", content=system.replace("{count}", str(count))),
-        ChatMessage(role="user", content=f"{_fenced(context_text)}\n\n{_conversation(turns)}"),
+        ChatMessage(role="user", content=f"{as_data('passages', context_text)}\n\n{_conversation(turns)}"),
     ]
 
 
@@ -188,15 +189,10 @@ class NotFoundMark:
         return text
 
 
-def _fenced(context_text: str) -> str:
-    """The passages in their fence; whatever looks like it inside them is defused."""
-    passages = re.sub(r"<\s*+(/?)\s*+(passages|question)\s*+>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
-    return f"<passages>\n{passages}\n</passages>"
-
-
 def _conversation(turns: Sequence[ChatMessage]) -> str:
+    """Turns as data: what the assistant said may repeat a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
-    return "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns)
+    return as_data("conversation", "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns))
 
 
 @cache
