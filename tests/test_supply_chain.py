@@ -100,5 +100,5 @@ def test_every_test_that_the_table_of_claims_names_exists() -> None:
             continue
         source = (PROJECT / path).read_text("utf-8")
         assert not name or f"def {name}(" in source, f"{path}::{name}"
-    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and line != "| Claim | Test |"]
     assert all("`tests/" in row for row in rows), "a claim without a test"

@@ -102,7 +102,7 @@ class Sandbox:
     ) -> CheckedPdf:
         """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
 
-        Tenants take turns: `tenant_id` says whose file it is.
+        `tenant_id` says whose file it is.
         """
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content, tenant_id=tenant_id)

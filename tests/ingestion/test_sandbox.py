@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -145,30 +146,31 @@ def test_slow_files_of_one_tenant_keep_no_other_from_reading() -> None:
 def test_tenants_take_turns_where_all_slots_are_taken() -> None:
     slots = Slots(1)
     order: list[str] = []
-    held, release = threading.Event(), threading.Event()
+    begun = threading.Semaphore(0)
+    release = {tenant: threading.Event() for tenant in ("slow", "other", "third")}
 
     def hold(tenant: str) -> None:
         with slots.taken(tenant):
             order.append(tenant)
-            if len(order) == 2:
-                held.set()
-            release.wait(30)
+            begun.release()
+            release[tenant].wait(30)
 
-    first = [threading.Thread(target=hold, args=(tenant,)) for tenant in ("slow", "other")]
-    for thread in first:
-        thread.start()
-    assert held.wait(30)  # the one slot, and the spare one
-    later = []
-    for waiting, tenant in enumerate(("slow", "slow", "third"), 1):
-        later.append(threading.Thread(target=hold, args=(tenant,)))
-        later[-1].start()
+    threads = []
+    for waiting, tenant in enumerate(("slow", "other", "slow", "slow", "third"), -1):
+        threads.append(threading.Thread(target=hold, args=(tenant,)))
+        threads[-1].start()
+        if waiting < 1:
+            assert begun.acquire(timeout=30)  # the one slot, and the spare one
         while slots.waiting < waiting:
             time.sleep(0.001)
-    release.set()
-    for thread in (*first, *later):
-        thread.join(30)
+    release["other"].set()
+    assert begun.acquire(timeout=30)
     # Whoever has least comes first, although it came last.
-    assert order.index("third") == 2
+    assert order == ["slow", "other", "third"]
+    for event in release.values():
+        event.set()
+    for thread in threads:
+        thread.join(30)
 
 
 def test_a_passage_is_marked_where_it_stands(sandbox: Sandbox) -> None:
