@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,7 @@ from rag.confinement import confined_program, confinement, program_environment, 
 from rag.errors import SettingsError
 from rag.ingestion.chunking.pieces import page_starts
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
+from rag.ingestion.recognised_words import text_of
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
 from rag.settings import Settings
@@ -42,6 +44,8 @@ KNOWN_RUNS, RUN = 0.5, 3
 WORD = re.compile(r"\w+")
 #: Ruling lines that were read as letters.
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
+#: Between the cells of a row.
+CELL_EDGE = " | "
 NO_ENGINE = "Text recognition is not available: set UPSTAGE_API_KEY, or install Tesseract, and try again."
 NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
@@ -188,9 +192,9 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """The text Tesseract finds in a picture; empty when it fails on it."""
-    arguments = ["stdin", "stdout", "-l", languages, "--psm", layout]
-    return confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run)
+    """The text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
+    arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
+    return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
 
 def confined_output(
@@ -240,16 +244,34 @@ def recognised(page: Page, text: str, engine: Engine) -> Page:
 
 
 def _news(known: str, text: str) -> str:
-    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there."""
+    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there.
+
+    Of a table that says something new all rows stay, its heads too.
+    """
     words = WORD.findall(known.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
     news: list[str] = []
-    for line in (FRAME.sub("", line) for line in text.split("\n")):
-        said = WORD.findall(line.casefold())
-        size = min(RUN, len(said))
-        own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
-        if sum(run in runs for run in own) < KNOWN_RUNS * len(own):
-            news.append(line)
-        elif not said and news and news[-1]:
-            news.append("")
+    for is_table, lines in groupby(map(_unframed, text.split("\n")), key=lambda line: CELL_EDGE in line):
+        rows = list(lines)
+        if is_table:
+            news += rows if any(_is_new(row, runs) for row in rows) else []
+            continue
+        for line in rows:
+            if _is_new(line, runs):
+                news.append(line)
+            elif not line.strip() and news and news[-1]:
+                news.append("")
     return "\n".join(news).strip("\n")
+
+
+def _unframed(line: str) -> str:
+    """A line without ruling lines around it; a row of a table keeps its first cell, which may be empty."""
+    bare = FRAME.sub("", line)
+    return line.rstrip() if CELL_EDGE in bare else bare
+
+
+def _is_new(line: str, runs: set[tuple[str, ...]]) -> bool:
+    said = WORD.findall(line.casefold())
+    size = min(RUN, len(said))
+    own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
+    return sum(run in runs for run in own) < KNOWN_RUNS * len(own)

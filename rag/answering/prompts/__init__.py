@@ -31,6 +31,7 @@ LANGUAGES = {
     "ja": "Japanese",
     "zh": "Chinese",
     "ar": "Arabic",
+    "tr": "Turkish",
 }
 
 
@@ -48,6 +49,7 @@ LANGUAGES_IN_KOREAN = {
     "ja": "일본어",
     "zh": "중국어",
     "ar": "아랍어",
+    "tr": "튀르키예어",
 }
 _HANGUL = re.compile(r"[가-힣]")
 
@@ -113,9 +115,9 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
     ]
 
 
-def summary_rules(language: str) -> str:
-    """The rules of a summary's parts."""
-    return _filled(_read(FOLDER / "summary.md"), {"language": language_name(language)})
+def route_rules(task: str, language: str) -> str:
+    """The rules of an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
+    return _filled(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
 
 
 def route_messages(text: str) -> list[ChatMessage]:
