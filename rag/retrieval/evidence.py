@@ -260,6 +260,10 @@ class Judged:
         """That it answers the question."""
         return probability(self.signals)
 
+    def is_in(self, language: str) -> bool:
+        """Whether its document is in a language, given as an ISO 639-1 code."""
+        return self.language.partition("+")[0] == language.partition("-")[0]
+
 
 def judge(
     results: Sequence[SearchResult],
@@ -339,20 +343,30 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
     return result.similarity - usual
 
 
-def in_order(judged: Sequence[Judged], found: Found, *, places: int, named: Collection[str] = ()) -> list[Judged]:
+def in_order(
+    judged: Sequence[Judged], found: Found, *, places: int, language: str, named: Collection[str] = ()
+) -> list[Judged]:
     """The passages in the order of search and probability together, where meaning is known and no reranker spoke.
 
-    Of the first `places` some go to passages of other languages when no passage is sure, or the question names their
-    country: their cosines are lower than those of the question's own language, whatever they say.
+    Of the first `places` some go to passages of other languages when none in the question's own is sure, or the
+    question names their country: their cosines are lower, whatever they say.
     """
     if not any(item.result.meaning is not None for item in judged) or any(
         item.result.rerank_score is not None for item in judged
     ):
         return list(judged)
-    likely = {id(item): rank for rank, item in enumerate(sorted(judged, key=lambda i: -i.probability), 1)}
+    own = [item for item in judged if item.is_in(language)]
+    is_sure = best_of(own) >= SURE and not named
+
+    def likelihood(item: Judged) -> float:
+        # What a cosine loses across languages is given back only where the question's own has no sure answer.
+        signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
+        return probability(signals)
+
+    likely = {id(item): rank for rank, item in enumerate(sorted(judged, key=likelihood, reverse=True), 1)}
     searched = {id(item): rank for rank, item in enumerate(judged, 1)}
     ordered = sorted(judged, key=lambda i: -1 / (RANK_CONSTANT + searched[id(i)]) - 1 / (RANK_CONSTANT + likely[id(i)]))
-    wanted = PLACES_OF_NAMED if named else PLACES_OF_OTHERS if best_of(judged) < SURE else 0
+    wanted = PLACES_OF_NAMED if named else 0 if is_sure else PLACES_OF_OTHERS
     by_id = {item.result.chunk_id: item for item in judged}
     others = [by_id[chunk_id] for chunk_id in found.from_others if chunk_id in by_id]
     others = [item for item in others if not named or item.language in named][: min(wanted, places // 2 + 1)]

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from rag.errors import InvalidInput
+from rag.retrieval.analysers import analyser_code
 from rag.retrieval.evidence import QuestionWord, question_words
 from rag.retrieval.postings import inverse_document_frequency
 
 #: What a term counts that the question does not say, but means.
 SYNONYM_WEIGHT = 0.5
+#: The same in another language than the question's: there every passage that speaks of it at all would come first.
+FOREIGN_WEIGHT = 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +104,8 @@ def question_terms(text: str, language: str, analyser: str) -> Mapping[str, floa
     words = asked_words(text, language, analyser)
     own = dict.fromkeys((term for word in words for term in word.terms), 1.0)
     others = (term for word in words for synonym in word.synonyms for term in synonym)
-    return own | {term: SYNONYM_WEIGHT for term in others if term not in own}
+    weight = SYNONYM_WEIGHT if analyser_code(language) == analyser else FOREIGN_WEIGHT
+    return own | {term: weight for term in others if term not in own}
 
 
 @lru_cache(maxsize=2_000)

@@ -26,6 +26,8 @@ from rag.types import Scope, SearchFilters, SearchResult
 
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
 REFINED_CANDIDATES = 24
+#: Passages nearest by meaning as a whole of which the parts are looked at.
+MEANT_CANDIDATES = 40
 #: Passages looked at when only those with certain metadata are wanted.
 MOST_FILTERED = 20_000
 
@@ -113,6 +115,7 @@ def search(
     if by_keyword and query.refine:
         scored = refined(asked, hits.statistics, rows)
     if hits.meant:
+        hits = replace(hits, meant=_by_parts(hits.meant, rows, asked.language))
         scored = _with_meaning(scored, hits)
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
     others = _from_others(asked, hits.meant)
@@ -126,6 +129,13 @@ def search(
         text=asked.text,
         meant=tuple(hits.meant),
     )
+
+
+def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
+    """The nearest by meaning in their order, each as near as the nearest of its parts."""
+    nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
+    known = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meant if hit.chunk_id in nearest]
+    return meanings.in_order(known, language)
 
 
 def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits) -> list[tuple[_Row, float]]:
@@ -200,7 +210,8 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
 
 def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
     """So many in their order, and the best of other languages, which cosines alone hide."""
-    return list(dict.fromkeys([*(hit.chunk_id for hit in meant[:limit]), *_from_others(query, meant)]))
+    first = meant[: max(limit, MEANT_CANDIDATES)]
+    return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_from_others(query, meant)]))
 
 
 def _from_others(query: SearchQuery, meant: Sequence[MeaningHit]) -> list[UUID]:

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from rag.retrieval.analysers import analyse, analyser_code, words_with_terms
 
 FILE = Path(__file__).with_name("synonyms.txt")
 #: Expressions of a language that a word is also searched for as; the first are the commonest.
-MOST_EXPRESSIONS = 5
+MOST_EXPRESSIONS = 6
 #: Languages in which an expression may begin a longer word: "vakantie" in "vakantiedagen".
 COMPOUNDING = frozenset({"nl", "de"})
 LEAST_BEGINNING = 5
@@ -27,9 +28,21 @@ LONGEST_QUESTION = 600
 _LINE = re.compile(r"([a-z]{2}): (.+)")
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
-#: What is common to the words of one idea: its expressions by language.
-Idea = Mapping[str, tuple[str, ...]]
 Keys = tuple[tuple[str, ...], ...]
+
+
+class Expressions(NamedTuple):
+    """How a language says one thing."""
+
+    #: By which a question is known to speak of it.
+    asked: tuple[str, ...] = ()
+    #: Which may mean other things, but are looked for in documents.
+    written: tuple[str, ...] = ()
+
+
+#: The expressions for one thing by language.
+Idea = Mapping[str, Expressions]
+NOTHING = Expressions()
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ def reworded(text: str, language: str) -> str:
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
-        expressions = _ideas()[mention.idea][code]
+        expressions = _ideas()[mention.idea][code].asked
         other = next((e for number, e in enumerate(expressions) if number != mention.expression), "")
         if other:
             parts += [text[at : mention.start], other]
@@ -96,7 +109,7 @@ def _mentions(text: str, language: str) -> tuple[Mention, ...]:
 def _standing_in(text: str, language: str) -> Iterator[Mention]:
     """Mentions in a language whose words have no bounds or particles behind."""
     for number, idea in enumerate(_ideas()):
-        for place, expression in enumerate(idea.get(language, ())):
+        for place, expression in enumerate(idea.get(language, NOTHING).asked):
             start = text.find(expression)
             while start >= 0:
                 end = start + len(expression)
@@ -135,14 +148,19 @@ def _key(word: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _ideas() -> tuple[Idea, ...]:
-    ideas, current = list[dict[str, tuple[str, ...]]](), dict[str, tuple[str, ...]]()
+    ideas, current = list[Idea](), dict[str, Expressions]()
     for line in [*FILE.read_text("utf-8").splitlines(), ""]:
         if found := _LINE.fullmatch(line):
-            current[found[1]] = tuple(unicodedata.normalize("NFKC", word.strip()) for word in found[2].split(","))
+            asked, _, written = unicodedata.normalize("NFKC", found[2]).partition("|")
+            current[found[1]] = Expressions(_listed(asked), _listed(written))
         elif current:
             ideas.append(current)
             current = {}
     return tuple(ideas)
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in words.split(",") if word.strip())
 
 
 @lru_cache(maxsize=1)
@@ -155,7 +173,7 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
     """The expressions of a language by their first word, each with its idea and its number."""
     found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(_ideas()):
-        for place, expression in enumerate(idea.get(language, ())):
+        for place, expression in enumerate(idea.get(language, NOTHING).asked):
             keys = tuple(_key(word, language) for word in _WORD.findall(expression))
             found.setdefault(keys[0], []).append((keys, number, place))
     return found
@@ -168,7 +186,8 @@ def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
     Expressions with a word too common to be indexed are left out: the rest of them would say something else.
     """
     found = dict[tuple[str, ...], None]()
-    for expression in _ideas()[idea].get(analyser.removesuffix("+kiwi"), ()):
+    asked, written = _ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
+    for expression in (*written, *asked):
         words = words_with_terms(expression, analyser)
         if words and all(terms for _, terms in words):
             # Of a Korean word its pairs of syllables are enough: it may be part of a longer one.

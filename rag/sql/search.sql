@@ -254,7 +254,9 @@ CROSS JOIN LATERAL (
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = fused.id OFFSET 0) AS t ON true
 LEFT JOIN LATERAL (
-    SELECT 1 - (embedding <=> %(meaning)s::halfvec) AS meaning FROM meaning_vectors
-    WHERE chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
+    SELECT coalesce(
+        (SELECT max(-(p.embedding <#> %(meaning)s::halfvec)) FROM meaning_parts p WHERE p.chunk_id = v.chunk_id),
+        -(v.embedding <#> %(meaning)s::halfvec)) AS meaning
+    FROM meaning_vectors v WHERE v.chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
 ) AS m ON true
 ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank

@@ -14,7 +14,7 @@ from shelf import Shelf
 
 from rag.database import Database
 from rag.errors import ProviderUnavailable
-from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.meaning import MeaningWork, parts_of
 from rag.ingestion.work import Bench
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder, is_installed
@@ -124,6 +124,24 @@ def test_what_is_said_in_other_words_is_found(
 
 
 @needs_model
+def test_a_passage_is_as_near_as_the_nearest_of_its_parts(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    parts = [f"{text} {text}\n" + "It holds for everybody who works here, in every building and on every day. " * 2
+             for text in (LEAVE, HARASSMENT, PARKING)]  # fmt: skip
+    shelf.add("Rules", ["".join(parts), *(f"{PARKING} Number {number}." for number in range(5))])
+    embed_all(shelf)
+    asked = query(THREAT, meaning)
+    first = search(database, asked, scope=shelf.scope, limit=3).results[0]
+    assert HARASSMENT in first.content
+    assert asked.meaning is not None
+    vectors = meaning.embed([f"Rules\n{part}" for part in parts_of(first.content)], purpose="document").vectors
+    cosines = vectors @ asked.meaning
+    assert first.meaning == pytest.approx(max(cosines), abs=2e-3)
+    assert max(cosines) > min(cosines) + 0.02
+
+
+@needs_model
 def test_a_question_in_another_language_finds_the_passage(
     database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
 ) -> None:
@@ -198,6 +216,9 @@ def test_a_passage_the_model_could_not_read_is_found_by_its_words(
             "WHERE chunk_id = (SELECT id FROM document_chunks WHERE content = %s)",
             (PARKING,),
         )
+        connection.execute(
+            "DELETE FROM meaning_parts WHERE chunk_id IN (SELECT chunk_id FROM meaning_vectors WHERE embedding IS NULL)"
+        )
     found = search(database, query("Where is the parking lot?", meaning), scope=shelf.scope, limit=3)
     [parking] = [result for result in found.results if result.content == PARKING]
     assert (parking.meaning, parking.meaning_rank, parking.keyword_rank) == (None, None, 1)
@@ -219,7 +240,7 @@ def test_the_whole_retrieval_uses_it_and_says_so(
     found = retriever.retrieve(asked, profile=HR)
     assert found.found[0].content == HARASSMENT
     steps = {step.name: step.detail for step in found.response.rag_details.steps or ()}
-    assert steps["embed meaning"] == "1 by multilingual-e5-small-q4"
+    assert steps["embed meaning"] == "2 by multilingual-e5-small-q4"
 
 
 class Silent(MeaningEmbedder):
