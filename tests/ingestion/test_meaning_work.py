@@ -123,7 +123,7 @@ SECTIONS = """2.1 Parking
 Cars are left on the parking lot behind the main building. The gate opens at six in the morning and closes at ten in the
 evening, and whoever stays longer tells the porter before nine.
 2.2 Counselling
-Whoever wants to talk to somebody in confidence may call the counsellor at any hour. The calls are free, and nobody at the
+Whoever wants to talk to somebody in confidence may call the counsellor at any hour. The calls are free, nobody at the
 company learns who called. Six talks a year are paid for each person and their family.
 2.3 Keys
 Keys are returned on the last day."""
@@ -139,7 +139,9 @@ def test_the_parts_of_a_passage_are_whole_sentences_and_a_heading_stays_with_wha
 
 
 @pytest.mark.parametrize(
-    "content", ["", "  \n ", "one", "a | b\n" * 200, "word " * 400, "가나다라 " * 300, "\n" * 500, "x" * 3000]
+    "content",
+    ["", "  \n ", "one", "a | b\n" * 200, "word " * 400, "가나다라 " * 300, "\n" * 500, "x" * 3000],
+    ids=["nothing", "spaces", "one", "table", "words", "korean", "lines", "letters"],
 )
 def test_every_text_has_its_parts(content: str) -> None:
     parts = parts_of(content)

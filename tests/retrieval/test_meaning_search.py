@@ -217,7 +217,7 @@ def test_a_passage_the_model_could_not_read_is_found_by_its_words(
             (PARKING,),
         )
         connection.execute(
-            "DELETE FROM meaning_parts WHERE chunk_id IN (SELECT chunk_id FROM meaning_vectors WHERE embedding IS NULL)"
+            "DELETE FROM meaning_parts p USING meaning_vectors v WHERE v.chunk_id = p.chunk_id AND v.embedding IS NULL"
         )
     found = search(database, query("Where is the parking lot?", meaning), scope=shelf.scope, limit=3)
     [parking] = [result for result in found.results if result.content == PARKING]
