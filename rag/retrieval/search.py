@@ -20,7 +20,7 @@ from rag.retrieval import meaning as meanings
 from rag.retrieval.fusion import Shares
 from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
 from rag.retrieval.meaning import MeaningHit
-from rag.retrieval.query import SearchQuery, TermStatistics
+from rag.retrieval.query import SearchQuery, TermStatistics, asked_words
 from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
 
@@ -116,7 +116,7 @@ def search(
         scored = refined(asked, hits.statistics, rows)
     if hits.meant:
         hits = replace(hits, meant=_by_parts(hits.meant, rows, asked.language))
-        scored = _with_meaning(scored, hits)
+        scored = _with_meaning(scored, hits, asked)
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
     others = _from_others(asked, hits.meant)
     kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
@@ -138,13 +138,16 @@ def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) 
     return meanings.in_order(known, language)
 
 
-def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits) -> list[tuple[_Row, float]]:
+def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery) -> list[tuple[_Row, float]]:
     """One order of three: that of the words, as far as there are any in common, and two of what is meant."""
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= meanings.LEAST_WORDS]
     orders = (sharing, [hit.chunk_id for hit in hits.meant], [hit.chunk_id for hit in meanings.by_standing(hits.meant)])
     ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
-    scores = meanings.fused_scores(*([order.get(row.chunk_id) for row in rows] for order in ranks))
+    words = asked_words(query.text.partition("\n")[0], query.language, query.language or "en")
+    scores = meanings.fused_scores(
+        *([order.get(row.chunk_id) for row in rows] for order in ranks), words_weight=meanings.words_weight(len(words))
+    )
     return sorted(zip(rows, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 

@@ -21,7 +21,7 @@ from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
-from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings
+from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question, SearchFilters
@@ -98,6 +98,17 @@ def test_the_first_of_all_orders_has_a_score_of_one_and_the_first_of_one_comes_b
     assert first > second > only_meaning > thirteenth > 0
     assert fused_scores([None], [None], [None]) == [0]
     assert fused_scores([], [], []) == []
+
+
+def test_the_more_words_a_question_has_the_more_their_order_counts() -> None:
+    assert words_weight(0) == 1
+    assert 1 < words_weight(2) < words_weight(8) < words_weight(20) == words_weight(300) == 3
+    orders = ([1, 4, None], [None, 1, 2], [None, 1, 2])
+    by_words, by_both, _ = fused_scores(*orders)
+    assert by_words < by_both
+    by_words, by_both, by_meaning = fused_scores(*orders, words_weight=words_weight(20))
+    assert by_both > by_words > by_meaning
+    assert math.isclose(fused_scores([1], [1], [1], words_weight=3)[0], 1)
 
 
 def test_the_best_of_another_language_comes_before_the_own_languages_third_without_a_word_in_common() -> None:
