@@ -184,17 +184,21 @@ async def measure(arguments: argparse.Namespace) -> int:
                 "whole": (people.whole, latency.first_text + writing_ms),
                 "search": (people.search, searching_ms),
             }
-            if "page" in arguments.ways:
-                await people.open_pages()
             for name in arguments.ways:
                 ask, provider_ms = ways[name]
-                await ask(0, Waits())  # what only the first question of a process waits for
-                for _ in range(arguments.rounds):
-                    waits = await together(ask, arguments.people, arguments.within, product.pid)
-                    is_met &= show(name, waits, provider_ms)
+                for number in range(-1, arguments.rounds):
+                    # A new chat each time: what comes before in a conversation is read by a model first.
+                    if name == "page":
+                        await people.open_pages()
+                    if number < 0:
+                        await ask(0, Waits())  # what only the first question of a process waits for
+                    else:
+                        waits = await together(ask, arguments.people, arguments.within, product.pid)
+                        is_met &= show(name, waits, provider_ms)
+                    if name == "page":
+                        await people.close_pages()
                 print(f"    at most in flight at the provider: {dict(provider.most_in_flight)}")
                 provider.most_in_flight.clear()
-            await people.close_pages()
         finally:
             await asyncio.to_thread(product.stop)
             await provider.stop()

@@ -16,7 +16,7 @@ from rag.errors import NotFound, RagError
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
-from rag.ui.messages import as_written, draw_footer, draw_message, follow
+from rag.ui.messages import as_written, be_interrupted, draw_footer, draw_message, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.question_buttons import draw_question_buttons
 from rag.ui.recent import draw_dialog, draw_recent
@@ -235,7 +235,7 @@ if live is not None:
             draw_message(as_written(messages[-1], live), is_last=True, on_open=show_source, on_rate=rate)
             footer = st.empty()
         while not live.wait(PULSE_SECONDS):
-            footer.empty()  # a call of Streamlit, where a click can interrupt
+            be_interrupted()
     # What is stored replaces what was written, in this run: another would draw the whole page once more.
     stop_slot.empty()
     messages = running.conversations.messages(identity, live.conversation_id, last=1)

@@ -386,7 +386,8 @@ st.title("Documents", anchor=False)
 draw_figures(figures)
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
-draw_upload(collections, limits, on_take=take, on_refuse=state.documents_refused.append)
+default = library.choose(identity)  # the same that a question is asked in
+draw_upload(collections, limits, default=default, on_take=take, on_refuse=state.documents_refused.append)
 for refused in list(state.documents_refused):
     draw_refused(refused, on_dismiss=forget, on_unlock=unlock)
 state.documents_drawn_whole = (figures, at_work)

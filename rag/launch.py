@@ -15,7 +15,6 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
-COVERAGE = "--cov-report=term:skip-covered"
 PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
@@ -79,7 +78,7 @@ def run_checks(arguments: list[str]) -> int:
         ["ruff", "check", "."],
         ["mypy"],
         # Tests wait for servers and processes of their own half of the time: a few more than there are processors.
-        ["pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", "--cov", COVERAGE, *arguments],
+        ["pytest", "-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal", *arguments],
     ]
     results = []
     for check in checks:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import itertools
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,10 @@ for field in Settings.__dataclass_fields__:
 
 # Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.
 os.environ["RAG_BUILTIN_EMBEDDER"] = "lexical"
+
+# Reading the certificates of all authorities takes 20 ms of processor time, and every client of a provider reads them
+# though what stands in for it speaks plain HTTP: clients of a run share what was read.
+ssl.create_default_context = functools.cache(ssl.create_default_context)  # type: ignore[assignment]
 
 #: Where servers and files of tests are kept. Copying a database there takes a seventh of the processor time that it
 #: takes on an ext4 disk, and every test with a database copies one.
@@ -80,6 +86,7 @@ def server() -> Iterator[PlainServer]:
     if ELSEWHERE:
         with plain_server(ELSEWHERE) as given:
             migrate(given.owner)
+            add_tenants(given)
             yield given
         return
     with tempfile.TemporaryDirectory(prefix="hr-tests-", dir=fast_folder(), ignore_cleanup_errors=True) as folder:
@@ -90,8 +97,15 @@ def server() -> Iterator[PlainServer]:
             connection.execute("ALTER SYSTEM SET synchronous_commit = off")
             connection.execute("ALTER SYSTEM SET full_page_writes = off")
             connection.execute("SELECT pg_reload_conf()")
-        yield PlainServer(running.application, running.owner, running.superuser, DATABASE)
+        made = PlainServer(running.application, running.owner, running.superuser, DATABASE)
+        add_tenants(made)
+        yield made
         running.stop()
+
+
+def add_tenants(server: PlainServer) -> None:
+    with psycopg.connect(server.superuser, dbname=server.template) as connection:
+        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
 
 
 @pytest.fixture
@@ -105,8 +119,6 @@ def database_name(server: PlainServer) -> Iterator[str]:
                 identifier, sql.Identifier(server.template)
             )
         )
-    with psycopg.connect(server.superuser, dbname=name) as connection:
-        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
     yield name
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))

@@ -544,6 +544,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault.kind == "error_event":
             self._chunk(_event({"error": {"message": "The stand-in failed.", "type": fault.code, "code": fault.code}}))
             self._chunk(b"")
+        else:
+            # What spoils a whole answer has no meaning in a stream: its reader must not wait for the rest.
+            self._reset()
         return False
 
     # Wire

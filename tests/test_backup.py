@@ -117,15 +117,24 @@ def test_another_database_is_backed_up_by_its_own_means(tmp_path: Path) -> None:
             act(settings, tmp_path / "x.tar")
 
 
-@pytest.fixture
-def small_backup(tmp_path: Path) -> Path:
-    """A backup of a tenant with one document."""
-    folder, path = tmp_path / "first", tmp_path / "backup.tar"
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the data folder `first` of a tenant with one document, and its backup."""
+    made = tmp_path_factory.mktemp("made")
+    folder = made / "first"
     run(folder, "tenant", "create", "acme")
     environment = {**os.environ, "RAG_DATA_DIR": str(folder), "RAG_SAMPLES": "false", "RAG_TENANT": "acme"}
     subprocess.run([sys.executable, "-c", PREPARE], cwd=PROJECT, env=environment, check=True, timeout=180)
-    run(folder, "backup", str(path))
-    return path
+    run(folder, "backup", str(made / "backup.tar"))
+    return made
+
+
+@pytest.fixture
+def small_backup(made_once: Path, tmp_path: Path) -> Path:
+    """A backup of a tenant with one document, beside a copy of the data folder `first` that it was made of."""
+    # With its owners: the server refuses a folder that is not its own.
+    subprocess.run(["cp", "-a", f"{made_once}/.", str(tmp_path)], check=True)
+    return tmp_path / "backup.tar"
 
 
 def rewritten(path: Path, change: Callable[[str, bytes], bytes | None]) -> Path:

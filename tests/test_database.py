@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import psycopg
@@ -23,6 +24,48 @@ def test_every_table_with_a_tenant_forces_row_level_security(superuser_conninfo:
             "WHERE relkind = 'r' AND attname = 'tenant_id' AND NOT (relrowsecurity AND relforcerowsecurity)"
         ).fetchall()
     assert open_tables == []
+
+
+TOKEN = r"decode\(NULLIF\(current_setting\('rag\.token_hash'::text, true\), ''::text\), 'hex'::text\)"
+#: What may show a row before its tenant is known: the hash of a secret, or an address, that whoever asks presents.
+PRESENTED = re.compile(
+    rf"\((?:(?:token|secret|subject)_hash = {TOKEN}"
+    r"|email = NULLIF\(current_setting\('rag\.email'::text, true\), ''::text\)"
+    rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\))\)"
+)
+TENANT = "( SELECT rag_tenant() AS rag_tenant)"
+OWN = f"(tenant_id = {TENANT})"
+OWN_JOBS = f"(({TENANT} IS NULL) OR ((args ->> 'tenant_id'::text) = {TENANT}))"
+
+
+def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> None:
+    with psycopg.connect(superuser_conninfo) as connection:
+        policies = connection.execute(
+            "SELECT tablename, policyname, permissive, cmd, roles::text[], qual, with_check FROM pg_policies "
+            "WHERE schemaname = 'public' ORDER BY 1, 2"
+        ).fetchall()
+        with_tenant = {
+            row[0]
+            for row in connection.execute(
+                "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid WHERE relkind = 'r' "
+                "AND attname = 'tenant_id' AND NOT attisdropped AND relnamespace = 'public'::regnamespace"
+            )
+        }
+    assert {table for table, name, *_ in policies if name == "tenant"} >= with_tenant
+    for table, name, permissive, command, roles, reads, writes in policies:
+        where = f"{table}.{name}"
+        if permissive == "RESTRICTIVE":  # it only takes away; what it leaves is tried with readers of two groups
+            assert (name, command, writes) == ("reader", "SELECT", None), where
+            assert reads.startswith("(( SELECT rag_reads_all() AS rag_reads_all) OR "), where
+            assert "true" not in reads, where
+        elif name == "tenant":
+            own = {"tenants": OWN.replace("tenant_id", "id", 1), "procrastinate_jobs": OWN_JOBS}.get(table, OWN)
+            assert (command, reads, writes) == ("ALL", own, own), where
+        elif name == "operator":
+            assert (table, command, roles, writes) == ("tenants", "SELECT", ["rag_owner"], None), where
+        else:
+            assert (name, command, writes) == ("presented", "SELECT", None), where
+            assert PRESENTED.fullmatch(reads), f"{where}: {reads}"
 
 
 def test_the_application_owns_nothing_and_cannot_bypass(superuser_conninfo: str) -> None:

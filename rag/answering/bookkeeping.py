@@ -1,13 +1,16 @@
 """What one question costs and how it ended: its rows in the ledger, its row in the log.
 
-Every charge is written the moment it is known, so that a process that dies owes nothing. A charge that the database
-does not take is written again when the log is closed.
+Every call is written down before it is made and its charge the moment it is known, so that a process that dies owes
+nothing: what was under way is charged by estimate once its question is found abandoned. A charge that the database does
+not take is written again when the log is closed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
@@ -16,6 +19,7 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable
 from rag.prices import charge
+from rag.providers.calls import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace
 from rag.records.ledger import Ledger
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
@@ -46,6 +50,9 @@ class Bookkeeping:
         self._charges: list[tuple[str, Charge]] = []
         #: Charges the database did not take, each with the call that it ends.
         self._unwritten: list[tuple[Charge | None, UUID | None]] = []
+        #: Requests under way: their rows, and what they are expected to be billed as.
+        self._sent: deque[tuple[UUID | None, Operation, Usage]] = deque()
+        self._requests = 0
         self._prices: Mapping[str, Any] | None = None
 
     def begin(self, operation: Operation, name: str, expected: Usage) -> UUID | None:
@@ -57,6 +64,24 @@ class Bookkeeping:
             return self._ledger.begin(self._tenant_id, self._chat_log_id, operation, name, expected)
         except DatabaseUnavailable:
             return None
+
+    def send(self, operation: Operation, expected: Usage) -> None:
+        """Write down a request before it is made; the next `record` or `drop` ends it."""
+        self._requests += 1
+        self._sent.append((self.begin(operation, f"request {self._requests}", expected), operation, expected))
+
+    def drop(self) -> None:
+        """Forget the request made last: it failed and nobody bills it."""
+        call_id = self._sent.pop()[0]
+        if call_id is not None:
+            self.record(None, ends=call_id)
+
+    @contextmanager
+    def paying(self, operation: Operation, *, line: str = "") -> Iterator[None]:
+        """Write down requests within before they are made, and charge those that bring nothing."""
+        notes = Notes(partial(self.send, operation), self.drop)
+        with lost_calls(lambda usage: self.charge(operation, usage, line=line), notes=notes):
+            yield
 
     def charge(self, operation: Operation, usage: Usage, *, line: str = "") -> None:
         """Price a call and write it.
@@ -75,7 +100,12 @@ class Bookkeeping:
         self.record(paid, line=line, ends=call_id)
 
     def record(self, paid: Charge | None, *, line: str = "", ends: UUID | None = None) -> None:
-        """Write a call that is priced already, with the end of the one that was begun; `line` as for `charge`."""
+        """Write a call that is priced already, with the end of the one that was begun; `line` as for `charge`.
+
+        Where `ends` does not say which, that is the first of the requests that were sent.
+        """
+        if ends is None and self._sent:
+            ends = self._sent.popleft()[0]
         if paid is not None:
             self._charges.append((line or COST_FIELDS.get(paid.operation, ""), paid))
         try:
@@ -112,6 +142,9 @@ class Bookkeeping:
         Without a database the row is closed when it answers again, or, if this process ends before, as failed once
         somebody looks at it.
         """
+        # Sent, and what came of it was lost by a fault of our own: it may have been billed.
+        for _, operation, expected in tuple(self._sent):
+            self.charge(operation, expected)
         return self._close(
             partial(
                 self._chat_logs.close,
@@ -128,6 +161,11 @@ class Bookkeeping:
                 total_ms=total_ms,
             )
         )
+
+    def discard(self) -> None:
+        """Forget the log's row: nothing was paid for, and nobody asked for an answer."""
+        with suppress(DatabaseUnavailable):
+            self._chat_logs.discard(self._tenant_id, self._chat_log_id)
 
     def _close(self, close_row: Callable[[], Decimal | None]) -> Decimal | None:
         try:

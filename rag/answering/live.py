@@ -57,10 +57,12 @@ KEEP_SECONDS = 60.0
 SHUTDOWN_SECONDS = 1.5
 #: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
 MARKS_ON_A_LETTER = 30
-#: Seconds between redraws, and when more than so many answers are written at once.
+#: Seconds between redraws; when more than so many answers are written at once; and while that many people still wait
+#: for the first word of theirs, which matters more to them than to others how smoothly a text grows.
 PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.13
-CROWD = 30
+RUSH_PACE_SECONDS = 0.2
+CROWD, RUSH = 30, 8
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
 MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
@@ -232,6 +234,12 @@ class LiveAnswers:
 
     def pace_seconds(self) -> float:
         """How far apart redraws of an answer should be now. With many readers redraws are most of the work."""
+        if self._under_way <= RUSH:
+            return PACE_SECONDS
+        with self._lock:
+            without_text = sum(not live.text and not live.is_done for live in self._answers.values())
+        if without_text > RUSH:
+            return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:

@@ -24,6 +24,8 @@ HISTORY_TOKENS = 600
 REWRITE_OUTPUT_TOKENS = 200
 #: A question of so few terms, or one that begins as if it went on, is taken for a follow-up.
 FOLLOW_UP_TERMS = 2
+#: As far as a question is looked through for them.
+SHORT_CHARACTERS = 400
 FOLLOW_UP_OPENING = re.compile(
     r"^\s*(?:(?:and|or|but|also|what about|how about|what if|en|of|maar|ook|wat als|hoe zit het|und|oder|aber|auch"
     r"|was ist mit|et|ou|mais|y|pero|ma|ale)\b|그럼|그러면|그리고|그건|그것|では|それ|那)"
@@ -76,7 +78,9 @@ def stand_alone(
 
 def leans_on_history(question: str, language: str) -> bool:
     """Whether a question looks like one that cannot be understood alone."""
-    return len(tokenize(question, language)) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(question))
+    # A long question has its terms in its first words: a text of thousands of them is not taken apart for a count.
+    terms = tokenize(question[:SHORT_CHARACTERS], language)
+    return len(terms) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(question))
 
 
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:

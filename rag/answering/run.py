@@ -45,7 +45,7 @@ from rag.errors import (
 from rag.prices import estimate_tokens
 from rag.profiles import Profile
 from rag.providers import ChatModel, Completed, Lost
-from rag.providers.calls import estimated_chat, lost_calls
+from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
@@ -291,7 +291,7 @@ class Run:
             price=self.books.price,
             charge=lambda usage: self.books.charge("chat", usage, line="rewriting"),
         )
-        with lost_calls(lambda usage: self.books.charge("chat", usage, line="rewriting")):
+        with self.books.paying("chat", line="rewriting"):
             return router.reply()
 
     def _follow(self, reply: Reply) -> Iterator[AnswerEvent]:
@@ -375,7 +375,7 @@ class Run:
             profile=self.profile,
             language=self.language,
             on_step=self.step,
-            on_charge=self.books.record,
+            books=self.books,
         )
         if asked.is_joined:
             # What only the question before it found comes nowhere near this one.
@@ -398,7 +398,7 @@ class Run:
         if model is not None:
             self.step("rewriting")
         started = time.perf_counter()
-        with lost_calls(lambda usage: self.books.charge("chat", usage)):
+        with self.books.paying("chat", line="rewriting"):
             found = stand_alone(
                 self.question.text,
                 self.question.history,

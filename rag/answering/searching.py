@@ -1,7 +1,7 @@
 """Searches without an answer, for programs: each that was paid for is in the log of questions, with what it cost.
 
-Its row is of the kind `search`, so that figures of questions that people ask do not count it. It is opened with the
-first paid call, before anything else can fail; a search that costs nothing leaves no row.
+Its row is of the kind `search`, so that figures of questions that people ask do not count it. It is opened before the
+first paid call, so that a kill in the middle of one is accounted for too; a search that costs nothing leaves no row.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
+from rag.answering.bookkeeping import Bookkeeping
 from rag.errors import RagError
 from rag.profiles import Profile
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.options import Options
-from rag.types import Charge, Outcome, Question, RAGDetails
+from rag.types import Charge, Operation, Outcome, Question, RAGDetails, Usage
 
 
 class Searches:
@@ -41,7 +42,7 @@ class Searches:
         started = time.perf_counter()
         try:
             found = self._retriever.retrieve(
-                question, profile=profile, top_k=top_k, language=language, options=options, on_charge=books.record
+                question, profile=profile, top_k=top_k, language=language, options=options, books=books
             )
         except RagError as exc:
             details = RAGDetails()
@@ -58,22 +59,35 @@ class Searches:
 
 
 class _Books:
-    """The books of one search."""
+    """The books of one search, opened with its first paid call."""
 
     def __init__(self, question: Question, ledger: Ledger, chat_logs: ChatLogs) -> None:
         self._question = question
-        self._tenant_id = question.identity.tenant_id
         self._ledger = ledger
         self._chat_logs = chat_logs
-        self._chat_log_id: UUID | None = None
+        self._kept: Bookkeeping | None = None
+        self._is_paid = False
+
+    def send(self, operation: Operation, expected: Usage) -> None:
+        self._opened().send(operation, expected)
+
+    def drop(self) -> None:
+        self._opened().drop()
 
     def record(self, paid: Charge) -> None:
-        if self._chat_log_id is None:
+        self._is_paid = True
+        self._opened().record(paid)
+
+    def _opened(self) -> Bookkeeping:
+        if self._kept is None:
             question = self._question
-            self._chat_log_id = self._chat_logs.open(
+            chat_log_id = self._chat_logs.open(
                 question.identity, question.text, collection_id=question.collection.id, kind="search"
             )
-        self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
+            self._kept = Bookkeeping(
+                question.identity.tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs
+            )
+        return self._kept
 
     def close(
         self,
@@ -84,14 +98,19 @@ class _Books:
         error: str = "",
         document_ids: Sequence[UUID] = (),
     ) -> None:
-        if self._chat_log_id is not None:
-            self._chat_logs.close(
-                self._tenant_id,
-                self._chat_log_id,
-                outcome=outcome,
-                answer="",
-                details=details,
-                error=error,
-                document_ids=document_ids,
-                total_ms=round((time.perf_counter() - started) * 1000),
-            )
+        if self._kept is None:
+            return
+        if not self._is_paid:
+            self._kept.discard()
+            return
+        self._kept.close(
+            outcome=outcome,
+            answer="",
+            details=details,
+            error=error,
+            language="",
+            model="",
+            document_ids=document_ids,
+            first_token_ms=None,
+            total_ms=round((time.perf_counter() - started) * 1000),
+        )

@@ -7,11 +7,12 @@ the application from stopping; what a dead process left is taken up as soon as i
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -27,10 +28,11 @@ from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
     ProviderKeyRejected,
-    ProviderQuotaExhausted,
     TenantSuspended,
 )
+from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
+from rag.ingestion.work import WAITED_FOR
 from rag.providers.call_gate import retry_after
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name
@@ -45,8 +47,6 @@ DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
 #: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
 RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
-#: What an administrator mends outside: work waits for it, however long that takes.
-WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
 #: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
 POLLING_SECONDS = 2.0
 POOLED_POLLING_SECONDS = 0.5
@@ -196,11 +196,14 @@ class Queue:
         is_pooled = self._database.is_pooled
         app = App(connector=connector)
         later = LaterAgain(self)
-        app.task(name=TASK, queue=QUEUE, retry=later, pass_context=True)(self._process)
-        app.task(name="reembed", queue=QUEUE, retry=later)(self._reembed)
-        app.task(name="remove_files", queue=QUEUE, retry=later)(self._remove_files)
-        app.task(name="sync", queue=QUEUE, retry=later)(self._sync)
-        app.task(name="embed_meaning", queue=MEANING_QUEUE, retry=later)(self._embed_meaning)
+        for name, queue, work in (
+            (TASK, QUEUE, self._process),
+            ("reembed", QUEUE, self._reembed),
+            ("remove_files", QUEUE, self._remove_files),
+            ("sync", QUEUE, self._sync),
+            ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
+        ):
+            app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
         concurrencies = {QUEUE: self._concurrency}
         if self._processor.meaning is not None:
             concurrencies[MEANING_QUEUE] = 1
@@ -227,7 +230,41 @@ class Queue:
                 task.cancel()
             await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
 
-    async def _process(self, context: JobContext, tenant_id: str, document_id: str) -> None:
+    def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        """Wrap a task so that a try that failed leaves the rest to a job of the same name that waits already.
+
+        Somebody may confirm a document while its first job still runs. Two jobs of one name cannot wait: the failed
+        one ends, and the other begins when the next try is due.
+        """
+
+        @functools.wraps(work)
+        async def task(context: JobContext, **arguments: str) -> None:
+            try:
+                await work(**arguments)
+            except Exception as exc:
+                wait = self.wait_after(exc, arguments.get("document_id") or arguments.get("reembedding_id") or "")
+                lock = context.job.queueing_lock
+                if wait is None or lock is None or not await self._postpone(lock, wait):
+                    raise
+
+        return task
+
+    async def _postpone(self, queueing_lock: str, wait_seconds: float) -> bool:
+        """Have the waiting job of a name begin no sooner than after `wait_seconds`; whether there is one."""
+        changed: list[int] = []
+
+        def postpone() -> None:
+            with self._database.transaction(None) as connection:
+                parameters = {"queueing_lock": queueing_lock, "wait_seconds": wait_seconds}
+                changed.append(connection.execute(queries["postpone_job"], parameters).rowcount)
+
+        try:
+            await in_daemon_thread(postpone)
+        except DatabaseUnavailable:
+            return False
+        return changed[0] > 0
+
+    async def _process(self, tenant_id: str, document_id: str) -> None:
         try:
             await in_daemon_thread(lambda: self._processor.run(tenant_id, UUID(document_id)))
         except ProviderError as exc:
@@ -348,12 +385,13 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
         return f"{error.message} {again}"
+    waiting = f"{TAGS_WAIT} Waiting" if error.details.get("is_searchable") else "Waiting"
     if provider not in KEY_VARIABLES:
-        return f"Waiting: {error.message} {again}"
+        return f"{waiting}: {error.message} {again}"
     name, variable = provider_name(provider), KEY_VARIABLES[provider]
     if isinstance(error, ProviderKeyRejected):
-        return f"Waiting: the key was refused by {name}. An administrator has to check {variable}. {again}"
-    return f"Waiting: the credit at {name} is used up, or its rate limit is reached. {again}"
+        return f"{waiting}: the key was refused by {name}. An administrator has to check {variable}. {again}"
+    return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 
 class LaterAgain(BaseRetryStrategy):

@@ -8,6 +8,9 @@ from rag.errors import NoTextInPdf
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.types import Page
 
+#: Of a document whose tags wait for a key or for money.
+TAGS_WAIT = "This document is found already; its summary, topics and questions are still to be written."
+
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
     """What an admin should know about how the pages were read; empty when all went well.

@@ -13,6 +13,7 @@ from rag.files import Originals
 from rag.ingestion.file_removals import FileRemovals
 from rag.ingestion.intake import add_document
 from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.reembedding_work import ReembeddingWork
@@ -22,6 +23,7 @@ from rag.ingestion.trials import Trials
 from rag.ingestion.work import TEMPORARY, Bench, DocumentGone, WorkedOnElsewhere, WorkInterrupted
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
+from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, PdfType, ProcessingResult
@@ -155,8 +157,12 @@ class Processor:
                 self._database.execute(tenant_id, "confirm_document", document_id=document_id)
                 self._steps.process(tenant_id, document_id)
             except RagError as exc:
-                self.mark_failed(tenant_id, document_id, exc.message)
-                raise
+                # Tags are written by a worker once the key or the money is there; the document is found without.
+                if not exc.details.get("is_searchable"):
+                    self.mark_failed(tenant_id, document_id, exc.message)
+                    raise
+                sentence = f"{TAGS_WAIT} {exc.message}"
+                self.note_message(tenant_id, document_id, sentence, is_waiting=True)
         document = self._bench.work(tenant_id, document_id).document
         if document.status == DocumentStatus.NEEDS_OCR:
             raise NoTextInPdf(document.message)
@@ -186,7 +192,11 @@ class Processor:
         self._database.execute(tenant_id, "note_message", **parameters)
 
     def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Write into the ledger what calls of dead processes may have cost that nobody sends again."""
+        """Write into the ledger what calls of dead processes may have cost that nobody sends again.
+
+        Those of documents; and those of questions that nobody looks at, which are closed.
+        """
+        ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     @property

@@ -17,8 +17,19 @@ from rag.retrieval.keywords import index_document, remove_document
 from rag.types import Document, Step
 
 
-def publish(bench: Bench, ledger: Ledger, work: Work, chunk_count: int, message: str, embedding_model: str) -> None:
+def publish(
+    bench: Bench,
+    ledger: Ledger,
+    work: Work,
+    chunk_count: int,
+    message: str,
+    embedding_model: str,
+    *,
+    waits_for: Step | None = None,
+) -> None:
     """Make a processed document searchable and the version before it not: states, counts, costs, keywords.
+
+    `waits_for` is a step that is left for later, while the document answers.
 
     When a version that was asked for later is published already, this one joins the superseded. Raises
     `ModelChanged` when the collection's vectors are of another model by now.
@@ -37,6 +48,7 @@ def publish(bench: Bench, ledger: Ledger, work: Work, chunk_count: int, message:
             "message": message,
             "status": "completed" if is_current else "superseded",
             "elapsed_ms": ms_since(started),
+            "waits_for": waits_for,
         }
         connection.execute(queries["publish_document"], parameters)
         if is_current:

@@ -18,7 +18,7 @@ from psycopg import Connection
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.work import DocumentGone, find_collection, price_overrides
-from rag.prices import charge, estimate_tokens
+from rag.prices import charge
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.types import Identity, Role, Usage, Who
@@ -103,20 +103,14 @@ class Reembeddings:
         if embedder.id == collection.embedding_model:
             raise InvalidInput(f"This collection is embedded with {embedder.model} already.")
         with self._database.transaction(identity) as connection:
-            missing = find_missing(connection, collection_id, embedder.id)
-            tokens = sum(estimate_tokens(chunk.text) for chunk in missing)
+            asked = {"collection_id": collection_id, "to_model": embedder.id}
+            chunks, tokens = connection.execute(queries["count_chunks_to_reembed"], asked).fetchone() or (0, 0)
             cost: Decimal | None = Decimal(0)
-            if embedder.is_paid and missing:
+            if embedder.is_paid and chunks:
                 usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens)
                 cost = charge("embedding", usage, price_overrides(self._database, tenant_id)).cost
-            parameters = {
-                "collection_id": collection_id,
-                "to_model": embedder.id,
-                "chunks": len(missing),
-                "tokens": tokens,
-                "cost": cost,
-            }
-            row = connection.execute(queries["add_reembedding"], parameters).fetchone()
+            parameters = {"chunks": chunks, "tokens": tokens, "cost": cost}
+            row = connection.execute(queries["add_reembedding"], asked | parameters).fetchone()
         if row is None:
             raise InvalidInput("This collection is being moved to another model already. Cancel that first.")
         return self.get(tenant_id, row[0])
@@ -173,7 +167,8 @@ def switch(connection: Connection, move: Reembedding) -> bool:
     """Exchange the vectors and the collection's model, within the caller's transaction; False while any is missing."""
     parameters: dict[str, Any] = {"id": move.id, "collection_id": move.collection_id, "to_model": move.to_model}
     connection.execute(queries["lock_collection"], parameters)  # publishing waits until the vectors are exchanged
-    if find_missing(connection, move.collection_id, move.to_model):
+    is_missing = connection.execute(queries["has_chunks_to_reembed"], parameters).fetchone()
+    if is_missing is not None and is_missing[0]:
         return False  # a document was published meanwhile
     connection.execute(queries["keep_old_vectors"], parameters)
     connection.execute(queries["take_new_vectors"], parameters)

@@ -174,11 +174,14 @@ class _Process:
     def __init__(self, limits: ExtractionLimits) -> None:
         self._limits = limits
         self.tasks = 0
+        self._is_killed = False
         self._process = start_child("rag.ingestion.sandbox_worker", str(limits.memory_mb))
 
     @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        # On a busy machine a killed process lives on for a moment; a file given to it would be taken for one that takes
+        # too long.
+        return not self._is_killed and self._process.poll() is None
 
     def run(
         self,
@@ -192,7 +195,7 @@ class _Process:
         process = self._process
         assert process.stdin is not None  # noqa: S101
         assert process.stdout is not None  # noqa: S101
-        timer = threading.Timer(self._limits.timeout_seconds, process.kill)
+        timer = threading.Timer(self._limits.timeout_seconds, self.kill)
         timer.daemon = True
         timer.start()
         try:
@@ -216,6 +219,7 @@ class _Process:
         return PdfDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
 
     def kill(self) -> None:
+        self._is_killed = True
         self._process.kill()
 
     def end(self) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.database import queries
+from rag.errors import ProviderError
 from rag.files import Originals
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
@@ -20,7 +21,7 @@ from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.imports.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.intake import find_pages
-from rag.ingestion.messages import reading_message
+from rag.ingestion.messages import TAGS_WAIT, reading_message
 from rag.ingestion.ocr import TextRecognition
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.paid_embedder import DurableEmbedder
@@ -30,7 +31,7 @@ from rag.ingestion.reading import Reader
 from rag.ingestion.recognise_step import RecogniseStep
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.tag_step import TagStep
-from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work
+from rag.ingestion.work import WAITED_FOR, Bench, DocumentGone, ModelChanged, Work
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -73,7 +74,11 @@ class DocumentSteps:
             self._database.execute(tenant_id, "confirm_document", document_id=document_id)
 
     def process(self, tenant_id: str, document_id: UUID) -> None:
-        """From a confirmed estimate to a document that is found; does nothing in any other state."""
+        """From a confirmed estimate to a document that is found; does nothing in any other state.
+
+        A document whose tags are refused for the key or the money is found without them and has that step pending;
+        the error, which is raised then, says so in `details["is_searchable"]`.
+        """
         while True:
             try:
                 self._process_once(tenant_id, document_id)
@@ -91,9 +96,17 @@ class DocumentSteps:
         chunks = self._chunk(work, pages, sections, spans, embedder)
         self._note_facts(work, chunks)
         self._embedding.run(work, chunks, embedder)
-        message = self._tagging.run(work, pages, sections)
+        refused: ProviderError | None = None
+        try:
+            message = self._tagging.run(work, pages, sections)
+        except WAITED_FOR as exc:
+            refused, message = exc, TAGS_WAIT
         message = " ".join(filter(None, (reading_message(pages), message)))
-        publish(self._bench, self._ledger, work, len(chunks), message, embedder.id)
+        waits_for = Step.TAG if refused else None
+        publish(self._bench, self._ledger, work, len(chunks), message, embedder.id, waits_for=waits_for)
+        if refused is not None:
+            refused.details["is_searchable"] = True
+            raise refused
 
     def _note_facts(self, work: Work, chunks: Sequence[Chunk]) -> None:
         """What cutting found out about the document: searches are narrowed by it."""
@@ -107,7 +120,11 @@ class DocumentSteps:
         if Step.TAG not in work.document.pending_steps:
             return
         pages, sections, _ = self._pages_of(work)
-        message = self._tagging.run(work, pages, sections)
+        try:
+            message = self._tagging.run(work, pages, sections)
+        except WAITED_FOR as exc:
+            exc.details["is_searchable"] = True
+            raise
         costs = self._ledger.document_costs(tenant_id, document_id)
         self._database.execute(
             tenant_id,

@@ -16,7 +16,7 @@ from rag.ingestion.chunking import join_pages
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.tagging import messages_for, questions_from_sections, tag_document
-from rag.ingestion.work import Bench, Work, progress
+from rag.ingestion.work import WAITED_FOR, Bench, Work, progress
 from rag.prices import charge
 from rag.providers import ChatModel
 from rag.providers.calls import estimated_chat
@@ -38,7 +38,10 @@ class TagStep:
         self._calls = calls
 
     def run(self, work: Work, pages: Sequence[Page], sections: Sequence[Section]) -> str:
-        """Tag the document, and its chunks where its profile says so; a sentence for the admin where it failed."""
+        """Tag the document, and its chunks where its profile says so; a sentence for the admin where it failed.
+
+        Raises those of `WAITED_FOR`: what is tagged by then is kept.
+        """
         self._bench.stop_if_asked()
         model = self._providers.translation_model_for(work.profile) if work.document.generate_metadata else None
         said = [self._tag_document(work, pages, sections, model)]
@@ -61,9 +64,16 @@ class TagStep:
         call, usage, message = None, None, ""
         if model is not None:
             expected = estimated_chat(model.provider, model.model, messages_for(document.title, text))
-            call, tags, usage, message = self._call(
-                work, [document.title, text], lambda: tag_document(model, document.title, text), expected
-            )
+            try:
+                call, tags, usage, message = self._call(
+                    work, [document.title, text], lambda: tag_document(model, document.title, text), expected
+                )
+            except WAITED_FOR:
+                # Questions from headings are worth having meanwhile.
+                self._bench.database.execute(
+                    document.tenant_id, "note_metadata", **work.key, metadata=Jsonb(metadata), message=None
+                )
+                raise
             metadata |= tags
             if message or not tags:
                 message = f"It could not be tagged: {message or 'the model’s answer was not usable.'}"
@@ -98,7 +108,10 @@ class TagStep:
         return f"{failed} of {total} chunks could not be tagged. {reason}".strip() if failed else ""
 
     def _call(self, work: Work, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
-        """A call with its row; its failure as a sentence, for tags are never worth failing a document."""
+        """A call with its row; its failure as a sentence, for tags are never worth failing a document.
+
+        A refused key and used-up money are raised: they are waited for.
+        """
         document = work.document
         try:
             call, (tags, usage) = self._calls.make(
@@ -111,6 +124,8 @@ class TagStep:
                 expected=expected,
                 document_id=document.id,
             )
+        except WAITED_FOR:
+            raise
         except ProviderError as exc:
             return None, {}, None, exc.message
         return call, tags, usage, ""

@@ -26,6 +26,8 @@ from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.
+#: What an administrator mends outside: work waits for it, however long that takes.
+WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
 TEMPORARY = (
     ProviderUnavailable,
     ProviderQuotaExhausted,

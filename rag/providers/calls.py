@@ -58,14 +58,31 @@ Report = Callable[[Usage], None]
 _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 
+@dataclass(frozen=True)
+class Notes:
+    """Whoever writes down a request before it is made, so that a kill in the middle of it is known."""
+
+    #: Told what the request is expected to be billed as.
+    send: Report
+    #: Told that it failed and nobody bills it.
+    drop: Callable[[], None]
+
+
+_notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
+
+
 @contextmanager
-def lost_calls(report: Report) -> Iterator[None]:
-    """Tell `report` of each request within that brought nothing and was, or may have been, billed."""
-    token = _report.set(report)
+def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
+    """Tell `report` of each request within that brought nothing and was, or may have been, billed.
+
+    `notes` is told of each before it is made; what an answer that came is billed as, the caller knows.
+    """
+    token, noted = _report.set(report), _notes.set(notes)
     try:
         yield
     finally:
         _report.reset(token)
+        _notes.reset(noted)
 
 
 def report_lost(usage: Usage) -> None:
@@ -89,6 +106,21 @@ def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
         usage = usage_of_failure(exc, expected)
         if usage is not None:
             report_lost(usage)
+        raise
+
+
+@contextmanager
+def requested(expected: Callable[[], Usage]) -> Iterator[None]:
+    """Have the one request made within written down before it is made; it is reported as by `accounted`."""
+    notes = _notes.get()
+    if notes is not None:
+        notes.send(expected())
+    try:
+        with accounted(expected):
+            yield
+    except ProviderError as exc:
+        if notes is not None and usage_of_failure(exc, expected) is None:
+            notes.drop()
         raise
 
 

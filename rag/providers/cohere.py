@@ -20,7 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import Ranking
-from rag.providers.calls import accounted, billed_as
+from rag.providers.calls import billed_as, requested
 from rag.providers.retry_after import retry_after_seconds
 from rag.types import Usage
 
@@ -56,7 +56,7 @@ class CohereReranker:
             units = math.ceil(len(documents) / 100)
             return Usage(provider=self.provider, model=self.model, search_units=units, is_estimated=True)
 
-        with accounted(expected), cohere_errors():
+        with requested(expected), cohere_errors():
             answer = self._client.v2.rerank(
                 model=self.model,
                 query=query,

@@ -30,9 +30,17 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import Completed, Completion, Lost, TextDelta
-from rag.providers.calls import accounted, billed_as, current_sending, estimated_chat, lost_with, usage_of_failure
+from rag.providers.calls import (
+    accounted,
+    billed_as,
+    current_sending,
+    estimated_chat,
+    lost_with,
+    requested,
+    usage_of_failure,
+)
 from rag.providers.cancellable import cancellable
-from rag.providers.chat_stream import ChatEvents
+from rag.providers.chat_stream import FIRST_WORDS, ChatEvents
 from rag.providers.openai_errors import RETRY_AFTER_SECONDS, openai_errors, retry_soon
 from rag.providers.vectors import unit_rows
 from rag.tokens import estimate_tokens
@@ -127,7 +135,7 @@ class OpenAIEmbedder:
             body["dimensions"] = self.dimensions
         # Gemini refuses the SDK's default.
         body["encoding_format"] = "float" if self.provider == "gemini" else "base64"
-        with accounted(lambda: self._expected(texts)), openai_errors(self.provider):
+        with requested(lambda: self._expected(texts)), openai_errors(self.provider):
             # Not `embeddings.create`: looking at every text and making an object of every vector takes the SDK 20 ms a
             # hundred, in which no other thread runs.
             response = self._client.post(
@@ -255,10 +263,14 @@ class OpenAIChatModel:
 
     def _pieces(self, received: _Received, open_stream: Callable[[], ChatEvents], cancel: Event) -> Iterator[TextDelta]:
         try:
-            with openai_errors(self.provider, has_text=lambda: received.has_text):
+            with (
+                openai_errors(self.provider, has_text=lambda: received.has_text),
+                FIRST_WORDS.awaiting() as text_arrived,
+            ):
                 for events in cancellable(open_stream, cancel=cancel):
                     text = "".join(map(received.take, events))
                     if text:
+                        text_arrived()
                         yield TextDelta(text)
         except ProviderError as exc:
             if received.usage:
@@ -289,7 +301,7 @@ class OpenAIChatModel:
             return estimated_chat(self.provider, self.model, messages, text)
 
         def attempt() -> tuple[Choice, str, Usage]:
-            with accounted(expected), openai_errors(self.provider):
+            with requested(expected), openai_errors(self.provider):
                 reply: ChatCompletion = self._client.chat.completions.create(
                     **request, extra_headers=current_sending().headers(0)
                 )

@@ -24,6 +24,8 @@ from rag.types import Identity, Outcome, RAGDetails, Section
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
 QUIET_SECONDS = 15.0
+#: Searches and questions of commands give none; no call of theirs takes so long.
+LONG_QUIET_SECONDS = 600.0
 ABANDONED = "The application was ended while this answer was being written."
 #: Said after it where something had been written.
 KEPT = "What had been written is kept."
@@ -125,6 +127,10 @@ class ChatLogs:
             ).fetchone()
         return row[0] if row and row[1] else None
 
+    def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
+        """Forget a search that cost nothing."""
+        self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
+
     def close_abandoned(
         self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
     ) -> int:
@@ -139,11 +145,11 @@ class ChatLogs:
             "notice": ABANDONED,
             "notice_with_text": f"{ABANDONED} {KEPT}",
         }
-        prices = self.tenant_prices(tenant_id)
         with self.database.transaction(tenant_id) as connection:
             ids = [row[0] for row in connection.execute(queries["close_abandoned"], closing).fetchall()]
             logs = {"chat_log_ids": [found for found in ids if found is not None]}
             under_way = connection.execute(queries["take_calls_of_questions"], logs).fetchall() if ids else []
+            prices = _prices_of(connection.execute(queries["tenant_settings"]).fetchone()) if under_way else {}
             for chat_log_id, operation, name, expected, written in under_way:
                 # Nobody knows what became of these calls: the prompt was read, and what is stored was written.
                 text = written if name == "answer" else ""
@@ -182,9 +188,13 @@ class ChatLogs:
 
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
         """The tenant's own prices, by model and unit; empty where it has none."""
-        settings = self.database.fetch_value(tenant_id, "tenant_settings") or {}
-        prices = settings.get("prices")
-        return prices if isinstance(prices, dict) else {}
+        with self.database.transaction(tenant_id) as connection:
+            return _prices_of(connection.execute(queries["tenant_settings"]).fetchone())
+
+
+def _prices_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
+    prices = (row[0] or {}).get("prices") if row else None
+    return prices if isinstance(prices, dict) else {}
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:

@@ -59,13 +59,9 @@ class Ledger:
         Should this process be killed, that is what the ledger holds of it. `finish` takes what this returns.
         """
         row = {
-            "owner_id": chat_log_id, "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)),
-            "document_id": None, "chat_log_id": chat_log_id,
+            "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)), "chat_log_id": chat_log_id,
         }  # fmt: skip
-        with self._database.transaction(tenant_id) as connection:
-            begun = connection.execute(queries["begin_paid_call"], row).fetchone()
-        assert begun is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
-        return UUID(str(begun[0]))
+        return UUID(str(self._database.fetch_value(tenant_id, "begin_call_of_question", **row)))
 
     def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
         """Write the charge of a call that was begun, None for nothing, and forget the call, in one transaction."""

@@ -193,9 +193,15 @@ def _korean(word: str, language: str) -> tuple[str, ...]:
     return (stem, *(stem[i : i + 2] for i in range(len(stem) - 1)))
 
 
+#: Looked up by the last character: most words of a long question end in none of them.
+_ENDINGS_BY_LAST: dict[str, tuple[str, ...]] = {
+    last: tuple(ending for ending in KOREAN_ENDINGS if ending[-1] == last) for last in {e[-1] for e in KOREAN_ENDINGS}
+}
+
+
 def without_particle(word: str) -> str:
     """A Korean word without the particles and endings glued to it."""
-    for josa in KOREAN_ENDINGS:
+    for josa in _ENDINGS_BY_LAST.get(word[-1:], ()):
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:
             return word[: -len(josa)]

@@ -30,7 +30,7 @@ from rag.retrieval.query_translator import Translation
 from rag.retrieval.refine import names_said
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
-from rag.retrieval.run import OnCharge, OnStep, Run, TenantPrices, ms_since
+from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
@@ -76,16 +76,16 @@ class Retriever:
         language: str | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
-        on_charge: OnCharge | None = None,
+        books: Books | None = None,
     ) -> ContextResponse:
         """Find, order and number the passages that answer a question.
 
         `language` is the question's ISO 639-1 code, detected when not given: from its words, else from the
         conversation, the asker and the collection. `options` switch single steps for this call. `on_step` is told
         "translating", "searching", "found" with their number, and "reranking" as they happen. Without a passage that
-        speaks to the question, `citations` is empty and `nearest` holds what came closest. The charges are the caller's
-        to record: `on_charge` is told each as soon as it is paid. Raises `QuestionEmpty` and `DatabaseUnavailable`; no
-        `ProviderError`, unless nothing can be searched without it.
+        speaks to the question, `citations` is empty and `nearest` holds what came closest. What is paid is the
+        caller's to record: `books` is told of each request before it is made, and of each charge. Raises
+        `QuestionEmpty` and `DatabaseUnavailable`; no `ProviderError`, unless nothing can be searched without it.
         """
         return self.retrieve(
             question,
@@ -94,7 +94,7 @@ class Retriever:
             language=language,
             on_step=on_step,
             options=options,
-            on_charge=on_charge,
+            books=books,
         ).response
 
     def retrieve(
@@ -106,7 +106,7 @@ class Retriever:
         language: str | None = None,
         on_step: OnStep | None = None,
         options: Options | None = None,
-        on_charge: OnCharge | None = None,
+        books: Books | None = None,
         today: date | None = None,
     ) -> Retrieval:
         """`retrieve_context` with every passage looked at. `today` is what "last March" is counted from."""
@@ -126,7 +126,7 @@ class Retriever:
             language=language if language is not None else question_language(question),
             filters=options.filters or question.filters,
             on_step=on_step or (lambda name, detail: None),
-            on_charge=on_charge or (lambda paid: None),
+            books=books,
             tenant_prices=self._tenant_prices,
         )
         is_strict = options.similarity_threshold is not None

@@ -7,21 +7,34 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.prices import charge
 from rag.profiles import Profile
-from rag.providers.calls import lost_calls
+from rag.providers.calls import Notes, lost_calls
 from rag.retrieval.order import Facts
 from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
 
 logger = logging.getLogger(__name__)
 
 OnStep = Callable[[str, str], None]
-OnCharge = Callable[[Charge], None]
 TenantPrices = Callable[[str], Mapping[str, Any]]
+
+
+class Books(Protocol):
+    """Whoever writes down what a question costs: what is about to be sent, and what was paid."""
+
+    def send(self, operation: Operation, expected: Usage) -> None:
+        """Write down a request before it is made; the next `record` or `drop` is about it."""
+
+    def drop(self) -> None:
+        """Forget the request: it failed and nobody bills it."""
+
+    def record(self, paid: Charge) -> None:
+        """Write down what was paid, the moment it is known: what comes after it may fail."""
 
 
 @dataclass
@@ -44,8 +57,7 @@ class Run:
     details: RAGDetails = field(default_factory=RAGDetails)
     charges: list[Charge] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    #: Told of each charge the moment it is known: what comes after it may fail.
-    on_charge: OnCharge = lambda paid: None
+    books: Books | None = None
     _prices: Mapping[str, Any] | None = None
 
     @property
@@ -69,12 +81,18 @@ class Run:
         if usage is not None:
             paid = charge(operation, usage, self._own_prices())
             self.charges.append(paid)
-            self.on_charge(paid)
+            if self.books is not None:
+                self.books.record(paid)
 
     @contextmanager
     def paying(self, operation: Operation) -> Iterator[None]:
-        """Pay for what calls within lose: an answer that cannot be used costs the same."""
-        with lost_calls(lambda usage: self.pay(operation, usage)):
+        """Have the books know of calls before they are made, and pay for what they lose.
+
+        An answer that cannot be used costs the same.
+        """
+        books = self.books
+        notes = Notes(partial(books.send, operation), books.drop) if books is not None else None
+        with lost_calls(lambda usage: self.pay(operation, usage), notes=notes):
             yield
 
     def skip(self, notice: str, reason: RagError) -> None:

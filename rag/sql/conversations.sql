@@ -160,6 +160,10 @@ FROM (
 WHERE l.id = %(chat_log_id)s
 RETURNING l.cost, l.is_priced
 
+-- discard_search --
+-- A search that cost nothing leaves no row
+DELETE FROM chat_logs WHERE tenant_id = rag_tenant() AND id = %(chat_log_id)s AND kind = 'search'
+
 -- close_abandoned --
 -- Close what a dead process left: answers being written that have given no sign of life for a while, and their logs.
 -- A row for each; null for an answer without a log.

@@ -351,7 +351,8 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'completed'
 -- finish_step --
 -- A step by hand is done
 UPDATE documents
-SET pending_steps = array_remove(pending_steps, %(step)s), message = %(message)s, costs = %(costs)s, updated_at = now()
+SET pending_steps = array_remove(pending_steps, %(step)s), message = %(message)s, is_waiting = false,
+    costs = %(costs)s, updated_at = now()
 WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 
 -- forget_tags --
@@ -521,7 +522,8 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading'
 -- note_message --
 -- A sentence for the admin while the work goes on or waits
 UPDATE documents SET message = %(message)s, is_waiting = %(is_waiting)s, updated_at = now()
-WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+  AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
 
 -- mark_failed --
 -- The work ended with a reason; other documents go on
@@ -604,7 +606,9 @@ WHERE tenant_id = rag_tenant() AND id = %(document_id)s
 -- From here on it is searched
 UPDATE documents
 SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
-    message = %(message)s, is_waiting = false, starts = 0, published_at = now(),
+    message = %(message)s, is_waiting = %(waits_for)s::text IS NOT NULL, starts = 0, published_at = now(),
+    pending_steps = CASE WHEN %(waits_for)s::text IS NULL THEN pending_steps
+                         ELSE array_append(array_remove(pending_steps, %(waits_for)s), %(waits_for)s) END,
     metadata = metadata - 'chunk_spans' || CASE WHEN metadata ? 'postId'
         THEN jsonb_build_object('totalChunks', %(chunk_count)s::integer) ELSE '{}' END,
     superseded_at = CASE WHEN %(status)s = 'superseded' THEN now() END,
@@ -624,6 +628,12 @@ INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args
 VALUES ('documents', 'process_document', %(document_id)s, %(document_id)s,
         jsonb_build_object('tenant_id', %(tenant_id)s::text, 'document_id', %(document_id)s::text))
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- postpone_job --
+-- The job that waits under a name begins no sooner than this
+UPDATE procrastinate_jobs
+SET scheduled_at = greatest(coalesce(scheduled_at, now()), now() + make_interval(secs => %(wait_seconds)s))
+WHERE queueing_lock = %(queueing_lock)s AND status = 'todo'
 
 -- known_tenants --
 -- Tenants named by jobs; the documents themselves are not visible without their tenant

@@ -25,6 +25,16 @@ ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
     SET sent = p.sent + 1, unsettled = p.unsettled + 1, expected = excluded.expected, sent_at = clock_timestamp()
 RETURNING id, sent, unsettled
 
+-- begin_call_of_question --
+-- As `begin_paid_call`, without waiting for the disk: somebody waits, and what a process leaves behind when it is killed
+-- does not need it
+INSERT INTO paid_calls (tenant_id, owner_id, operation, digest, expected, chat_log_id)
+SELECT rag_tenant(), %(chat_log_id)s, %(operation)s, %(digest)s, %(expected)s, %(chat_log_id)s
+FROM set_config('synchronous_commit', 'off', true)
+ON CONFLICT (tenant_id, owner_id, operation, digest) DO UPDATE
+    SET expected = excluded.expected, sent_at = clock_timestamp()
+RETURNING id
+
 -- resend_paid_call --
 -- The same call again after a failure that is accounted for
 UPDATE paid_calls SET unsettled = 1, sent_at = clock_timestamp() WHERE tenant_id = rag_tenant() AND id = %(id)s

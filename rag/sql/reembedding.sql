@@ -49,6 +49,27 @@ WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND c.e
   AND NOT EXISTS (SELECT FROM spare_vectors s WHERE s.chunk_id = c.id AND s.embedding_model = %(to_model)s)
 ORDER BY d.created_at, c.document_id, c.chunk_index
 
+-- count_chunks_to_reembed --
+-- How many they are and about how many tokens will be sent, by what was counted when they were cut; no text is read.
+-- Each has its title and section in front. Three bytes are a token where nothing was counted.
+SELECT count(*), coalesce(sum(
+    CASE WHEN c.tokens > 0 THEN c.tokens ELSE ceil(octet_length(c.content) / 3.0) END
+    + ceil((octet_length(d.title) + octet_length(c.section)) / 3.0)
+), 0)::bigint
+FROM document_chunks c
+JOIN documents d ON d.id = c.document_id AND d.status = 'completed'
+WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND c.embedding_model <> %(to_model)s
+  AND NOT EXISTS (SELECT FROM spare_vectors s WHERE s.chunk_id = c.id AND s.embedding_model = %(to_model)s)
+
+-- has_chunks_to_reembed --
+-- Whether any is without a vector of the new model
+SELECT EXISTS (
+    SELECT FROM document_chunks c
+    JOIN documents d ON d.id = c.document_id AND d.status = 'completed'
+    WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND c.embedding_model <> %(to_model)s
+      AND NOT EXISTS (SELECT FROM spare_vectors s WHERE s.chunk_id = c.id AND s.embedding_model = %(to_model)s)
+)
+
 -- add_spare_vector --
 -- A vector beside the one that is searched; nothing when its chunk was deleted meanwhile
 INSERT INTO spare_vectors (chunk_id, embedding_model, tenant_id, collection_id, embedding)

@@ -20,6 +20,8 @@ STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
 }
 #: Of a document at work whose provider refuses the key or has no money left.
 WAITING = ("Waiting", "orange")
+#: Of a document that is found while its tags wait for the same.
+TAGS_WAITING = ("Ready, tags wait", "orange")
 METHODS: Mapping[ChunkingMethod, str] = {
     "smart": "Smart",
     "auto": "By kind of document",

@@ -8,13 +8,20 @@ from uuid import UUID
 import pandas as pd
 import streamlit as st
 
-from rag.types import Document
+from rag.types import Document, DocumentStatus
 from rag.ui.document_details import COST_STEPS, known_cost
 from rag.ui.document_kinds import column_settings, columns_of_kinds
-from rag.ui.document_names import KINDS, METHODS, STATUSES, WAITING
+from rag.ui.document_names import KINDS, METHODS, STATUSES, TAGS_WAITING, WAITING
 from rag.ui.formats import duration, file_size, money
 from rag.ui.labels import document_labels
 from rag.ui.posts import is_post
+
+
+def status_words(document: Document) -> str:
+    """What a document is at, in the words of its badge."""
+    if not document.is_waiting:
+        return STATUSES[document.status][0]
+    return (TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0]
 
 
 def draw_table(
@@ -33,7 +40,7 @@ def draw_table(
         {
             "Title": [d.title if d.version == 1 else f"{d.title} (version {d.version})" for d in shown],
             **({"Collection": [collections.get(d.collection_id, "–") for d in shown]} if collections else {}),
-            "Status": [[WAITING[0] if d.is_waiting else STATUSES[d.status][0]] for d in shown],
+            "Status": [[status_words(d)] for d in shown],
             **columns_of_kinds(shown),
             "Kind": ["Post" if is_post(d) else KINDS.get(d.mime_type, "–") for d in shown],
             "Pages": [d.page_count for d in shown],
@@ -65,8 +72,8 @@ def draw_table(
         column_config={
             "Title": st.column_config.TextColumn(width=260),
             "Status": st.column_config.MultiselectColumn(
-                options=[words for words, _ in (*STATUSES.values(), WAITING)],
-                color=[color for _, color in (*STATUSES.values(), WAITING)],
+                options=[words for words, _ in (*STATUSES.values(), WAITING, TAGS_WAITING)],
+                color=[color for _, color in (*STATUSES.values(), WAITING, TAGS_WAITING)],
                 width=110,
             ),
             "Kind": st.column_config.TextColumn(width=80),

@@ -26,15 +26,24 @@ Take = Callable[[str, bytes, UploadOptions, str], None]
 
 
 def draw_upload(
-    collections: Sequence[Collection], limits: ExtractionLimits, *, on_take: Take, on_refuse: Callable[[Refused], None]
+    collections: Sequence[Collection],
+    limits: ExtractionLimits,
+    *,
+    default: Collection | None,
+    on_take: Take,
+    on_refuse: Callable[[Refused], None],
 ) -> None:
-    """The card for new documents. Files are handed over in this run, and the uploader is emptied after it."""
+    """The card for new documents. Files are handed over in this run, and the uploader is emptied after it.
+
+    `default` is the collection that is chosen beforehand.
+    """
     with st.container(border=True):
         st.subheader("Add documents", anchor=False)
         if not collections:
             st.info("There is no collection to add documents to yet.", icon=":material/folder_off:")
             return
-        options = _options(collections)
+        beforehand = next((c for c in collections if default is not None and c.id == default.id), collections[0])
+        options = _options(collections, beforehand)
         files = st.file_uploader(
             "Choose or drop as many files as you like",
             type=[*ENDINGS, ".zip"],  # with their points: "text" alone is Streamlit's word for every kind of text
@@ -48,14 +57,19 @@ def draw_upload(
             _hand_over(files, options, limits, on_take, on_refuse)
 
 
-def _options(collections: Sequence[Collection]) -> UploadOptions:
+def _options(collections: Sequence[Collection], collection: Collection) -> UploadOptions:
     """What holds for the files to come; the collection's own settings are chosen beforehand."""
-    collection = collections[0]
     with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
         if len(collections) > 1:
             names = name_labels({c.id: c.name for c in collections}, gone="Deleted collection")
             keep_chosen("documents_collection")
-            chosen = st.selectbox("Collection", list(names), format_func=names.of, key="documents_collection")
+            chosen = st.selectbox(
+                "Collection",
+                list(names),
+                index=list(names).index(collection.id),
+                format_func=names.of,
+                key="documents_collection",
+            )
             collection = next((c for c in collections if c.id == chosen), collection)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
         methods = list(METHODS)

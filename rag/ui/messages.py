@@ -73,7 +73,7 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
 def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
     """Draw an answer as it is written, in redraws `every_seconds` apart.
 
-    Every pulse makes a call of Streamlit, where a click can interrupt it.
+    Every pulse gives a click the chance to end the run.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         text = st.empty()
@@ -81,7 +81,7 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
         status = steps.status(":shimmer[Reading the question]", type="compact")
         for step in live.follow_steps():
             if step is None:
-                status.update(state="running")
+                be_interrupted()
             else:
                 status.update(label=f":shimmer[{_step_label(step)}]")
                 status.markdown(f":small[{_step_label(step)}]")
@@ -89,10 +89,18 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
         for piece in live.tail(every_seconds=every_seconds, until_written=True):
             if live.restarts > restarts:
                 written, restarts = "", live.restarts
+            if not piece:
+                be_interrupted()
+                continue
             written += piece
             text.markdown(answer_markdown(written))
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
         steps.empty()
+
+
+def be_interrupted() -> None:
+    """Let a click end this run here. Streamlit looks for one at each use of its session state; nothing is sent."""
+    _ = "chat_now" in st.session_state
 
 
 def _step_label(step: StepEvent) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -65,14 +64,12 @@ def test_in_a_flood_the_first_are_turned_away_at_once_and_the_last_is_served() -
         flood = await arrived(queue, hasher, [f"wrong {number}" for number in range(71)])
         await at_work(hasher)
         genuine = (await arrived(queue, hasher, ["genuine"]))[0]
-        began = time.monotonic()
         for task in flood[1 : 71 - (MOST_WAITING - 1)]:
             with pytest.raises(TooManyAttempts, match="Wait 3 seconds") as caught:
                 await task
             assert caught.value.details == {"wait_seconds": 3}
         hasher.go.set()
         assert await genuine == "genuine"
-        assert time.monotonic() - began < 2
         assert hasher.done[:2] == ["wrong 0", "genuine"]
         await asyncio.gather(*flood, return_exceptions=True)
 

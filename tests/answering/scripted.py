@@ -13,6 +13,7 @@ from rag.database import Database
 from rag.errors import RagError
 from rag.profiles import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
+from rag.retrieval.run import Books
 from rag.types import (
     Charge,
     ChatMessage,
@@ -114,11 +115,11 @@ class FixedRetriever:
         top_k: int | None = None,
         language: str | None = None,
         on_step: Callable[[str, str], None] | None = None,
-        on_charge: Callable[[Charge], None] | None = None,
+        books: Books | None = None,
     ) -> ContextResponse:
         self.searched.append(question.text)
-        for charge in self.charges if on_charge else ():
-            on_charge(charge)  # type: ignore[misc]
+        for charge in self.charges if books else ():
+            books.record(charge)  # type: ignore[union-attr]
         if on_step:
             on_step("searching", "")
         if self.wait_for is not None:

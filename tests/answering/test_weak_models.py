@@ -193,16 +193,19 @@ def test_what_the_model_read_around_a_passage_supports_its_sentences() -> None:
     assert alone.finish() == "unsupported"
 
 
-def test_watching_costs_less_than_a_millisecond_a_piece() -> None:
+def test_watching_a_piece_costs_no_more_the_longer_the_answer_is() -> None:
     body = " ".join(f"Rule {n} says that employee number {n} books room {n} on floor {n}." for n in range(60))
     sources = {1: Source(body, "Rules", ("en",))}
     watch = AnswerWatch(sources, {1: 1}, "What do the rules say?", lambda _: "en")
     answer = [t for n in range(60) for t in tokens(f"Rule {n} says that employee {n} books room {n} upstairs [1].")]
     watch.feed("Rule 0 begins [1]. So ")  # reads the passage once
-    started = time.perf_counter()
-    for token in answer:
-        watch.feed(token)
-    assert (time.perf_counter() - started) / len(answer) < 0.001
+    taken, half = [], len(answer) // 2
+    for part in (answer[:half], answer[half:]):
+        started = time.thread_time()
+        for token in part:
+            watch.feed(token)
+        taken.append(time.thread_time() - started)
+    assert taken[1] < 4 * taken[0]
 
 
 # Nothing found, in the model's own words

@@ -9,6 +9,7 @@ import pytest
 
 from rag.database import Database
 from rag.files import FileStore
+from rag.ingestion import jobs
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
@@ -18,6 +19,12 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Identity, Role
+
+
+@pytest.fixture(autouse=True)
+def quick_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have queues look for jobs that wait for another try ten times as often."""
+    monkeypatch.setattr(jobs, "POLLING_SECONDS", 0.2)
 
 
 def person(tenant_id: str, role: Role) -> Identity:

@@ -114,3 +114,36 @@ def test_a_long_wait_that_the_provider_asks_for_is_waited_in_the_queue_and_said(
         assert library.get("demo", other.id).status is DocumentStatus.COMPLETED
     finally:
         queue.stop_worker()
+
+
+def test_a_try_that_fails_leaves_the_rest_to_the_job_that_waits_already(
+    database: Database,
+    paid: Processor,
+    library: DocumentLibrary,
+    admin: Identity,
+    provider_standin: ProviderStandin,
+) -> None:
+    """Two jobs of one document cannot wait: who says yes while it is read adds one beside the one that runs."""
+    queue = Queue(database, paid, retry_seconds=(0.05, 0.05), rescue_seconds=60, abandoned_seconds=60)
+    collection = library.ensure_collection("demo", "Batches", "hr", MODEL, "en")
+    provider_standin.fail_next(429, times=1, headers={"retry-after": "90"}, endpoint="embeddings")
+    asked = provider_standin.meet("embeddings", 2)
+    queue.start_worker()
+    try:
+        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
+        deadline = time.monotonic() + 30
+        while provider_standin.calls["embeddings"] == 0 and time.monotonic() < deadline:
+            library.confirm(admin, document.id)
+            time.sleep(0.01)
+        queue.enqueue("demo", document.id)
+        provider_standin.meetings.clear()
+        asked.wait()
+        while library.queue_state("demo").running and time.monotonic() < deadline:
+            time.sleep(0.03)
+        state = library.queue_state("demo")
+        assert (state.running, state.waiting, state.later) == (0, 0, 1)
+        assert state.next_try_at is not None
+        assert state.next_try_at - datetime.now(UTC) > timedelta(seconds=60)
+        assert provider_standin.calls["embeddings"] == 1
+    finally:
+        queue.stop_worker()

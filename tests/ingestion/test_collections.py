@@ -165,3 +165,12 @@ def test_suggested_questions_come_in_the_readers_language_then_in_the_collection
     assert set(asked[1:3]) == {"What?", "Why?"}
     assert asked[3] == "Wat?"
     assert library.suggested_questions("demo", collection.id, limit=1)[0] in ("What?", "Why?")
+
+
+@pytest.mark.parametrize("pattern", [r"(?=leave)holiday", r"(leave) \1", "(x?){1000}{1000}"])
+def test_patterns_that_cannot_be_read_in_linear_time_are_refused_when_they_are_saved(
+    pattern: str, library: DocumentLibrary, admin: Identity, collection: Collection
+) -> None:
+    with pytest.raises(InvalidInput):
+        library.override_collection(admin, collection.id, {"query_patterns": [[pattern, ["Leave"]]]})
+    assert library.collection("demo", collection.id).overrides == {}

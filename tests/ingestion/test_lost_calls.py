@@ -160,12 +160,16 @@ class Desk:
         )
         return self.answer(history=said)
 
+    def recognising(self) -> Callable[[], object]:
+        question = self.question(self.ready(), "What is the gist of our rules?")
+        return lambda: list(self.parts.answerer.answer(question, profile=PLAIN, cancel=Event()))
+
     def follow_ups(self) -> Callable[[], object]:
         return self.answer(replace(PLAIN, follow_ups=3))
 
 
 EMBEDDING_CALLS = ("embedding", "cutting", "reembedding", "importing", "calibration", "question_embedding")
-WHOLE_CHAT_CALLS = ("tags", "chunk_tags", "translation", "rephrasing", "rewriting")
+WHOLE_CHAT_CALLS = ("tags", "chunk_tags", "translation", "rephrasing", "rewriting", "recognising")
 STREAMED_CALLS = ("answer", "follow_ups")
 CALLS = {
     **dict.fromkeys(EMBEDDING_CALLS, "embeddings"),

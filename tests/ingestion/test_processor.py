@@ -13,7 +13,7 @@ from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
 from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.messages import page_list, reading_message
+from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
@@ -168,6 +168,20 @@ def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
     assert result.message == document.message
     assert document.metadata["suggested_questions"] == []
     assert result.costs.metadata == 0
+
+
+def test_tags_that_are_refused_for_the_key_wait_for_a_worker_and_the_document_is_found(
+    paid: Processor, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
+) -> None:
+    provider_standin.fail_next(401, times=100, endpoint="chat")
+    result = paid.process_document(
+        file=hostile.leave_policy(), file_name="leave.pdf", tenant_id="demo", collection=paid_collection
+    )
+    document = library.get("demo", result.document_id)
+    assert (document.status, document.is_waiting) == (DocumentStatus.COMPLETED, True)
+    assert result.message == document.message
+    assert result.message.startswith(TAGS_WAIT)
+    assert document.pending_steps == ["tag"]
 
 
 def test_cutting_by_topic_is_paid_and_cut_once(

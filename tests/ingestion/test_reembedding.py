@@ -19,9 +19,11 @@ from standin import ProviderStandin, count_tokens
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.files import FileStore
+from rag.ingestion import reembedding
 from rag.ingestion.processor import Processor
-from rag.ingestion.reembedding import Reembeddings
+from rag.ingestion.reembedding import Reembeddings, find_missing
 from rag.ingestion.sandbox import Sandbox
+from rag.prices import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -67,6 +69,27 @@ def models(database: Database) -> set[str]:
 
 def model_now(database: Database, collection: Collection) -> str:
     return str(database.fetch_value("demo", "embedding_model_now", collection_id=collection.id))
+
+
+def test_the_cost_of_a_move_is_known_without_reading_a_passage(
+    worker: Processor,
+    moves: Reembeddings,
+    admin: Identity,
+    collection: Collection,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with database.transaction("demo") as connection:
+        missing = find_missing(connection, collection.id, SMALL)
+    texts = sum(estimate_tokens(chunk.text) for chunk in missing)
+    monkeypatch.setattr(reembedding, "find_missing", lambda *_: pytest.fail("all passages were read"))
+    move = moves.estimate(admin, collection.id, SMALL)
+    assert move.chunks_total == len(missing) > 3
+    assert move.estimated_tokens == pytest.approx(texts, rel=0.2)
+    moves.cancel(admin, move.id)
+    with database.transaction("demo") as connection:  # as after an import, where nothing was counted
+        connection.execute("UPDATE document_chunks SET tokens = 0")
+    assert moves.estimate(admin, collection.id, SMALL).estimated_tokens == pytest.approx(texts, rel=0.3)
 
 
 def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(

@@ -162,6 +162,19 @@ def test_documents_are_added_to_the_chosen_collection_and_shown_by_collection(
     assert [d.file_name for d in running.documents.list("demo", collection_id=other.id)] == ["notice.pdf"]
 
 
+def test_documents_are_added_to_the_collection_that_is_asked_by_default(
+    running: Services, signed_in: SignIn, handbook: Collection
+) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    other = running.documents.create_collection(identity, "Policies", "hr")
+    page = tab.run().switch_page("documents.py").run()
+    assert page.selectbox(key="documents_collection").value == handbook.id
+    again, somebody = signed_in(Role.ADMIN)
+    running.documents.note_last(somebody, other)
+    page = again.run().switch_page("documents.py").run()
+    assert page.selectbox(key="documents_collection").value == other.id
+
+
 def test_a_collection_is_renamed(running: Services, page: AppTest, collection: Collection) -> None:
     opened(page, collection)
     page.button("collections_rename").click().run()

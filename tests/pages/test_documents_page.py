@@ -211,6 +211,12 @@ def test_a_file_that_is_no_pdf_is_refused_beside_its_name_while_the_other_goes_o
     assert page.file_uploader[0].value == []
 
 
+def test_files_up_to_the_limit_of_the_settings_are_taken(page: AppTest, app_services: Services) -> None:
+    page.run()
+    taken = page.file_uploader[0].proto.max_upload_size_mb
+    assert taken * 2**20 == app_services.settings.maximum_upload_bytes
+
+
 def test_a_refused_file_can_be_dismissed(page: AppTest) -> None:
     page.run()
     page.file_uploader[0].upload("letter.pdf", b"Dear all", "application/pdf").run()

@@ -105,9 +105,16 @@ def test_another_process_makes_the_same_vectors() -> None:
     assert len(answers) == 1
 
 
-def test_a_thousand_paragraphs_take_less_than_a_second() -> None:
+def test_the_time_for_paragraphs_grows_no_faster_than_their_number() -> None:
     text = "Employees accrue paid time off every month, unused days of {} are carried over until the end of March. " * 8
     paragraphs = [text.replace("{}", str(number)) for number in range(1000)]
-    started = time.process_time()
-    EMBEDDER.embed(paragraphs, purpose="document")
-    assert time.process_time() - started < 1
+
+    def least(count: int) -> float:
+        taken = []
+        for _ in range(3):
+            started = time.thread_time()
+            EMBEDDER.embed(paragraphs[:count], purpose="document")
+            taken.append(time.thread_time() - started)
+        return min(taken)
+
+    assert least(1000) < 3 * 5 * least(200)

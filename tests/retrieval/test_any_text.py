@@ -40,9 +40,11 @@ from rag.retrieval.understanding import categories_in
 from rag.ui.text import answer_markdown, plain
 
 LONGEST = 4000
-MOST_SECONDS = 0.05
+#: An ordinary text of the longest length takes 25 ms of a processor of today: any other may take 50 ms.
+MOST_TIMES = 2.0
 TODAY = date(2026, 1, 1)
 _TEXTS = " ".join(p.read_text("utf-8") for p in sorted((Path(rag.__file__).parent / "samples/texts").glob("*.md")))
+ORDINARY = _TEXTS[:LONGEST]
 #: What a search found: the passages whose words are compared with those of the question.
 PASSAGES = [_TEXTS[start : start + 1500] for start in range(0, 36_000, 1500)]
 #: Pieces that stalled something once, or look as if they could.
@@ -73,20 +75,32 @@ def understand(text: str) -> None:
     corrections([word.text for word in words], PASSAGES)
 
 
-def seconds_of(work: Callable[[str], Any], text: str, *, runs: int = 12) -> float:
-    """The processor time of this thread, the least of several runs, each with nothing remembered."""
-    least = float("inf")
-    for _ in range(runs):
-        for remembered in (analysers._terms, query.asked_words, query.question_terms, query_analysis._owners):
-            remembered.cache_clear()
-        gc.disable()
-        began = time.thread_time()
-        work(text)
-        least = min(least, time.thread_time() - began)
-        gc.enable()
-        if least < MOST_SECONDS / 2:
+def seconds_once(work: Callable[[str], Any], text: str) -> float:
+    """The processor time of this thread, with nothing remembered."""
+    for remembered in (analysers._terms, query.asked_words, query.question_terms, query_analysis._owners):
+        remembered.cache_clear()
+    gc.disable()
+    began = time.thread_time()
+    work(text)
+    seconds = time.thread_time() - began
+    gc.enable()
+    return seconds
+
+
+def seconds_of(work: Callable[[str], Any], text: str, *, runs: int = 4) -> float:
+    """The least processor time of several runs."""
+    return min(seconds_once(work, text) for _ in range(runs))
+
+
+def times_an_ordinary_text(text: str) -> float:
+    """How many times as long as an ordinary text of this length takes, each at its quickest of some turns."""
+    least, ordinary = float("inf"), float("inf")
+    for _ in range(20):
+        least = min(least, seconds_once(understand, text))
+        ordinary = min(ordinary, seconds_once(understand, ORDINARY))
+        if least / ordinary <= MOST_TIMES * 0.8:
             break
-    return least
+    return least / ordinary
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -103,14 +117,14 @@ def filled(piece: str) -> str:
 def test_one_piece_again_and_again(piece: str) -> None:
     for text in (filled(piece), f"a{filled(piece)[2:]}b"):
         if text.strip("\u200b\u00ad \t\r\n\x0b\x0c\u00a0\u2003\u3000\u2028"):
-            assert seconds_of(understand, text) <= MOST_SECONDS
+            assert times_an_ordinary_text(text) <= MOST_TIMES
 
 
 def test_words_that_stand_nowhere() -> None:
     random = Random(1)
     for letters, length in (("abcdefghijklmnopqrstuvwxyz", 6), ("가나다라마바사아자차카타파하", 3), ("ab", 40)):
         words = ["".join(random.choices(letters, k=length)) for _ in range(LONGEST)]
-        assert seconds_of(understand, " ".join(words)[:LONGEST]) <= MOST_SECONDS
+        assert times_an_ordinary_text(" ".join(words)[:LONGEST]) <= MOST_TIMES
 
 
 def mixed() -> st.SearchStrategy[str]:
@@ -127,8 +141,8 @@ def mixed() -> st.SearchStrategy[str]:
     suppress_health_check=list(HealthCheck),
 )
 @given(mixed())
-def test_any_text_is_understood_in_fifty_milliseconds(text: str) -> None:
-    assert seconds_of(understand, text) <= MOST_SECONDS
+def test_any_text_takes_twice_an_ordinary_one_at_most(text: str) -> None:
+    assert times_an_ordinary_text(text) <= MOST_TIMES
 
 
 def _finished(text: str) -> str:
@@ -182,4 +196,8 @@ def test_twice_the_text_takes_about_twice_the_time(name: str) -> None:
             break
         size *= 2
     # Four times where each place is looked through from each other one.
+    for _ in range(5):
+        if twice <= 3 * once + 0.01:
+            break
+        once, twice = (seconds_of(work, f"a{piece * (n // len(piece))}b") for n in (size, 2 * size))
     assert twice <= 3 * once + 0.01

@@ -28,8 +28,8 @@ def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, 
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA
         )
-    except ProviderError as exc:
-        return None, exc.details.get("usage")
+    except ProviderError:
+        return None, None  # what it cost was reported where it was lost
     try:
         said = json.loads(reply.text)
     except ValueError:
