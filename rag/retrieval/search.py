@@ -45,7 +45,7 @@ def vector_search(
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """The passages with the highest BM25 for the question, exactly, best first."""
+    """The passages with the highest BM25 for the question's words and others for the same, exactly, best first."""
     with database.flight(scope.who) as flight:
         hits = find_hits(flight, query, read_scope(flight, scope, filters), limit=limit, by_vector=False)
         shares = Shares(near=(), matching=[score for _, score in hits.matching])
