@@ -1,7 +1,7 @@
 # All do all their own set-up on a machine with Python 3.11+ and nothing else.
 PYTHON ?= python3
 
-.PHONY: run test coverage doctor screenshots
+.PHONY: run test coverage doctor lock audit sbom screenshots
 
 run:
 	@$(PYTHON) -m rag.launch serve
@@ -15,3 +15,15 @@ coverage:
 
 doctor:
 	@$(PYTHON) -m rag.launch doctor
+
+# After a change of a requirements.in: everything it needs in turn, with hashes, into the .txt beside it.
+lock:
+	@$(PYTHON) -m rag.launch lock
+
+# Known vulnerabilities of the locked packages, and secrets in files under version control.
+audit:
+	@$(PYTHON) -m rag.launch audit
+
+# dist/hr-assistant-VERSION.cdx.json: what a release consists of (CycloneDX), from the lock.
+sbom:
+	@$(PYTHON) -m rag.launch sbom

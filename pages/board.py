@@ -21,7 +21,7 @@ from rag.ui.attempts import attempt
 from rag.ui.board import draw_posts
 from rag.ui.document_names import STATUSES
 from rag.ui.formats import SELECT_A_ROW, count
-from rag.ui.labels import keep_chosen, name_labels, page_of_list
+from rag.ui.labels import drawn, keep_chosen, name_labels, page_of_list
 from rag.ui.posts import draw_post, is_post
 from rag.ui.syncs import draw_run
 from rag.ui.text import plain
@@ -167,7 +167,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     if is_admin:
         st.button("Sync now", key="board_sync", icon=":material/sync:", on_click=sync, args=(board,))
 if state.board_problem:
-    st.error(state.board_problem, icon=":material/error:")
+    st.error(plain(state.board_problem), icon=":material/error:")
 if is_admin:
     is_active = any(run.is_open for run in runs) or any(f.at_work for f in figures)
     st.fragment(draw_sync, run_every="1s" if is_active else None)(board)
@@ -183,12 +183,12 @@ if figures:
             label_visibility="collapsed",
             width=280,
         )
-        categories = name_labels({f.category: plain(f.category) for f in figures})
+        categories = name_labels({f.category: f.category for f in figures})
         wanted = st.pills(
             "Category",
             list(categories),
             selection_mode="multi",
-            format_func=categories.of,
+            format_func=drawn(categories),
             key="board_categories",
             label_visibility="collapsed",
             wrap=True,

@@ -201,7 +201,7 @@ if now.collections:
     with filter_slot.container(width="content"):
         now.draw_filter()
 if state.chat_problem:
-    problem.error(state.chat_problem, icon=":material/error:")
+    problem.error(plain(state.chat_problem), icon=":material/error:")
 has_dialog = conversation is not None and draw_dialog(running.conversations, identity, conversation, open_conversation)
 if state.chat_source is not None and not has_dialog:
     cited, cited_page = state.chat_source

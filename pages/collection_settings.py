@@ -23,7 +23,7 @@ from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, time_zone
 from rag.ui.labels import name_labels
 from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
-from rag.ui.text import plain
+from rag.ui.text import code, plain
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -76,7 +76,7 @@ def attempt(done: str, action: Any) -> None:
 @st.dialog("New collection", width="large", icon=":material/library_add:", on_dismiss=lambda: open_dialog(""))
 def ask_to_create() -> None:
     name = st.text_input("Name", key="collections_new_name", max_chars=80, placeholder="For example: Notices 2026")
-    profiles = name_labels({name: f"**{profile_title(name)}**" for name in PROFILES})
+    profiles = name_labels({name: f"**{plain(profile_title(name))}**" for name in PROFILES})
     chosen = st.radio(
         "Profile",
         list(profiles),
@@ -111,7 +111,8 @@ def ask_to_create() -> None:
     if missing := [option for option in options if option.missing]:
         with st.expander("Embedders that are not configured", icon=":material/key:"):
             for option in missing:
-                st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[Set `{option.missing}` and start again.]]")
+                setting = code(option.missing)
+                st.markdown(f"{plain(embedder_line(option))}  \n:small[:gray[Set {setting} and start again.]]")
     error = st.empty()
     with st.container(horizontal=True, horizontal_alignment="right"):
         if st.button("Cancel", key="collections_new_cancel"):
@@ -224,12 +225,12 @@ def unit_of(collection: Collection) -> str:
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
     different = len(collection.overrides)
     with st.container(border=True, height="stretch", key=f"collections_card_{collection.id}", gap="small"):
-        st.markdown(f"**{plain(collection.name)}**  \n:gray[Profile: {profile_title(collection.profile)}]")
+        st.markdown(f"**{plain(collection.name)}**  \n:gray[Profile: {plain(profile_title(collection.profile))}]")
         ready = "" if contents.ready == contents.documents else f", {contents.ready:,} ready"
         st.markdown(
             f":material/description: {count(contents.documents, unit_of(collection))}{ready}  \n"
             f":material/grid_view: {count(contents.chunks, 'passage')}  \n"
-            f":material/translate: {LANGUAGES.get(collection.language, collection.language)}  \n"
+            f":material/translate: {plain(LANGUAGES.get(collection.language, collection.language))}  \n"
             f":material/scatter_plot: {plain(embedder_name(collection.embedding_model))}"
         )
         if collection.groups:
@@ -275,7 +276,8 @@ def draw_opened(collection: Collection) -> None:
             )
     language = LANGUAGES.get(collection.language, collection.language)
     st.markdown(
-        f"Profile: {profile_title(profile.name)} · {language} · {plain(embedder_name(collection.embedding_model))} · "
+        f"Profile: {plain(profile_title(profile.name))} · {plain(language)} · "
+        f"{plain(embedder_name(collection.embedding_model))} · "
         f"{count(contents.documents, unit_of(collection))} · {count(contents.chunks, 'passage')}"
     )
     if collection.groups:
@@ -312,7 +314,7 @@ if error := state.collections_error:
     st.error(plain(error), icon=":material/error:")
 if done := state.collections_done:
     state.collections_done = ""
-    st.toast(done, icon=":material/check:")
+    st.toast(plain(done), icon=":material/check:")
 
 collections = library.collections(identity)
 opened = next((c for c in collections if str(c.id) == st.query_params.get("collection")), None)

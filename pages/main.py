@@ -102,7 +102,8 @@ def draw_account(identity: Identity) -> None:
         st.text(identity.email)
         st.caption(f"{ROLES[identity.role]} · {plain(identity.tenant_id)}")
         st.page_link("account.py", label="Where you are signed in", icon=":material/devices:")
-        st.html(account_actions(st.context.cookies.get("hr_csrf", "")))
+        cookies = st.context.cookies
+        st.html(account_actions(cookies.get("__Host-hr_csrf") or cookies.get("hr_csrf", "")))
 
 
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
@@ -121,7 +122,7 @@ try:
     identity = current_identity()
 except AccessError as exc:
     st.html(SIGN_IN_AGAIN, unsafe_allow_javascript=True)
-    st.info(exc.message, icon=":material/lock:")
+    st.info(plain(exc.message), icon=":material/lock:")
     st.markdown("[Sign in](/login)")
     st.stop()
 

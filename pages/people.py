@@ -261,7 +261,7 @@ if error := state.people_error:
     st.error(plain(error), icon=":material/error:")
 if done := state.people_done:
     state.people_done = ""
-    st.toast(done, icon=":material/check:")
+    st.toast(plain(done), icon=":material/check:")
 
 person = draw_list(people)
 if person is not None:

@@ -7,6 +7,7 @@ RagError
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
 │   ├── TenantSuspended      work of a tenant that has to wait
+│   ├── OtherHost
 │   └── OtherSite
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
 │   └── RouteUnknown
@@ -116,6 +117,12 @@ class TenantSuspended(NotAllowed):
 
 class OtherSite(NotAllowed):
     """This request came from another site. Is it your own address? Then set RAG_PUBLIC_URL to it."""
+
+
+class OtherHost(NotAllowed):
+    """The server has another host name. Use the address in RAG_PUBLIC_URL, and have a proxy pass it on as Host."""
+
+    status = 421
 
 
 class NotFound(RagError):

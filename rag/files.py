@@ -64,12 +64,19 @@ class FileStore:
         if path.exists():
             return key
         try:
+            self._close_folder()
             _write_whole(path, content)
         except OSError as exc:
             if exc.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise StorageFull from exc
         return key
+
+    def _close_folder(self) -> None:
+        """Let nobody but its owner list the folder, the account that reads untrusted files least of all."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.folder.stat().st_mode & 0o077:
+            self.folder.chmod(0o700)
 
     def get(self, tenant_id: str, key: str) -> bytes:
         """The content of a key. Raises `NotFound`."""

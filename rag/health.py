@@ -57,6 +57,7 @@ def _checked(parts: Services, database: Check) -> Health:
             database,
             _documents(parts),
             _originals(parts),
+            _reading(parts),
             _language_model(parts),
             _embedder(parts),
             _reranker(parts),
@@ -108,6 +109,19 @@ def _originals(parts: Services) -> Check:
     except RagError as exc:
         # Questions are answered all the same.
         return Check(name="Originals", state="warning", sentence=exc.message)
+
+
+def _reading(parts: Services) -> Check:
+    """Which means confine the processes that read files, as one of them has said itself."""
+    means = parts.documents.confinement
+    if means is None:
+        return Check(name="Reading files", state="ok", sentence="In processes of their own; none has started yet.")
+    named = {"account": "account", "files": "files", "calls": "system calls", "network": "network"}
+    listed = "; ".join(f"{name}: {means.get(key, 'not confined')}" for key, name in named.items())
+    if "files" in means and "network" in means:
+        return Check(name="Reading files", state="ok", sentence=f"In processes of their own ({listed}).")
+    advice = "A hostile file could reach what its account can reach. Linux 5.13 or newer with Landlock closes that."
+    return Check(name="Reading files", state="warning", sentence=f"In processes of their own ({listed}). {advice}")
 
 
 def _language_model(parts: Services) -> Check:

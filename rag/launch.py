@@ -1,13 +1,14 @@
-"""From a fresh machine to the running product: makes `.venv`, installs what is pinned, goes on inside it.
+"""From a fresh machine to the running product: makes `.venv`, installs what is locked, goes on inside it.
 
-Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `python3 -m rag.launch test` runs the
-checks and the tests, anything else is a command of `python -m rag`.
+Runs on any Python 3.11+ with nothing installed: `python3 -m rag.launch` serves, `test` runs the checks and the tests,
+`lock`, `audit` and `sbom` look after the packages, anything else is a command of `python -m rag`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -15,7 +16,15 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
-PYTHON = ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+#: What looks after the packages has an environment of its own, so that none of it is in the product's.
+TOOLS = PROJECT / ".tools"
+#: Lists of packages that people write, in the order in which they are locked: each keeps to the versions before it.
+LISTS = ("requirements.in", "tests/requirements.in", "benchmarks/requirements.in")
+TOOL_LIST = "tests/tools.in"
+#: What looks like a secret and is none. The scan exits with the number when it only noted new line numbers there.
+SECRETS_KNOWN, LINES_MOVED = ".secrets.baseline", 3
+BINARIES = "Scripts" if os.name == "nt" else "bin"
+PYTHON = ENVIRONMENT / BINARIES / ("python.exe" if os.name == "nt" else "python")
 
 
 def main(arguments: list[str]) -> int:
@@ -23,10 +32,15 @@ def main(arguments: list[str]) -> int:
         print(f"Python 3.11 or newer is needed; this is {sys.version.split()[0]}. Install one and start again.")
         return 1
     testing = arguments[:1] == ["test"]
+    keeping = {"lock": lock, "audit": audit, "sbom": write_sbom}.get(" ".join(arguments[:1]))
     requirements = [PROJECT / "requirements.txt"]
     if testing:
         requirements.append(PROJECT / "tests" / "requirements.txt")
     try:
+        if keeping is not None:
+            install((PROJECT / TOOL_LIST).with_suffix(".txt"), TOOLS)
+            os.chdir(PROJECT)
+            return keeping()
         for path in requirements:
             install(path)
     except (OSError, subprocess.CalledProcessError) as exc:
@@ -42,30 +56,34 @@ def main(arguments: list[str]) -> int:
     return subprocess.call(command)  # noqa: S603
 
 
-def install(requirements: Path) -> None:
-    """Install the requirements unless exactly these are installed already."""
-    stamp = ENVIRONMENT / f".{requirements.parent.name}-{requirements.stem}.sha256"
+def install(requirements: Path, environment: Path = ENVIRONMENT) -> None:
+    """Install the requirements, each file of them by its hash, unless exactly these are installed already."""
+    python = environment / PYTHON.relative_to(ENVIRONMENT)
+    stamp = environment / f".{requirements.parent.name}-{requirements.stem}.sha256"
     digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() == digest:
+    if python.exists() and stamp.exists() and stamp.read_text() == digest:
         return
-    if not PYTHON.exists():
-        say("Making a Python environment in .venv")
+    if not python.exists():
+        say(f"Making a Python environment in {environment.name}")
         try:
-            venv.create(ENVIRONMENT, with_pip=True, clear=True)
+            venv.create(environment, with_pip=True, clear=True)
         except subprocess.CalledProcessError as exc:
             raise OSError("Python's venv module is incomplete here (Debian: apt install python3-venv).") from exc
     say(f"Installing {requirements.relative_to(PROJECT)} (first start only, about a minute)")
-    command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--requirement", str(requirements)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
-    assert process.stdout is not None  # noqa: S101
+    command = [
+        str(python), "-m", "pip", "install", "--disable-pip-version-check", "--require-hashes",
+        "--requirement", str(requirements),
+    ]  # fmt: skip
     lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if line.startswith("Collecting ") and sys.stdout.isatty():
-            print(f"\r  {line.split()[1]:<60.60}", end="", flush=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # noqa: S603
+        assert process.stdout is not None  # noqa: S101
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Collecting ") and sys.stdout.isatty():
+                print(f"\r  {line.split()[1]:<60.60}", end="", flush=True)
     if sys.stdout.isatty():
         print("\r" + " " * 62 + "\r", end="")
-    if process.wait() != 0:
+    if process.returncode != 0:
         print("".join(lines[-15:]))
         raise subprocess.CalledProcessError(process.returncode, "pip install")
     stamp.write_text(digest)
@@ -85,6 +103,57 @@ def run_checks(arguments: list[str]) -> int:
         say(" ".join(check[:2]))
         results.append(subprocess.call([str(PYTHON), "-m", *check]))  # noqa: S603
     return next((code for code in results if code), 0)
+
+
+# Packages
+
+
+def lock() -> int:
+    """Write the lists again with everything they need in turn; a version that is locked stays unless a list says so."""
+    locked: list[str] = []
+    for source in (*LISTS, TOOL_LIST):
+        target = str(Path(source).with_suffix(".txt"))
+        say(f"Locking {source}")
+        kept = [] if source == TOOL_LIST else [item for path in locked for item in ("--constraints", path)]
+        command = [
+            "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes",
+            "--no-emit-index-url", "--custom-compile-command", "make lock", *kept, "--output-file", target, source,
+        ]  # fmt: skip
+        if code := tool(*command):
+            return code
+        locked.append(target)
+    return 0
+
+
+def audit() -> int:
+    """Known vulnerabilities of what is locked, and secrets in what is under version control."""
+    codes = []
+    for source in (*LISTS, TOOL_LIST):
+        target = str(Path(source).with_suffix(".txt"))
+        say(f"pip-audit {target}")
+        codes.append(tool("pip-audit", "--disable-pip", "--require-hashes", "--requirement", target))
+    say("detect-secrets")
+    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True)  # noqa: S607
+    files = [path for path in listed.stdout.split("\0") if path and Path(path).is_file()]
+    code = tool("detect-secrets-hook", "--baseline", SECRETS_KNOWN, *files)
+    codes.append(0 if code == LINES_MOVED else code)
+    return next((code for code in codes if code), 0)
+
+
+def write_sbom() -> int:
+    """Write which packages the newest release in CHANGELOG.md consists of, as CycloneDX, from the lock."""
+    found = re.search(r"^## \[(\d[^\]]*)\]", (PROJECT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    path = PROJECT / "dist" / f"hr-assistant-{found[1] if found else 'unreleased'}.cdx.json"
+    path.parent.mkdir(exist_ok=True)
+    code = tool("cyclonedx-py", "requirements", "requirements.txt", "--output-reproducible", "--output-file", str(path))
+    if code == 0:
+        say(f"Wrote {path.relative_to(PROJECT)}")
+    return code
+
+
+def tool(name: str, *arguments: str) -> int:
+    """Run one of the tools."""
+    return subprocess.call([str(TOOLS / BINARIES / name), *arguments])  # noqa: S603
 
 
 def say(sentence: str) -> None:

@@ -41,6 +41,7 @@ from rag.api.request_ids import RequestIds
 from rag.api.unknown import unknown_routes
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
+from rag.ui.text import plain
 
 log = logging.getLogger("rag")
 
@@ -121,12 +122,12 @@ def on_unexpected(request: Request, exc: Exception) -> Response:
 def on_script_error(exc: Exception) -> bool:
     """Show a sentence where Streamlit would show a traceback."""
     if isinstance(exc, NotAllowed):
-        st.warning(exc.message, icon=":material/lock:")
+        st.warning(plain(exc.message), icon=":material/lock:")
     elif isinstance(exc, RagError):
-        st.error(exc.message, icon=":material/error:")
+        st.error(plain(exc.message), icon=":material/error:")
     else:
         log.error("a page failed", exc_info=exc)
-        st.error(RagError().message, icon=":material/error:")
+        st.error(plain(RagError().message), icon=":material/error:")
     return True
 
 

@@ -1,42 +1,53 @@
-"""Started as root: the system account that runs the built-in Postgres, which refuses to run as root itself."""
+"""Started as root: the system accounts that run the built-in Postgres, which refuses to be root, and read files."""
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 import stat
 import struct
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from rag.errors import SettingsError
 
 SERVICE_ACCOUNT = "hr-assistant"
+#: Reads untrusted files. Not Postgres's account, which owns the database and its socket.
+READER_ACCOUNT = "hr-assistant-reader"
+#: User and group of nobody, for machines on which no account can be made.
+NOBODY = (65534, 65534)
 
 
 def service_account() -> pwd.struct_passwd:
-    """The account, made where it is missing. Raises `SettingsError`."""
-    try:
-        return pwd.getpwnam(SERVICE_ACCOUNT)
-    except KeyError:
-        pass
-    command = [
-        "useradd",
-        "--system",
-        "--user-group",
-        "--no-create-home",
-        "--shell",
-        "/usr/sbin/nologin",
-        SERVICE_ACCOUNT,
-    ]
-    try:
-        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - a fixed command
-        return pwd.getpwnam(SERVICE_ACCOUNT)
-    except (OSError, subprocess.CalledProcessError, KeyError) as exc:
+    """The account of Postgres, made where it is missing. Raises `SettingsError`."""
+    account = _account(SERVICE_ACCOUNT)
+    if account is None:
         raise SettingsError(
             f"Postgres does not run as root and the system account {SERVICE_ACCOUNT} could not be made for it. "
             "Start as an ordinary user, or set DATABASE_URL."
-        ) from exc
+        )
+    return account
+
+
+@functools.cache
+def reader_account() -> tuple[int, int]:
+    """User and group that read untrusted files: an account of their own, or nobody's."""
+    account = _account(READER_ACCOUNT)
+    return (account.pw_uid, account.pw_gid) if account else NOBODY
+
+
+def _account(name: str) -> pwd.struct_passwd | None:
+    """A system account, made where it is missing; None where none can be made."""
+    with suppress(KeyError):
+        return pwd.getpwnam(name)
+    command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
+    with suppress(OSError):
+        subprocess.run(command, check=False, capture_output=True)  # noqa: S603 - a fixed command
+    with suppress(KeyError):  # another process may have made it meanwhile
+        return pwd.getpwnam(name)
+    return None
 
 
 def let_pass(account: pwd.struct_passwd, *folders: Path) -> None:

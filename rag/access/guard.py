@@ -6,7 +6,7 @@ nothing else. What is open for a session closes when the session ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import quote, urlsplit
 
 from anyio import CapacityLimiter, move_on_after, to_thread
@@ -26,8 +26,10 @@ from rag.api.problems import problem
 from rag.errors import (
     DatabaseUnavailable,
     KeyRejected,
+    MethodNotAllowed,
     NotAllowed,
     NotFound,
+    OtherHost,
     OtherSite,
     RagError,
     SignedOut,
@@ -37,10 +39,15 @@ from rag.settings import Settings
 from rag.types import Identity, Role
 
 SESSION_COOKIE = "hr_session"
-PUBLIC_PATHS = frozenset(
-    {"/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/_stcore/health"}
-    | {"/sso/start", "/sso/callback", "/sso/logout"}
-)
+FORMS = frozenset({"GET", "HEAD", "POST"})
+#: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
+PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(["/login", "/welcome", "/set-password", "/forgot-password", "/new-password"], FORMS),
+    **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
+    "/sso/logout": frozenset({"POST"}),
+}
+#: Of Streamlit's own routes those that show, or run, more than a page: figures of the server, and pages for programs.
+ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
 #: Where programs call, with a key in place of a session.
 API = "/api/"
 UPLOAD_PATH = "/_stcore/upload_file"
@@ -67,13 +74,13 @@ class AuthGuard:
         app: ASGIApp,
         services: Callable[[], AccessServices],
         *,
-        public_paths: frozenset[str] = PUBLIC_PATHS,
+        public_methods: Mapping[str, frozenset[str]] = PUBLIC_METHODS,
         open_paths: frozenset[str] = frozenset(),
         recheck_seconds: float = RECHECK_SECONDS,
     ) -> None:
         self._app = app
         self._services = services
-        self._public_paths = public_paths
+        self._public_methods = public_methods
         # Of the API, open to everybody; who is recognised there may be told more.
         self._open_paths = open_paths
         self._recheck_seconds = recheck_seconds
@@ -97,13 +104,17 @@ class AuthGuard:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = route_path(scope)
-        if path == "/_stcore/health":
+        if path == "/_stcore/health" and scope["method"] in self._public_methods[path]:
             await self._app(scope, receive, with_security_headers(send, is_https=False))
             return
         services = self._services()
-        send = with_security_headers(send, is_https=is_https(scope, services.settings))
+        secure = is_https(scope, services.settings)
+        send = with_security_headers(send, _hosts(scope, services.settings), is_https=secure)
+        if not is_own_host(scope, services.settings):
+            await _refusal(scope, OtherHost())(scope, receive, send)
+            return
         is_open = path in self._open_paths
-        secret = presented_key(scope, is_open=is_open) if path.startswith(API) else ""
+        secret = presented_key(scope, services.settings, is_open=is_open) if path.startswith(API) else ""
         if secret:
             # No site can make a browser send a key without asking first, so where this comes from does not matter.
             await self._with_key(scope, receive, send, services, secret, is_open=is_open)
@@ -111,13 +122,14 @@ class AuthGuard:
         if scope["method"] not in SAFE_METHODS and not is_same_origin(scope, services.settings):
             await _refusal(scope, OtherSite())(scope, receive, send)
             return
-        if path in self._public_paths:
-            await self._app(scope, receive, send)
+        if path in self._public_methods:
+            has_method = scope["method"] in self._public_methods[path]
+            await (self._app if has_method else _refusal(scope, MethodNotAllowed()))(scope, receive, send)
             return
         identity: Identity | None = None
         try:
             with move_on_after(OPEN_SECONDS if is_open else None):
-                identity = await self._identify(scope, services.sessions, may_abandon=is_open)
+                identity = await self._identify(scope, services, may_abandon=is_open)
         except DatabaseUnavailable as exc:
             if not is_open:
                 await _refusal(scope, exc)(scope, receive, send)
@@ -132,6 +144,9 @@ class AuthGuard:
             return
         is_upload = path == UPLOAD_PATH or path.startswith(UPLOAD_PATH + "/")
         if is_upload and scope["method"] not in SAFE_METHODS and not identity.may(Role.ADMIN):
+            await _refusal(scope, NotAllowed())(scope, receive, send)
+            return
+        if path.startswith(ADMIN_PATHS) and not identity.may(Role.ADMIN):
             await _refusal(scope, NotAllowed())(scope, receive, send)
             return
         if path.startswith(MEDIA_PATH) and not self._media.may(identity.session_id, path):
@@ -173,9 +188,9 @@ class AuthGuard:
         services = self._services()
         self._watch(services.sessions)
         identity = None
-        if is_same_origin(scope, services.settings):
+        if is_own_host(scope, services.settings) and is_same_origin(scope, services.settings):
             try:
-                identity = await self._identify(scope, services.sessions)
+                identity = await self._identify(scope, services)
             except DatabaseUnavailable:
                 await _close(receive, send, 1013, "try again later")
                 return
@@ -215,11 +230,11 @@ class AuthGuard:
     def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
-    async def _identify(self, scope: Scope, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
-        token = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
+    async def _identify(self, scope: Scope, services: AccessServices, *, may_abandon: bool = False) -> Identity | None:
+        token = read_cookie(scope, services.settings, SESSION_COOKIE)
         if not TOKEN.fullmatch(token):
             return None
-        return await self._look_up(token_hash(token), sessions, may_abandon=may_abandon)
+        return await self._look_up(token_hash(token), services.sessions, may_abandon=may_abandon)
 
     async def _look_up(self, session_id: str, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
         if identity := sessions.kept(session_id):
@@ -264,6 +279,36 @@ def is_https(scope: Scope, settings: Settings) -> bool:
     return settings.public_url.lower().startswith("https://") or scope.get("scheme") in ("https", "wss")
 
 
+def is_own_host(scope: Scope, settings: Settings) -> bool:
+    """Whether the host asked for is that of `RAG_PUBLIC_URL`, or this machine; any where there is no such setting.
+
+    A site that has its own name lead to this machine would otherwise be an origin of ours.
+    """
+    ours = urlsplit(settings.public_url).hostname
+    if not ours:
+        return True
+    try:
+        asked = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
+    except ValueError:
+        return False
+    return asked in (ours, "localhost", "127.0.0.1", "::1")
+
+
+def _hosts(scope: Scope, settings: Settings) -> list[str]:
+    """The hosts this page is reached by."""
+    return [host for host in (Headers(scope=scope).get("host", ""), urlsplit(settings.public_url).netloc) if host]
+
+
+def cookie_name(scope: Scope, settings: Settings, name: str) -> str:
+    """A cookie of ours as it is called here. Behind https no other host, and no page without https, can set it."""
+    return f"__Host-{name}" if is_https(scope, settings) else name
+
+
+def read_cookie(scope: Scope, settings: Settings, name: str) -> str:
+    """The value of a cookie of ours, "" without one."""
+    return HTTPConnection(scope).cookies.get(cookie_name(scope, settings, name), "")
+
+
 def is_same_origin(scope: Scope, settings: Settings) -> bool:
     """False when a browser says that another site sent this. Callers other than browsers name no origin."""
     headers = Headers(scope=scope)
@@ -278,7 +323,7 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
     return host in ours
 
 
-def presented_key(scope: Scope, *, is_open: bool = False) -> str:
+def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) -> str:
     """The secret a program sends: as `Authorization: Bearer` or as `x-api-key`; "" when it sends none.
 
     Where everybody may call, only what looks like one of our keys counts: a webhook brings a secret of its own. So it
@@ -287,7 +332,7 @@ def presented_key(scope: Scope, *, is_open: bool = False) -> str:
     headers = Headers(scope=scope)
     kind, _, token = headers.get("authorization", "").partition(" ")
     found = token.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "").strip()
-    has_other_proof = is_open or SESSION_COOKIE in HTTPConnection(scope).cookies
+    has_other_proof = is_open or bool(read_cookie(scope, settings, SESSION_COOKIE))
     return "" if has_other_proof and not SECRET.fullmatch(found) else found
 
 

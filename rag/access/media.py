@@ -1,7 +1,8 @@
 """Which files of Streamlit's memory a session was shown: pictures of pages, exports, recordings.
 
 Streamlit serves them to whoever names them, by a hash of their content. Here they are served to those whose page was
-drawn with them, and to nobody else, whatever address has been passed on.
+drawn with them, and to nobody else, whatever address has been passed on. Only fields that Streamlit fills with the
+address of a file count: text that is sent back to a browser, such as a page that was not found, may hold any address.
 """
 
 from __future__ import annotations
@@ -9,19 +10,38 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as Value
 from starlette.types import Message, Send
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 PATH = "/media/"
-NAME = re.compile(rb"/media/([A-Za-z0-9_-]+(?:\.[A-Za-z0-9]+)?)")
+NAME = re.compile(r"/media/([A-Za-z0-9_-]+(?:\.[A-Za-z0-9]+)?)")
+#: Fields of Streamlit's messages to the browser that hold addresses of files, by message.
+FILE_FIELDS = frozenset(
+    {
+        "Audio.url",
+        "Block.ChatMessage.avatar",
+        "DeferredFileResponsePayload.url",
+        "DownloadButton.url",
+        "Favicon.url",
+        "Image.url",
+        "Logo.icon_image",
+        "Logo.image",
+        "PageConfig.favicon",
+        "SubtitleTrack.url",
+        "Video.url",
+    }
+)
 #: Files remembered for a session, and sessions; those shown last.
 MOST_FILES = 2_000
 MOST_SESSIONS = 10_000
 
 
 class ShownMedia:
-    """Remembers what the websockets of each session have named. Thread-safe."""
+    """Remembers the files that pages of each session were drawn with. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,12 +53,12 @@ class ShownMedia:
             return path.removeprefix(PATH) in self._shown.get(session_id, ())
 
     def noting(self, session_id: str, send: Send) -> Send:
-        """`send` of a websocket that remembers the files it names."""
+        """`send` of a websocket that remembers the files it draws pages with."""
 
         async def noted(message: Message) -> None:
             frame = message.get("bytes") or b""
             if PATH.encode() in frame:
-                self._note(session_id, (found.decode() for found in NAME.findall(frame)))
+                self._note(session_id, files_in(frame))
             await send(message)
 
         return noted
@@ -59,3 +79,22 @@ class ShownMedia:
                 files.popitem(last=False)
             while len(self._shown) > MOST_SESSIONS:
                 self._shown.popitem(last=False)
+
+
+def files_in(frame: bytes) -> list[str]:
+    """The names of the files that this message of Streamlit draws something with, or offers for download."""
+    try:
+        sent = ForwardMsg.FromString(frame)
+    except DecodeError:
+        return []
+    return [found[1] for address in _file_addresses(sent) if (found := NAME.fullmatch(address))]
+
+
+def _file_addresses(value: Value) -> Iterator[str]:
+    for field, content in value.ListFields():
+        if field.message_type is not None:
+            for part in content if field.is_repeated else (content,):
+                if isinstance(part, Value):
+                    yield from _file_addresses(part)
+        elif f"{value.DESCRIPTOR.full_name}.{field.name}" in FILE_FIELDS:
+            yield content

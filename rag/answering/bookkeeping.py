@@ -22,6 +22,7 @@ from rag.prices import charge
 from rag.providers.calls import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace
 from rag.records.ledger import Ledger
+from rag.retrieval.formats import document_day
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
 
 log = logging.getLogger(__name__)
@@ -193,6 +194,15 @@ class Bookkeeping:
             return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
         except DatabaseUnavailable:
             return {}
+
+    def document_days(self, citations: Sequence[Citation]) -> Mapping[UUID, str]:
+        """The dates of the passages' documents; none where they cannot be read."""
+        try:
+            known = self._chat_logs.document_metadata(self._tenant_id, list({c.document_id for c in citations}))
+        except DatabaseUnavailable:
+            return {}
+        days = {document_id: document_day(metadata) for document_id, metadata in known.items()}
+        return {document_id: day.isoformat() for document_id, day in days.items() if day}
 
     def _priced(self, operation: Operation, usage: Usage) -> Charge:
         priced = charge(operation, usage, self._own_prices())

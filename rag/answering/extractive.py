@@ -10,18 +10,22 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
+from uuid import UUID
 
-from rag.answering.sentences import Kind, ends, units_of
+from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
 from rag.ingestion.chunking.pieces import PATH_SEPARATOR
 from rag.retrieval.keywords import tokenize
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.question_parts import split_question
 from rag.types import Citation
 
-#: How alike in meaning each of some texts is to the question, by cosine or any other measure that grows with it.
-Similarities = Callable[[Sequence[str]], Sequence[float]]
+#: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
+#: the sentences' values for each question.
+Similarities = Callable[[Sequence[str], Sequence[str]], Sequence[Sequence[float]]]
 
 MAXIMUM_QUOTES = 4
 MAXIMUM_CHARACTERS = 900
@@ -39,17 +43,22 @@ LEAST_OF_PART = 0.4
 HEADING_WEIGHT = 0.5
 #: Two sentences that share so many of their terms say the same.
 SAME = 0.7
+#: A text so long at the beginning of another is the same one, cut.
+LEAST_CUT = 40
 #: A sentence cut by the edge of its passage reads badly.
 FRAGMENT_VALUE = 0.5
 #: A sentence of another document than the one the question names, such as the plan next to it.
 OTHER_DOCUMENT_VALUE = 0.5
 #: What is asked of rules and plans is mostly an amount, a date or a time limit.
 FIGURE_VALUE = 1.25
+FREQUENCY_VALUE = 1.6
 HEADING_CHARACTERS = 60
 #: Each passage further down the list counts so much of the one before.
 NEXT_PASSAGE = 0.92
 #: Sentences whose meaning is compared: each takes a model some ten milliseconds.
 MOST_COMPARED = 16
+#: Further ones for each part of a question.
+MORE_COMPARED = 6
 #: The most that meaning adds, where all words of the question make 1.
 MEANING_WEIGHT = 0.8
 #: Below this share of the question in words, they say nothing on which sentence answers.
@@ -60,11 +69,32 @@ SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 FIRST_SENTENCES = 3
 
 FIGURE = re.compile(r"\d[\d.,]*")
-#: Between the parts of a question: "Overtime on Sunday + time off?", "pay and notice".
-PARTS = re.compile(
-    r"\?\s+(?=\S)|\s[+&/]\s|;\s|,?\s(?:and|en|und|et|y|e|i|oraz|및|그리고)\s|와\s|과\s|、|と(?=\S{2})|和|以及|\sو\s?",
+#: Asks how often, and what answers it: hardly a word of the one is in the other.
+HOW_OFTEN = re.compile(
+    r"\b(?:how (?:often|frequently|many times)|hoe vaak|wie (?:oft|häufig)|combien de fois|à quelle fréquence"
+    r"|(?:con|cada) (?:qué frecuencia|cuánto)|cuántas veces|(?:con che|ogni) (?:frequenza|quanto)|quante volte"
+    r"|com que frequência|quantas vezes|jak często|ile razy|ne sıklıkta|kaç kez)\b"
+    r"|얼마나 자주|몇 ?번|何回|どのくらいの頻度|多久|几次|كم مرة",
     re.IGNORECASE,
 )
+SO_OFTEN = re.compile(
+    r"\b(?:annual(?:ly)?|yearly|monthly|weekly|daily|quarterly|biweekly|every|once|twice|(?:per|a|each) (?:year|month"
+    r"|week|quarter|day)|times|jaarlijkse?|maandelijkse?|wekelijkse?|dagelijkse?|elke?|iedere?|per (?:jaar"
+    r"|maand|week|dag)"
+    r"|eenmaal|keer|jährlich\w*|monatlich\w*|wöchentlich\w*|täglich\w*|jede[nsmr]?|einmal|zweimal|mal|pro (?:jahr|monat"
+    r"|woche|tag)|chaque|par (?:an|mois|semaine|jour)|fois|annuel\w*|mensuel\w*|cada|al (?:año|mes|día)|veces|anual\w*"
+    r"|mensual\w*|ogni|all'anno|al mese|volte|annual\w*|mensil\w*|por (?:ano|mês|semana|dia)|vezes|co(?:rocznie)?|raz"
+    r"|rocznie|miesięcznie|her (?:yıl|ay|hafta|gün)|yılda|ayda|kez)\b"
+    r"|매년|매월|매주|매일|연 ?\d|월 ?\d|주 ?\d|마다|毎[年月週日]|ごと|年\d|每[年月周天日]|سنويا|شهريا|كل (?:سنة|شهر)",
+    re.IGNORECASE,
+)
+#: Words between the parts of a question, by language: "I" is "and" in Polish.
+_AND = {
+    "en": "and|or", "nl": "en|of", "de": "und|oder", "fr": "et|ou", "es": "y|e|o", "it": "e|ed|o", "pt": "e|ou",
+    "pl": "i|oraz|lub", "tr": "ve|veya", "ar": "و|أو",
+}  # fmt: skip
+#: Between the parts of a question: "Overtime on Sunday + time off?", "pay; notice", "임금과 휴가".
+_BETWEEN = r"[?？]\s*(?=\S)|\s[+&/]\s|;\s|；|及び|및|그리고|와\s|과\s|、|と(?=\S{2})|和|以及|\sو(?=\S)"
 #: What limits the sentence before: at the beginning of a sentence, or anywhere in it.
 EXCEPTION = re.compile(
     r"^(?:however|but|except|exceptions?|though|this does not|maar|behalve|dit geldt niet|uitzondering|jedoch"
@@ -104,13 +134,27 @@ class _Candidate:
     value: float
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One of several questions: its terms, and what meaning adds to each sentence for it."""
+
+    terms: frozenset[str]
+    meaning: dict[_Candidate, float]
+
+
 def best_quotes(
-    question: str, citations: Sequence[Citation], *, language: str = "", similarities: Similarities | None = None
+    question: str,
+    citations: Sequence[Citation],
+    *,
+    language: str = "",
+    similarities: Similarities | None = None,
+    days: Mapping[UUID, str] | None = None,
 ) -> Quotes | None:
     """Quote what the passages say about the question; None when there is no sentence in them.
 
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
-    `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
+    `similarities` tells how near each of some sentences is in meaning; without it words and places decide. `days` are
+    the documents' dates (ISO 8601): of two that disagree, the newer comes first.
     """
     language = language or detect_language(question)
     asked = frozenset(tokenize(question, language))
@@ -122,8 +166,11 @@ def best_quotes(
         return None
     weights = _rarity(asked, everything)
     in_words = _scores(candidates, everything, weights, len(citations))
+    parts = _parts(question, language)
     # Comparing takes some 20 ms a sentence: where the words say enough, they decide.
-    meaning = {} if max(in_words.values()) >= SURE_IN_WORDS else _meaning(candidates, in_words, similarities)
+    is_compared = bool(parts) or max(in_words.values()) < SURE_IN_WORDS
+    meanings = _meanings([question, *parts], candidates, in_words, similarities) if is_compared else []
+    meaning = meanings[0] if meanings else {}
     scores = {c: in_words[c] + meaning.get(c, 0.0) for c in candidates}
     best = max(scores.values())
     if not meaning and best < LEAST_IN_WORDS:
@@ -133,15 +180,26 @@ def best_quotes(
             # Few of the question's words are anywhere: the order of the passages says more than a chance word.
             candidates = [c for c in candidates if c.passage == candidates[0].passage]
         ranked = sorted(candidates, key=lambda c: (-scores[c], c.passage, c.position))
-        parts = [frozenset(tokenize(part, language)) for part in _parts(question, language)]
+        asked_parts = [
+            _Part(frozenset(tokenize(part, language)), meanings[place] if meanings else {})
+            for place, part in enumerate(parts, start=1)
+        ]
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
-        chosen = _choose(ranked, scores, weights, parts, meaning, is_sure=is_sure)
-    return _written(chosen, everything, citations)
+        chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
+    return _written(chosen, everything, citations, asked, days or {})
 
 
 def _parts(question: str, language: str) -> list[str]:
-    parts = split_question(question, language) or [part for part in PARTS.split(question) if part and part.strip(" ?")]
-    return parts if len(parts) > 1 else []
+    """The parts of a question of several; none where it has only one."""
+    parts = split_question(question, language) or _between(language).split(question)
+    said = [part.strip() for part in parts if part and tokenize(part, language)]
+    return said if len(said) > 1 else []
+
+
+@cache
+def _between(language: str) -> re.Pattern[str]:
+    words = _AND.get(language)
+    return re.compile(_BETWEEN + (rf"|,?\s(?:{words})\s" if words else ""), re.IGNORECASE)
 
 
 def _candidates(
@@ -150,6 +208,7 @@ def _candidates(
     title = frozenset(tokenize(citation.title, language))
     section = title.union(tokenize(citation.section, language))
     known = _figures(question)
+    asks_how_often = bool(HOW_OFTEN.search(question))
     units = units_of(citation.passage, frozenset([citation.title, *citation.section.split(PATH_SEPARATOR)]))
     found: list[_Candidate] = []
     above: frozenset[str] = frozenset()
@@ -162,6 +221,8 @@ def _candidates(
         if unit.kind == "column" and not asked & (frozenset(tokenize(unit.subject, language)) - title):
             continue
         value = _value(unit.text, unit.kind, is_first=position == 0, is_last=position == len(units) - 1)
+        if asks_how_often and SO_OFTEN.search(unit.text):
+            value *= FREQUENCY_VALUE
         found.append(
             _Candidate(
                 unit.text,
@@ -181,6 +242,10 @@ def _candidates(
 def _quotable(everything: Sequence[_Candidate]) -> list[_Candidate]:
     """What may stand in an answer by itself; a heading only with what is below it."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？"))]
+    # A sentence or row that the edge of its passage cut is whole in the next.
+    texts = sorted({c.text for c in told})
+    cut = {text for text, following in pairwise(texts) if len(text) >= LEAST_CUT and following.startswith(text)}
+    told = [c for c in told if c.text not in cut]
     return told or [c for c in everything if c.kind != "heading"]
 
 
@@ -242,28 +307,36 @@ def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[st
     return (own + HEADING_WEIGHT * above) * brevity * value * (NEXT_PASSAGE**candidate.passage)
 
 
-def _meaning(
-    candidates: Sequence[_Candidate], in_words: dict[_Candidate, float], similarities: Similarities | None
-) -> dict[_Candidate, float]:
-    """What meaning adds: nothing for the least alike of the sentences compared, `MEANING_WEIGHT` for the most."""
+def _meanings(
+    questions: Sequence[str],
+    candidates: Sequence[_Candidate],
+    in_words: dict[_Candidate, float],
+    similarities: Similarities | None,
+) -> list[dict[_Candidate, float]]:
+    """What meaning adds for each question: nothing for the least alike of the sentences compared, `MEANING_WEIGHT` for
+    the most; an empty list where meaning cannot be told."""
     if similarities is None:
-        return {}
+        return []
     likely = sorted(candidates, key=lambda c: (-in_words[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
-    compared = likely[:MOST_COMPARED]
-    values = [float(value) for value in similarities([c.text for c in compared])]
-    least, most = min(values), max(values)
-    spread = (most - least) or 1.0
-    return {
-        c: MEANING_WEIGHT * (value - least) / spread * c.value * NEXT_PASSAGE**c.passage
-        for c, value in zip(compared, values, strict=True)
-    }
+    compared = likely[: MOST_COMPARED + MORE_COMPARED * (len(questions) - 1)]
+    found = []
+    for values in similarities(questions, [c.text for c in compared]):
+        least, most = min(values), max(values)
+        spread = (most - least) or 1.0
+        found.append(
+            {
+                c: MEANING_WEIGHT * (float(value) - least) / spread * c.value * NEXT_PASSAGE**c.passage
+                for c, value in zip(compared, values, strict=True)
+            }
+        )
+    return found
 
 
 def _beginning(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """The first sentences of the best passage: no word of the question tells one from the other."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[_Candidate] = []
-    for candidate in [c for c in best if c.value == 1.0] or best:
+    for candidate in [c for c in best if c.value >= 1.0] or best:
         room = LONGEST_SENTENCE - sum(len(c.text) for c in chosen)
         if len(chosen) == FIRST_SENTENCES or (chosen and len(candidate.text) > room):
             break
@@ -281,7 +354,7 @@ def _choose(
     ranked: Sequence[_Candidate],
     scores: dict[_Candidate, float],
     weights: dict[str, float],
-    parts: Sequence[frozenset[str]],
+    parts: Sequence[_Part],
     meaning: dict[_Candidate, float],
     *,
     is_sure: bool,
@@ -289,13 +362,8 @@ def _choose(
     """The best sentence, the best for each part of the question, and others nearly as good."""
     chosen = [ranked[0]]
     for part in parts:
-        own = {term: weights[term] for term in part & weights.keys()}
-        least = LEAST_OF_PART * sum(own.values())
-        fitting = [
-            c for c in ranked if own and _weight(own, c.terms) + HEADING_WEIGHT * _weight(own, c.heading) > least
-        ]
-        best = max(fitting, key=lambda c: (_weight(own, c.terms - c.title), scores[c]), default=None)
-        if best is not None and scores[best] > 0 and not any(_say_the_same(best, other) for other in chosen):
+        best = _best_of_part(part, ranked, scores, weights)
+        if best is not None and not any(_say_the_same(best, other) for other in chosen):
             chosen.append(best)
     best_own = _weight(weights, _own(ranked[0], weights))
     characters = sum(len(c.text) for c in chosen)
@@ -315,6 +383,24 @@ def _choose(
     return chosen
 
 
+def _best_of_part(
+    part: _Part, ranked: Sequence[_Candidate], scores: dict[_Candidate, float], weights: dict[str, float]
+) -> _Candidate | None:
+    """The sentence that answers a part of the question; None where none has enough of its words or its meaning."""
+    own = {term: weights[term] for term in part.terms & weights.keys()}
+    total = sum(own.values())
+    if not total:
+        return None
+
+    def in_words(candidate: _Candidate) -> float:
+        return (_weight(own, candidate.terms) + HEADING_WEIGHT * _weight(own, candidate.heading)) / total
+
+    fitting = [c for c in ranked if in_words(c) > LEAST_OF_PART and (scores[c] > 0 or part.meaning.get(c))]
+    if not part.meaning:
+        return max(fitting, key=lambda c: (_weight(own, c.terms - c.title), scores[c]), default=None)
+    return max(fitting, key=lambda c: (in_words(c) * c.value + part.meaning.get(c, 0.0), scores[c]), default=None)
+
+
 def _crowds(candidate: _Candidate, other: _Candidate, scores: dict[_Candidate, float]) -> bool:
     """Whether a row or a column is no answer beside another of its table: all of them hold the words of the heads."""
     tabular = ("row", "column")
@@ -331,11 +417,25 @@ def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
     return len(one.terms & other.terms) > SAME * max(1, min(len(one.terms), len(other.terms)))
 
 
-def _written(chosen: Sequence[_Candidate], everything: Sequence[_Candidate], citations: Sequence[Citation]) -> Quotes:
-    """The quotations: passages in the order of their best sentence, sentences in the order of the passage."""
+def _written(
+    chosen: Sequence[_Candidate],
+    everything: Sequence[_Candidate],
+    citations: Sequence[Citation],
+    asked: frozenset[str],
+    days: Mapping[UUID, str],
+) -> Quotes:
+    """The quotations: passages in the order of their best sentence, sentences in the order of the passage.
+
+    Of documents that disagree the newer comes first, each with its date.
+    """
     by_place = {(c.passage, c.position): c for c in everything}
     passages = list(dict.fromkeys(candidate.passage for candidate in chosen))
-    is_named = len({citations[place].document_id for place in passages}) > 1
+    is_disagreed = _disagree(chosen, citations)
+    if is_disagreed:
+        passages.sort(key=lambda place: days.get(citations[place].document_id, ""), reverse=True)
+    is_named = len({citations[place].document_id for place in passages}) > 1 or _has_sibling(
+        chosen, everything, citations, asked
+    )
     lines: list[str] = []
     for passage in passages:
         places = {c.position for c in chosen if c.passage == passage}
@@ -343,24 +443,76 @@ def _written(chosen: Sequence[_Candidate], everything: Sequence[_Candidate], cit
             # "… as follows:" says nothing without the lines after it.
             if by_place[passage, place].text.endswith(":"):
                 places.update(_items_after(by_place, passage, place))
+            places.update(_opening_of(by_place, passage, place))
             places.update(_exceptions_around(by_place, passage, place))
         runs: list[list[str]] = []
         previous = -2
         for place in sorted(places):
+            this = by_place[passage, place]
+            # An item further down its list stays with the line that opens it.
+            between = (by_place.get((passage, skipped)) for skipped in range(previous + 1, place))
+            is_of_list = (
+                this.kind == "item"
+                and bool(runs)
+                and any(text.endswith(":") for text in runs[-1])
+                and all(skipped is not None and skipped.kind == "item" for skipped in between)
+            )
+            if is_of_list and place != previous + 1:
+                runs[-1].append("…")
             # A row is a line by itself.
-            if place != previous + 1 or by_place[passage, place].kind == "row":
+            elif place != previous + 1 or this.kind == "row":
                 runs.append([])
-            runs[-1].append(by_place[passage, place].text)
+            runs[-1].append(this.text)
             previous = place
         number = citations[passage].number
-        source = f"{_source(citations[passage])}: " if is_named else ""
+        day = days.get(citations[passage].document_id, "") if is_disagreed else ""
+        source = f"{_source(citations[passage], day)}: " if is_named else ""
         lines.extend(f"{source}“{_joined(run)}” [{number}]" for run in runs)
     return Quotes("\n\n".join(lines), tuple(citations[place].number for place in passages))
 
 
-def _source(citation: Citation) -> str:
-    """The document and the section by name: another branch or plan has rules of its own."""
-    return PATH_SEPARATOR.join(filter(None, (citation.title, citation.section)))
+def _disagree(chosen: Sequence[_Candidate], citations: Sequence[Citation]) -> bool:
+    """Whether sentences of two documents say the same with other figures."""
+    return any(
+        citations[one.passage].document_id != citations[other.passage].document_id
+        and one.figures != other.figures
+        and bool(one.figures)
+        and bool(other.figures)
+        and _share_words(one, other)
+        for one, other in combinations(chosen, 2)
+    )
+
+
+def _share_words(one: _Candidate, other: _Candidate) -> bool:
+    words = [frozenset(t for t in c.terms if not any(map(str.isdigit, t))) for c in (one, other)]
+    return len(words[0] & words[1]) > SAME * max(1, min(map(len, words)))
+
+
+def _has_sibling(
+    chosen: Sequence[_Candidate],
+    everything: Sequence[_Candidate],
+    citations: Sequence[Citation],
+    asked: frozenset[str],
+) -> bool:
+    """Whether a document quoted is one of several of a kind, and the question does not say which it means.
+
+    "Leave in Utrecht" beside "Leave in Leeds" is named, although it alone is quoted.
+    """
+    titles = {citations[c.passage].document_id: c.title for c in everything}
+    quoted = {citations[c.passage].document_id for c in chosen}
+    return any(
+        bool(titles[one] & titles[other])
+        and bool(titles[one] - titles[other])
+        and not titles[one] - titles[other] <= asked
+        for one in quoted
+        for other in titles.keys() - quoted
+    )
+
+
+def _source(citation: Citation, day: str) -> str:
+    """The document, its date and the section by name: another branch or plan has rules of its own."""
+    title = f"{citation.title} ({day})" if day else citation.title
+    return PATH_SEPARATOR.join(filter(None, (title, citation.section)))
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
@@ -381,6 +533,22 @@ def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int
     return found
 
 
+def _opening_of(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
+    """The places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
+    if by_place[passage, place].kind != "item":
+        return []
+    first = place - 1
+    while (before := by_place.get((passage, first))) is not None and before.kind == "item":
+        first -= 1
+    opening = by_place.get((passage, first))
+    if opening is None or not opening.text.endswith(":") or len(opening.text) > LONGEST_SENTENCE:
+        return []
+    before = by_place.get((passage, first - 1))
+    if before is None or before.kind != "sentence" or not POINTS_BACK.match(opening.text):
+        return [first]
+    return [first - 1, first]
+
+
 def _items_after(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
     """The places of a list's items after its opening line: as long as they look alike, and up to a length."""
     items: list[int] = []
@@ -399,5 +567,5 @@ def _joined(run: Sequence[str]) -> str:
     """Sentences after each other; items of a list, which end in nothing, with a semicolon between them."""
     text = run[0]
     for part in run[1:]:
-        text += (" " if ends(text) else "; ") + part
+        text += (" " if ends(text) or text.endswith("…") or part == "…" else "; ") + part
     return text

@@ -29,6 +29,7 @@ NUMBER_WORDS = {
         "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
         "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici",
         "zero um dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze",
+        "sıfır bir iki üç dört beş altı yedi sekiz dokuz on",
         "zero jeden dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć",
     )
     for value, word in enumerate(words.split())
@@ -51,6 +52,7 @@ MONTHS = {
         "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
         "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
         "styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień październik listopad grudzień",
+        "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
         "يناير فبراير مارس أبريل مايو يونيو يوليو أغسطس سبتمبر أكتوبر نوفمبر ديسمبر",
     )
     for number, name in enumerate(names.split(), start=1)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rag.answering.prompts import opinion_rules
 from rag.profiles import LEGAL, Profile
+from rag.prompt_data import defused
 from rag.retrieval.formats import Passage, filled
 from rag.types import SearchResult
 
 HEADING = "【참고자료】"
+PART_HEADING = re.compile(r"【\s*(사건\s*자료|작성\s*예시|참고\s*자료|요청)\s*】")
 #: More of an analysis makes a search less sharp; its beginning names the case.
 ANALYSIS_CHARACTERS = 300
 
@@ -29,8 +32,13 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
     """The passages as one block, each under its topic and offence; empty where nothing was found."""
     template = profile.context_format or LEGAL.context_format
     passages = (Passage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
-    parts = "".join(filled(template, passage) for passage in passages)
+    parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
     return f"{HEADING}\n\n{parts}" if parts else ""
+
+
+def _without_headings(passage: str) -> str:
+    """A passage with none of the headings that parts of the prompt have."""
+    return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 
 def build_full_prompt(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+UNCITED = "This answer names no source. Compare it with the passages below."
 NOTHING_FOUND = {
     "en": "The documents do not answer this question. The passages below come closest to it.",
     "nl": "De documenten beantwoorden deze vraag niet. De passages hieronder komen er het dichtst bij.",
@@ -17,6 +18,7 @@ NOTHING_FOUND = {
     "ja": "この質問への答えは文書の中に見つかりませんでした。以下は最も近い箇所です。",
     "zh": "文档中没有这个问题的答案。以下是最接近的内容。",
     "ar": "لا تجيب المستندات عن هذا السؤال. المقاطع أدناه هي الأقرب إليه.",
+    "tr": "Belgeler bu soruyu yanıtlamıyor. Aşağıdaki bölümler soruya en yakın olanlardır.",
 }
 NOTHING_NEAR = {
     "en": "The documents do not answer this question, and no passage comes near it.",
@@ -31,6 +33,7 @@ NOTHING_NEAR = {
     "ja": "この質問への答えは文書の中に見つからず、近い箇所もありませんでした。",
     "zh": "文档中没有这个问题的答案，也没有接近的内容。",
     "ar": "لا تجيب المستندات عن هذا السؤال، ولا يوجد فيها مقطع قريب منه.",
+    "tr": "Belgeler bu soruyu yanıtlamıyor ve hiçbir bölüm ona yaklaşmıyor.",
 }
 #: Opens quotations of which it is not sure that they answer.
 CLOSEST = {
@@ -46,6 +49,7 @@ CLOSEST = {
     "ja": "最も近い内容は次のとおりです。",
     "zh": "这是我找到的最接近的内容。",
     "ar": "هذا أقرب ما وجدته.",
+    "tr": "Bulduğum en yakın bölüm bu.",
 }
 NO_MODEL = {
     "en": "No language model is configured, so these are the documents' own words.",
@@ -60,6 +64,7 @@ NO_MODEL = {
     "ja": "言語モデルが設定されていないため、文書の記述をそのまま示します。",
     "zh": "未配置语言模型，以下为文档原文。",
     "ar": "لم يُضبط أي نموذج لغوي، ولذلك هذه كلمات المستندات نفسها.",
+    "tr": "Bir dil modeli ayarlanmamış; bunlar belgelerin kendi sözleridir.",
 }
 #: Opens the quotations that stand in for an answer whose model failed.
 MODEL_FAILED = {
@@ -75,6 +80,7 @@ MODEL_FAILED = {
     "ja": "言語モデルが応答しなかったため、文書の記述をそのまま示します。",
     "zh": "语言模型没有回答，以下为文档原文。",
     "ar": "لم يُجب النموذج اللغوي، ولذلك هذه كلمات المستندات نفسها.",
+    "tr": "Dil modeli yanıt vermedi; bunlar belgelerin kendi sözleridir.",
 }
 #: Opens the quotations that stand in for an answer that was withdrawn.
 NOT_THE_MODELS = {
@@ -90,6 +96,7 @@ NOT_THE_MODELS = {
     "ja": "言語モデルの回答は使えなかったため、文書の言葉をそのまま引用します。",
     "zh": "语言模型的回答无法使用，以下是文档的原文。",
     "ar": "لم تكن إجابة النموذج اللغوي صالحة، وهذه كلمات المستندات نفسها.",
+    "tr": "Dil modelinin yanıtı kullanılamadı; bunlar belgelerin kendi sözleridir.",
 }
 
 
@@ -107,26 +114,32 @@ QUOTED_AS_THEY_STAND = {
     "ja": "以下は{languages}の文書からの引用で、原文のまま示します。",
     "zh": "以下段落的语言为{languages}，按原文引用。",
     "ar": "لغة هذه المقاطع: {languages}، وهي مقتبسة كما هي.",
+    "tr": "Bu bölümlerin dili: {languages}; olduğu gibi alıntılanmıştır.",
 }
 #: The names of languages in each language, in the order of `NAMED`.
-NAMED = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar")
+NAMED = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar", "tr")
 NAMES = {
-    "en": "English Dutch German French Spanish Italian Portuguese Polish Korean Japanese Chinese Arabic",
-    "nl": "Engels Nederlands Duits Frans Spaans Italiaans Portugees Pools Koreaans Japans Chinees Arabisch",
-    "de": "Englisch Niederländisch Deutsch Französisch Spanisch Italienisch Portugiesisch Polnisch Koreanisch "
-    "Japanisch Chinesisch Arabisch",
-    "fr": "anglais néerlandais allemand français espagnol italien portugais polonais coréen japonais chinois arabe",
-    "es": "inglés neerlandés alemán francés español italiano portugués polaco coreano japonés chino árabe",
-    "it": "inglese olandese tedesco francese spagnolo italiano portoghese polacco coreano giapponese cinese arabo",
-    "pt": "inglês holandês alemão francês espanhol italiano português polaco coreano japonês chinês árabe",
-    "pl": "angielski niderlandzki niemiecki francuski hiszpański włoski portugalski polski koreański japoński chiński "
-    "arabski",
-    "ko": "영어 네덜란드어 독일어 프랑스어 스페인어 이탈리아어 포르투갈어 폴란드어 한국어 일본어 중국어 아랍어",
+    "en": "English Dutch German French Spanish Italian Portuguese Polish Korean Japanese Chinese Arabic Turkish",
+    "nl": "Engels Nederlands Duits Frans Spaans Italiaans Portugees Pools Koreaans Japans Chinees Arabisch Turks",
+    "de": "Englisch Niederländisch Deutsch Französisch Spanisch Italienisch Portugiesisch Polnisch "
+    "Koreanisch Japanisch Chinesisch Arabisch Türkisch",
+    "fr": "anglais néerlandais allemand français espagnol italien portugais polonais coréen japonais chinois arabe "
+    "turc",
+    "es": "inglés neerlandés alemán francés español italiano portugués polaco coreano japonés chino árabe turco",
+    "it": "inglese olandese tedesco francese spagnolo italiano portoghese polacco coreano giapponese cinese arabo "
+    "turco",
+    "pt": "inglês holandês alemão francês espanhol italiano português polaco coreano japonês chinês árabe turco",
+    "pl": "angielski niderlandzki niemiecki francuski hiszpański włoski portugalski polski koreański japoński "
+    "chiński arabski turecki",
+    "ko": "영어 네덜란드어 독일어 프랑스어 스페인어 이탈리아어 포르투갈어 폴란드어 한국어 일본어 중국어 아랍어 "
+    "튀르키예어",
     "ja": "英語 オランダ語 ドイツ語 フランス語 スペイン語 イタリア語 ポルトガル語 ポーランド語 韓国語 日本語 "
-    "中国語 アラビア語",
-    "zh": "英语 荷兰语 德语 法语 西班牙语 意大利语 葡萄牙语 波兰语 韩语 日语 中文 阿拉伯语",
+    "中国語 アラビア語 トルコ語",
+    "zh": "英语 荷兰语 德语 法语 西班牙语 意大利语 葡萄牙语 波兰语 韩语 日语 中文 阿拉伯语 土耳其语",
     "ar": "الإنجليزية الهولندية الألمانية الفرنسية الإسبانية الإيطالية البرتغالية البولندية "
-    "الكورية اليابانية الصينية العربية",
+    "الكورية اليابانية الصينية العربية التركية",
+    "tr": "İngilizce Felemenkçe Almanca Fransızca İspanyolca İtalyanca Portekizce Lehçe Korece Japonca Çince Arapça "
+    "Türkçe",
 }
 
 

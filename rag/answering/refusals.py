@@ -1,6 +1,6 @@
 """A model's "I could not find this" in its own words, where it left out the mark that its rules ask for.
 
-Twelve languages. Only what is said of the documents, the passages or the information counts: "the plan does not cover
+Thirteen languages. Only what is said of the documents, the passages or the information counts: "the plan does not cover
 this" is an answer.
 """
 
@@ -110,6 +110,13 @@ _PHRASES = {
         r"|(?:لا|لم)\s+(?:تجيب|تذكر|تحتوي|تتضمن|تحتو|تتناول|يرد|ترد)\s+[^.!؟\n]{0,20}(?:المستندات|الوثائق|المقاطع|النصوص|المصادر)",
         r"(?:لا\s+توجد|لا\s+يوجد|لم\s+يتم\s+العثور\s+على)\s+(?:\S+\s+){0,2}?(?:معلومات|إجابة|ذكر|أي)",
     ),
+    "tr": (
+        r"\b(?:bulamadım|bulamıyorum|bulamadık|bulunamadı|yanıtlayamıyorum|yanıtlayamam|cevaplayamıyorum|cevaplayamam|"
+        r"bilmiyorum|belirleyemiyorum)\b",
+        r"\b(?:belge|bölüm|metin|kaynak|alıntı|içerik|pasaj)\w*\s+[^.!?\n]{0,60}\b(?:yok(?:tur)?|yer\s+almıyor|yer\s+almamaktadır|"
+        r"içermiyor|belirtilmemiş\w*|belirtmiyor|bahsetmiyor|bahsedilmiyor|yanıtlamıyor|cevaplamıyor|geçmiyor)\b",
+        r"\b(?:bilgi|yanıt|cevap)\s+(?:yok(?:tur)?|bulunmuyor|bulunmamaktadır|bulunamadı|mevcut\s+değil)\b",
+    ),
 }
 _ANY = re.compile("|".join(f"(?:{phrase})" for phrases in _PHRASES.values() for phrase in phrases), re.IGNORECASE)
 
@@ -141,7 +148,7 @@ def _joined(text: str) -> str:
 
 _CONTRAST = re.compile(
     r"\b(?:but|however|although|though|only|yet|maar|echter|wel|aber|jedoch|allerdings|sondern|mais|cependant|toutefois|"
-    r"pero|sino|aunque|ma|però|tuttavia|mas|porém|contudo|ale|jednak|lecz)\b|지만|으나|는데|다만|が、|けれど|ただし|但|不过|然而"
+    r"pero|sino|aunque|ma|però|tuttavia|mas|porém|contudo|ale|jednak|lecz|ama|ancak|fakat|yalnız)\b|지만|으나|는데|다만|が、|けれど|ただし|但|不过|然而"
     r"|(?:^|\s)(?:لكن|ولكن|إلا|غير\s+أن)",
     re.IGNORECASE,
 )

@@ -25,14 +25,15 @@ from rag.answering.phrases import (
     NOT_THE_MODELS,
     NOTHING_FOUND,
     NOTHING_NEAR,
+    UNCITED,
     phrase,
     quoted_as_they_stand,
 )
 from rag.answering.places import with_section
-from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, summary_rules, system_prompt
+from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routes import ModelPart, Reply, Router
+from rag.answering.routed import RoutedAnswer, WholeDocumentsCall
 from rag.answering.watch import AnswerWatch, Trouble, sources_of
 from rag.errors import (
     ProviderAnswerInvalid,
@@ -66,7 +67,6 @@ from rag.types import (
 #: What the call that writes the answer is known by.
 ANSWER = "answer"
 TOO_LONG = "The answer reached its length limit and ends here."
-UNCITED = "This answer names no source. Compare it with the passages below."
 #: Why a model's answer was withdrawn; the documents' own words follow it, where they hold the answer.
 WITHDRAWN: dict[Trouble, str] = {
     "repeats": "The language model repeated itself, so its answer was stopped and withdrawn.",
@@ -83,14 +83,6 @@ class Parts:
     ledger: Ledger
     chat_logs: ChatLogs
     settings: Settings
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What one of several calls is made with: its rules, and the filter that numbers the citations of them all."""
-
-    system: str
-    filtered: CitationFilter
 
 
 class Run:
@@ -142,19 +134,20 @@ class Run:
 
     def write(self) -> Iterator[AnswerEvent]:
         """Find the passages and write the answer from them; small talk and whole documents go their own way."""
-        reply = self._route()
+        routed = RoutedAnswer(self)
+        reply = routed.reply()
         if reply is not None:
-            yield from self._follow(reply)
+            yield from routed.write(reply)
             return
         context = self._retrieve()
-        yield from self._pending_steps()
+        yield from self.pending_steps()
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
             return
         yield ContextEvent(context)
         if not context.citations:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self._show_nearest()
+            self.show_nearest()
             yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
         model = self.parts.providers.chat_model_for(self.profile)
@@ -164,13 +157,13 @@ class Run:
             yield from self._quote(NO_MODEL)
             return
         self.step("writing")
-        yield from self._pending_steps()
+        yield from self.pending_steps()
         try:
-            yield from self._stream(model, context)
+            yield from self.stream(model, context)
         except ProviderRefused as exc:
             self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
             if not self.text:
-                self._show_nearest()
+                self.show_nearest()
         except ProviderError as exc:
             if self.text:
                 self.end(Outcome.FAILED, MessageState.CUT, exc.message)
@@ -275,92 +268,6 @@ class Run:
             follow_ups=self.follow_ups,
         )
 
-    # Routes
-
-    def _route(self) -> Reply | None:
-        """What small talk, or a question about whole documents, is met with; None for all others."""
-        providers = self.parts.providers
-        router = Router(
-            database=self.parts.chat_logs.database,
-            question=self.question,
-            language=self.language,
-            answer_language=self.answer_language,
-            fixed_language=self.profile.answer_language,
-            model=providers.chat_model_for(self.profile),
-            small_model=providers.translation_model_for(self.profile),
-            price=self.books.price,
-            charge=lambda usage: self.books.charge("chat", usage, line="rewriting"),
-        )
-        with self.books.paying("chat", line="rewriting"):
-            return router.reply()
-
-    def _follow(self, reply: Reply) -> Iterator[AnswerEvent]:
-        """Show what a route hands back: its own text, or the language model's on its parts."""
-        context = ContextResponse(
-            context_text="\n\n".join(part.context_text for part in reply.parts),
-            citations=reply.citations,
-            token_usage=TokenUsage(),
-            cost=Decimal(0),
-            rag_details=self.details,
-        )
-        self.context = context
-        yield ContextEvent(context)
-        self.end(reply.outcome, MessageState.COMPLETE)
-        self.follow_ups = reply.follow_ups
-        self.answer_language = reply.language or self.answer_language
-        model = self.parts.providers.chat_model_for(self.profile) if reply.parts else None
-        if model is None:
-            yield from self._show_pieces(reply.text, context)
-            return
-        self.step("writing")
-        yield from self._pending_steps()
-        try:
-            yield from self._stream_parts(model, reply.parts, context)
-        except ProviderRefused as exc:
-            self.end(Outcome.REFUSED, MessageState.CUT if self.text else MessageState.COMPLETE, exc.message)
-        except ProviderError as exc:
-            if not self.text:
-                yield from self._show(f"{phrase(MODEL_FAILED, self.answer_language)}\n\n")
-                yield from self._show_pieces(reply.text, context)
-            self.end(Outcome.FAILED, MessageState.CUT, exc.message)
-
-    def _stream_parts(
-        self, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse
-    ) -> Iterator[TextEvent]:
-        """Have each part summed up in turn; a number is shown only of a passage that the model was given by then."""
-        filtered = CitationFilter(())
-        tokens = [0, 0]
-        asked = Asked(system=summary_rules(self.answer_language), filtered=filtered)
-        for part in parts:
-            filtered.allow(part.numbers)
-            if len(parts) > 1:
-                opening = "\n\n" if self.text else ""
-                yield from self._show(f"{opening}**{part.heading or part.place}**\n\n")
-            yield from self._stream(model, replace(context, context_text=part.context_text), asked)
-            tokens[0] += self.details.openai.input_tokens
-            tokens[1] += self.details.openai.output_tokens
-            self.details.openai.input_tokens, self.details.openai.output_tokens = tokens
-            if self.outcome is Outcome.STOPPED:
-                return
-            # That one part says nothing, or names no source, is not said of the whole.
-            self.end(Outcome.ANSWERED, self.state, self.reason)
-            self.asides = [aside for aside in self.asides if aside != UNCITED]
-            self.kind, self.citations = "cited", cited(context.citations, filtered.shown)
-        if not self.citations:
-            self.asides.append(UNCITED)
-            self._show_nearest()
-
-    def _show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
-        """Show a text that is whole word by word, its numbers in the order of the text."""
-        filtered = CitationFilter([citation.number for citation in context.citations])
-        for piece in re.findall(r"\s*\S+|\s+$", text):
-            if self.cancel.is_set():
-                self.end(Outcome.STOPPED, MessageState.STOPPED)
-                break
-            yield from self._show(filtered.feed(piece))
-        yield from self._show(filtered.finish())
-        self.citations = cited(context.citations, filtered.shown)
-
     # Searching
 
     def _retrieve(self) -> ContextResponse:
@@ -416,8 +323,10 @@ class Run:
 
     # Writing
 
-    def _stream(self, model: ChatModel, context: ContextResponse, asked: Asked | None = None) -> Iterator[TextEvent]:
-        """Have the model write from a context; `asked` is for one of several calls of an answer."""
+    def stream(
+        self, model: ChatModel, context: ContextResponse, asked: WholeDocumentsCall | None = None
+    ) -> Iterator[TextEvent]:
+        """Have the model write from a context; `asked` is for a call about whole documents."""
         self.model = model.model
         system = (
             asked.system
@@ -446,7 +355,7 @@ class Run:
         error: ProviderError | None = None
         call_id = self.books.begin("chat", ANSWER, estimated_chat(model.provider, model.model, messages))
         # A summary is asked for in parts: what one of them lacks, another may say.
-        watch = None if asked else self._watch(context, filtered)
+        watch = None if asked and asked.quotes is None else self._watch(context, filtered)
         trouble: Trouble | None = None
         started = time.perf_counter()
         try:
@@ -464,7 +373,7 @@ class Run:
                     continue
                 received.append(event.text)
                 shown = filtered.feed(mark.feed(event.text))
-                yield from self._show(shown)
+                yield from self.show(shown)
                 trouble = watch.feed(shown) if watch else None
                 if trouble or self.cancel.is_set():
                     # Leaving the loop closes the call.
@@ -485,9 +394,9 @@ class Run:
         if watch and trouble is None and completed is not None:
             trouble = watch.feed(last) or watch.finish()
         if trouble and not mark.is_set and not says_not_found(self.text + last):
-            yield from self._withdraw(trouble)
+            yield from self._withdraw(trouble, asked)
             return
-        yield from self._show(last)
+        yield from self.show(last)
         self.citations = cited(context.citations, filtered.shown)
         self._judge(completed, mark.is_set or says_not_found(self.text), "".join(received))
 
@@ -501,11 +410,15 @@ class Run:
         """The language a text is written in, most likely the one it was asked to be in."""
         return detect_language(text[:400], [self.answer_language])
 
-    def _withdraw(self, trouble: Trouble) -> Iterator[TextEvent]:
+    def _withdraw(self, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
         """Put the passages' own sentences in the place of what the model wrote."""
         self.asides.append(WITHDRAWN[trouble])
         self.text, self.citations = "", ()
         self._is_withdrawn = self._starts_over = True
+        if asked is not None and asked.quotes is not None and self.context is not None:
+            opening = phrase(NOT_THE_MODELS, self.answer_language)
+            yield from self.show_pieces(f"{opening}\n\n{asked.quotes}", self.context)
+            return
         if self.context is not None and self.context.evidence == "perhaps":
             self.end(Outcome.PERHAPS, MessageState.COMPLETE)
         yield from self._quote(NOT_THE_MODELS)
@@ -517,14 +430,14 @@ class Run:
             self.end(Outcome.STOPPED, MessageState.STOPPED)
         elif is_not_found:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self._show_nearest(keep=True)
+            self.show_nearest(keep=True)
         elif not received.strip():
             raise ProviderAnswerInvalid("The language model sent an empty answer.")
         elif reason == "length":
             self.end(Outcome.ANSWERED, MessageState.CUT, TOO_LONG)
         if self.outcome is Outcome.ANSWERED and not self.citations:
             self.asides.append(UNCITED)
-            self._show_nearest()
+            self.show_nearest()
 
     def _charge_stream(
         self, call_id: UUID | None, estimated: Usage, usage: Usage | None, error: ProviderError | None
@@ -556,40 +469,53 @@ class Run:
                 searched,
                 context.citations,
                 language=detect_language(searched, likely),
-                similarities=self._likeness_to(searched),
+                similarities=self._likeness(),
+                days=self.books.document_days(context.citations),
             )
         if context is None or quotes is None:
             self.end(Outcome.NO_CONTEXT, MessageState.COMPLETE)
-            self._show_nearest()
+            self.show_nearest()
             yield from self._say(phrase(NOTHING_FOUND if self.citations else NOTHING_NEAR, self.answer_language))
             return
         quoted = [detect_language(c.passage) for c in context.citations if c.number in quotes.numbers]
         opening = " ".join(filter(None, (opening, quoted_as_they_stand(quoted, self.answer_language))))
-        yield from self._show_pieces(f"{opening}\n\n{quotes.text}", context)
+        yield from self.show_pieces(f"{opening}\n\n{quotes.text}", context)
 
-    def _likeness_to(self, text: str) -> Similarities | None:
-        """Tell how alike sentences are to a text in meaning; None where no model of meaning is built in."""
+    def _likeness(self) -> Similarities | None:
+        """Tell how alike sentences are to questions in meaning; None where no model of meaning is built in."""
         embedder = self.parts.providers.meaning_for(self.question.collection.embedding_model)
         if embedder is None:
             return None
 
-        def likeness(sentences: Sequence[str]) -> Sequence[float]:
+        def likeness(questions: Sequence[str], sentences: Sequence[str]) -> Sequence[Sequence[float]]:
             try:
                 # Both sides as questions: the model's authors advise it where texts of one kind are compared.
-                vectors = embedder.embed([text, *sentences], purpose="query").vectors
+                vectors = embedder.embed([*questions, *sentences], purpose="query").vectors
             except RagError:
-                return [0.0] * len(sentences)
-            return [float(value) for value in vectors[1:] @ vectors[0]]
+                return [[0.0] * len(sentences) for _ in questions]
+            asked, said = vectors[: len(questions)], vectors[len(questions) :]
+            return [[float(value) for value in said @ vector] for vector in asked]
 
         return likeness
 
     def _searched_text(self) -> list[str]:
         return self.details.query.expanded[-1:] or [self.question.text]
 
-    def _say(self, sentence: str) -> Iterator[TextEvent]:
-        yield from self._show(sentence)
+    def show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
+        """Show a text that is whole word by word, its numbers in the order of the text."""
+        filtered = CitationFilter([citation.number for citation in context.citations])
+        for piece in re.findall(r"\s*\S+|\s+$", text):
+            if self.cancel.is_set():
+                self.end(Outcome.STOPPED, MessageState.STOPPED)
+                break
+            yield from self.show(filtered.feed(piece))
+        yield from self.show(filtered.finish())
+        self.citations = cited(context.citations, filtered.shown)
 
-    def _show(self, text: str) -> Iterator[TextEvent]:
+    def _say(self, sentence: str) -> Iterator[TextEvent]:
+        yield from self.show(sentence)
+
+    def show(self, text: str) -> Iterator[TextEvent]:
         if not text:
             return
         if self.first_text_ms is None:
@@ -598,7 +524,7 @@ class Run:
         starts_over, self._starts_over = self._starts_over, False
         yield TextEvent(text, starts_over)
 
-    def _show_nearest(self, *, keep: bool = False) -> None:
+    def show_nearest(self, *, keep: bool = False) -> None:
         """Show the nearest passages instead of cited ones; with `keep`, numbers already in the text stay theirs."""
         if self.context is None:
             return
@@ -616,7 +542,7 @@ class Run:
         providers = self.parts.providers
         return providers.translation_model_for(self.profile) or providers.chat_model_for(self.profile)
 
-    def _pending_steps(self) -> Iterator[StepEvent]:
+    def pending_steps(self) -> Iterator[StepEvent]:
         pending, self._steps[:] = list(self._steps), []
         yield from pending
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from statistics import median
 from typing import Literal
 
 from rag.ingestion.chunking.tables import row_in_words, tables_in
@@ -11,6 +13,8 @@ from rag.ingestion.chunking.tables import row_in_words, tables_in
 HEADING_CHARACTERS = 60
 #: Rows from which lines without a full stop are read as a table whose columns were lost.
 FEWEST_ROWS = 3
+#: A line so much shorter than the longest of its paragraph ends on purpose; so does one with room for the next word.
+SHORT_LINE, LINE_WITH_ROOM = 0.6, 0.8
 
 ABBREVIATIONS = re.compile(
     r"(?:e\.g|i\.e|etc|vs|mrs?|ms|dr|no|nr|art|inc|ltd|approx|incl|excl|max|min|sect|fig|par|bijv|bv|d\.w\.z|o\.a|m\.b\.t"
@@ -21,6 +25,13 @@ BULLET = re.compile(r"^\s*(?:[-–—*•●▪■◦‣·○]|\(?\d{1,2}[.)]|\(
 #: The number of a section, which opens a heading: "7.2", "§ 3".
 SECTION_NUMBER = re.compile(r"^(?:#{1,6}\s+)?(?:§\s*)?(?:\d{1,2}\.){0,3}\d{0,2}[.)]?\s*")
 FOOTNOTE = re.compile(r"(?<!\s)\s*+\[\d{1,3}\]")
+
+#: How a sentence begins that means what the one before it names.
+POINTS_BACK = re.compile(
+    r"(?:these|those|this|they|it|deze|dit|die|dies|diese[rs]?|ces|cela|ceci|est[oa]s?|quest[oaei]|estes|isto|te|bunlar)\b"
+    r"|이는|이들|그 ?중|これ|这些|وهي|هذه",
+    re.IGNORECASE,
+)
 
 #: What goes on in a date: "2011. 5. 24."
 DAY_OR_MONTH = re.compile(r"\d{1,2}\.")
@@ -88,8 +99,10 @@ def _is_heading(units: list[Unit], index: int, names: set[str]) -> bool:
         return True
     if ends(text) or len(text) >= HEADING_CHARACTERS or units[index].kind == "item":
         return False
-    # "Hotline: 7700" and "Reception, extension 12" say something.
+    # "Hotline: 7700" and "Reception, extension 12" say something; "Your costs: Copayments" names the section twice.
     bare = SECTION_NUMBER.sub("", text)
+    if folded(bare.rpartition(":")[2]) in names:
+        return True
     if ":" in bare or any(map(str.isdigit, bare)):
         return False
     # One short line of several is an item of a list that lost its marks; the lines after "as follows:" too.
@@ -108,27 +121,51 @@ def _columns(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[Unit]:
 
 
 def _units_of_prose(text: str) -> list[Unit]:
-    """A line goes on in the next unless it ends a sentence, is clearly shorter than the others, or the next begins an
-    item of a list."""
+    """Join the lines of a paragraph; a line that was broken on purpose ends a unit."""
     found: list[Unit] = []
     for block in re.split(r"\n\s*\n", text):
         lines = [" ".join(line.split()) for line in block.splitlines() if line.strip()]
         if rows := _lost_table(lines):
             found.extend(rows)
             continue
-        width = max((len(line) for line in lines), default=0)
+        width = _width(lines)
         unit = ""
-        for line in lines:
+        for line, following in zip_longest(lines, lines[1:], fillvalue=""):
             if unit and (BULLET.match(line) or ends(unit)):
                 found.extend(_split(unit))
                 unit = ""
             unit = f"{unit} {line}" if unit else line
-            if len(line) < 0.6 * width and not line.endswith(","):
+            is_listed = bool(found) and found[-1].text.endswith(":")
+            if _is_broken(line, following, unit, width, is_listed=is_listed):
                 found.extend(_split(unit))
                 unit = ""
         if unit:
             found.extend(_split(unit))
     return [unit for unit in found if len(unit.text) > 1]
+
+
+def _width(lines: list[str]) -> int:
+    """How long the lines of a paragraph are when full; the longest may be two that an extractor joined."""
+    full = [len(line) for line, following in pairwise(lines) if following[:1].islower() and not ends(line)]
+    longest = max(map(len, lines), default=0)
+    return min(longest, round(median(full))) if len(full) > 1 else longest
+
+
+def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: bool) -> bool:
+    """Whether a line ends on purpose, not because the paragraph was full. `unit` is what it ends.
+
+    A sentence goes on in small letters, except below a list's opening line, where items may begin so. A capital after
+    a line with room for one more word begins something else: below a heading, or after the item of a list.
+    """
+    if line.endswith(","):
+        return False
+    if following[:1].islower() and not (is_listed and unit[:1].islower()):
+        return False
+    if len(line) < SHORT_LINE * width:
+        return True
+    word = following.partition(" ")[0]
+    room = LINE_WITH_ROOM * width if not BULLET.match(unit) else width
+    return following[:1].isupper() and not ends(line) and len(line) + 1 + len(word) < room
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:

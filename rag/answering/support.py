@@ -75,6 +75,8 @@ _NEGATIONS = {
         "ja": r"ない|なく|なか|ませ[んぬ]|不可|禁止",
         "zh": r"不|没|沒|无|無|未|禁止",
         "ar": r"(?:^|\s)(?:لا|لم|لن|ليس\w*|غير|دون|بدون|ممنوع\w*|يحظر)(?=\s|$)",
+        "tr": r"\b(?:değil\w*|yok\w*|asla|hiç|hiçbir\w*|yasak\w*|olmadan|ücretsiz olmayan)\b"
+        r"|\w(?:m[ae]z(?:l[ae]r)?|m[ae]y(?:[ae]ca[kğ]|ece[kğ])\w*|m[iıuü]yor\w*|m[ae]mektedir)\b",
     }.items()
 }
 #: Where one of these is, what is denied and what is not cannot be told by words.
@@ -96,6 +98,8 @@ _HEDGES = {
         "ja": r"だけ|のみ|以外|限り|しか|場合|なければ",
         "zh": r"只|仅|除|以外|超过|少于|如果|若",
         "ar": r"(?:^|\s)(?:إلا|فقط|سوى|إذا|ما\s+لم)(?=\s|$)",
+        "tr": r"\b(?:hariç|dışında|ancak|yalnızca|sadece|eğer|önce|sonra|fazla|az|geç|erken|kadar)\b"
+        r"|\w(?:[dt]ikçe|m[ae]dıkça|medikçe)\b",
     }.items()
 }
 
@@ -298,6 +302,12 @@ def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> b
     best = max(likeness for likeness, _ in alike)
     counts = [count for likeness, count in alike if likeness >= best - 0.1]
     return all(count in (0, 1) and count != denials for count in counts)
+
+
+def is_negated(sentence: str, language: str) -> bool:
+    """Whether a sentence denies something, as far as its words tell."""
+    negation = _NEGATIONS.get(language)
+    return negation is not None and bool(negation.search(sentence))
 
 
 def _clauses(sentence: str) -> list[str]:

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rag.access.accounts import KNOWN_BROWSER_DAYS
 from rag.access.attempts import Browser
-from rag.access.guard import FORM_TYPE, SESSION_COOKIE, is_https
+from rag.access.guard import FORM_TYPE, SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices
 from rag.access.password_queue import PasswordQueue
 from rag.access.sessions import TOKEN
@@ -56,14 +56,14 @@ class FormPages:
     def browser_of(self, request: Request) -> Browser:
         """Where a request comes from, as far as it can be told."""
         return Browser(
-            known_token=request.cookies.get(KNOWN_COOKIE, ""),
-            mark=request.cookies.get(CSRF_COOKIE, ""),
+            known_token=self.cookie(request, KNOWN_COOKIE),
+            mark=self.cookie(request, CSRF_COOKIE),
             address=request.client.host if request.client else "",
         )
 
     async def know_browser(self, request: Request, answer: Response, account: Account | Identity) -> None:
         """Have this browser known for the account."""
-        known = request.cookies.get(KNOWN_COOKIE, "")
+        known = self.cookie(request, KNOWN_COOKIE)
         account_id = account.id if isinstance(account, Account) else account.account_id
         token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)
         self._set_cookie(request, answer, KNOWN_COOKIE, token, days=KNOWN_BROWSER_DAYS)
@@ -71,7 +71,7 @@ class FormPages:
     async def start_session(self, request: Request, account: Account, target: str) -> Response:
         """Send a signed-in person on with a new session; whatever session the browser had is over."""
         services = self.services()
-        if before := request.cookies.get(SESSION_COOKIE, ""):
+        if before := self.cookie(request, SESSION_COOKIE):
             await to_thread.run_sync(services.sessions.end, before)
         token = await to_thread.run_sync(services.sessions.start, account, request.headers.get("user-agent", ""))
         answer = redirect(target)
@@ -84,7 +84,7 @@ class FormPages:
         self, request: Request, template: str, /, *, title: str, status: int = 200, foot: str = "", **values: str
     ) -> Response:
         """A page around one template, with the token its form needs."""
-        token = request.cookies.get(CSRF_COOKIE, "")
+        token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
         html = page(template, title=title, foot=foot, csrf=token, **values)
@@ -93,9 +93,23 @@ class FormPages:
             self._set_cookie(request, answer, CSRF_COOKIE, token)
         return answer
 
+    def cookie(self, request: Request, name: str) -> str:
+        """The value of a cookie of ours, "" without one."""
+        return read_cookie(request.scope, self.services().settings, name)
+
+    def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
+        """Whether the form was made by a page of ours for this browser."""
+        cookie, sent = self.cookie(request, CSRF_COOKIE), form.get("csrf", "")
+        return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
+
+    def forget_cookie(self, request: Request, answer: Response, name: str) -> None:
+        """Have the browser drop a cookie of ours."""
+        name = cookie_name(request.scope, self.services().settings, name)
+        answer.delete_cookie(name, httponly=True, samesite="lax", secure=self.is_https(request))
+
     def _set_cookie(self, request: Request, answer: Response, name: str, value: str, *, days: int = 0) -> None:
         answer.set_cookie(
-            name,
+            cookie_name(request.scope, self.services().settings, name),
             value,
             max_age=(days or self.services().settings.session_days) * 24 * 60 * 60,
             httponly=True,
@@ -121,12 +135,6 @@ async def read_form(request: Request) -> dict[str, str]:
         return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20))
     except ValueError:
         return {}
-
-
-def has_token(request: Request, form: Mapping[str, str]) -> bool:
-    """Whether the form was made by a page of ours for this browser."""
-    cookie, sent = request.cookies.get(CSRF_COOKIE, ""), form.get("csrf", "")
-    return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 
 
 def redirect(target: str) -> RedirectResponse:

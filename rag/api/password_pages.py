@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.identity import AccessServices
-from rag.api.form_pages import STALE_FORM, FormPages, has_token, read_form
+from rag.api.form_pages import STALE_FORM, FormPages, read_form
 from rag.api.html_pages import Markup, note
 from rag.errors import LinkExpired, RagError
 from rag.types import Identity
@@ -73,7 +73,7 @@ class PasswordPages:
         form = await read_form(request)
         token, email, name = (form.get(field, "") for field in ("token", "email", "name"))
         shown = {"token": token, "email": email[:254], "name": name[:120]}
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return self._welcome_page(request, **shown, error=STALE_FORM, status=403)
         try:
             account = await self._forms.with_password(
@@ -91,7 +91,7 @@ class PasswordPages:
     async def set_password(self, request: Request) -> Response:
         form = await read_form(request)
         token = form.get("token", "")
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return await self._set_password_page(request, token, error=STALE_FORM, status=403)
         try:
             account = await self._forms.with_password(
@@ -106,7 +106,7 @@ class PasswordPages:
 
     async def change_password(self, request: Request) -> Response:
         form = await read_form(request)
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return self._change_password_page(request, error=STALE_FORM, status=403)
         identity: Identity = request.scope["identity"]
         try:
@@ -132,7 +132,7 @@ class PasswordPages:
     async def forgot(self, request: Request) -> Response:
         form = await read_form(request)
         email = form.get("email", "")[:254]
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return self._forgot_page(request, email=email, error=STALE_FORM, status=403)
         accounts = self._services().accounts
         try:
@@ -160,7 +160,7 @@ class PasswordPages:
     async def new_password(self, request: Request) -> Response:
         form = await read_form(request)
         proof = form.get("access_token", ""), form.get("refresh_token", "")
-        if not has_token(request, form):
+        if not self._forms.has_token(request, form):
             return self._new_password_page(request, proof, error=STALE_FORM, status=403)
         try:
             account = await self._forms.with_password(

@@ -20,7 +20,7 @@ from rag.access.guard import SESSION_COOKIE
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
 from rag.api import password_pages
 from rag.api.endpoint import ANYBODY, Call, endpoint
-from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, has_token, read_form, redirect
+from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, read_form, redirect
 from rag.api.html_pages import Markup, note
 from rag.errors import RagError, TooManyAttempts, WrongPassword
 from rag.types import Account
@@ -84,7 +84,7 @@ class SignInPages:
 
     async def show_sign_in(self, request: Request) -> Response:
         target = safe_next(request.query_params.get("next", "/"))
-        token = request.cookies.get(SESSION_COOKIE, "")
+        token = self.forms.cookie(request, SESSION_COOKIE)
         identity = await to_thread.run_sync(self._services().sessions.find, token)
         if identity is not None:
             return redirect(target)
@@ -96,7 +96,7 @@ class SignInPages:
     async def sign_in(self, request: Request) -> Response:
         form = await read_form(request)
         target, email = safe_next(form.get("next", "/")), form.get("email", "")[:254]
-        if not has_token(request, form):
+        if not self.forms.has_token(request, form):
             return self._sign_in_page(request, next=target, email=email, error=STALE_FORM, status=403)
         try:
             browser = self.forms.browser_of(request)
@@ -127,12 +127,12 @@ class SignInPages:
         return self.forms.page(request, "sign_out", title="Sign out", note=note(""))
 
     async def sign_out(self, request: Request) -> Response:
-        if not has_token(request, await read_form(request)):
+        if not self.forms.has_token(request, await read_form(request)):
             return self.forms.page(request, "sign_out", title="Sign out", note=note(STALE_FORM), status=403)
-        await to_thread.run_sync(self._services().sessions.end, request.cookies.get(SESSION_COOKIE, ""))
+        await to_thread.run_sync(self._services().sessions.end, self.forms.cookie(request, SESSION_COOKIE))
         answer = redirect("/login?signed-out=1")
         for name in (SESSION_COOKIE, CSRF_COOKIE):
-            answer.delete_cookie(name, httponly=True, samesite="lax", secure=self.forms.is_https(request))
+            self.forms.forget_cookie(request, answer, name)
         return answer
 
     def sign_in_trouble(self, request: Request, exc: RagError, target: str) -> Response:

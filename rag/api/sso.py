@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rag.access.guard import is_https
+from rag.access.guard import cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.api.form_pages import read_form
@@ -62,10 +62,9 @@ class SingleSignOn:
         answer = RedirectResponse(address, 303, NO_STORE)
         settings = self._services().settings
         answer.set_cookie(
-            ATTEMPT_COOKIE,
+            cookie_name(request.scope, settings, ATTEMPT_COOKIE),
             _lock(settings).encrypt(json.dumps(asdict(attempt)).encode()).decode(),
             max_age=ATTEMPT_SECONDS,
-            path="/sso",
             httponly=True,
             samesite="lax",
             secure=is_https(request.scope, settings),
@@ -82,7 +81,7 @@ class SingleSignOn:
             answer = self._pages.sign_in_trouble(request, exc, target)
         else:
             answer = await self._pages.forms.start_session(request, account, target)
-        answer.delete_cookie(ATTEMPT_COOKIE, path="/sso")
+        self._pages.forms.forget_cookie(request, answer, ATTEMPT_COOKIE)
         return answer
 
     async def sign_out(self, request: Request) -> Response:
@@ -105,8 +104,9 @@ class SingleSignOn:
 
     def _attempt(self, request: Request) -> Attempt:
         try:
-            stored = _lock(self._services().settings).decrypt(
-                request.cookies.get(ATTEMPT_COOKIE, "").encode(), ttl=ATTEMPT_SECONDS
+            settings = self._services().settings
+            stored = _lock(settings).decrypt(
+                read_cookie(request.scope, settings, ATTEMPT_COOKIE).encode(), ttl=ATTEMPT_SECONDS
             )
         except InvalidToken as exc:
             raise AccessError(STALE) from exc

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from rag.commands import Commands, add_command
+from rag.errors import RagError
 from rag.settings import Settings
 
 
@@ -26,15 +27,23 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.services import connect_services
 
     parts = connect_services(settings)
+    unread = ""
     try:
+        try:
+            parts.documents.start_reader()  # which says how it is confined
+        except RagError as exc:
+            unread = f"FAILED   Reading files: no process for it can be started and confined ({exc.message})"
         report = check_rag_health(parts)
     finally:
         parts.close()
     marks = {"ok": "ok     ", "missing": "missing", "warning": "note   ", "failed": "FAILED "}
     for check in report.checks:
         print(f"{marks[check.state]}  {check.name}: {check.sentence}")
-    print("\nThe product works." if report.ok else "\nThe product does not work until what FAILED is mended.")
-    return 0 if report.ok else 1
+    if unread:
+        print(unread)
+    works = report.ok and not unread
+    print("\nThe product works." if works else "\nThe product does not work until what FAILED is mended.")
+    return 0 if works else 1
 
 
 def back_up(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rag.errors import ProviderAnswerInvalid
 from rag.ingestion.extracted import storable
+from rag.prompt_data import as_data
 from rag.providers import ChatModel
 from rag.types import ChatMessage, Usage
 
@@ -62,7 +63,7 @@ def messages_for_chunk(content: str) -> list[ChatMessage]:
     """What the model is asked about a chunk."""
     return [
         ChatMessage(role="system", content=SYSTEM),
-        ChatMessage(role="user", content=f"<passage>\n{content}\n</passage>"),
+        ChatMessage(role="user", content=as_data("passage", content)),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -72,7 +72,17 @@ class DocumentShelf(CollectionShelf):
         super().__init__(database, providers)
         self._files = files
         self._settings = settings
+        self._reader = sandbox
         self._images = PageImages(sandbox)
+
+    @property
+    def confinement(self) -> Mapping[str, str] | None:
+        """By which means the processes that read files are confined; None before one has started."""
+        return self._reader.known_means
+
+    def start_reader(self) -> None:
+        """Have a process that reads files started and confined. Raises `DocumentError`s."""
+        self._reader.means()
 
     @property
     def recognition_engine(self) -> Engine | None:
@@ -237,6 +247,7 @@ class DocumentShelf(CollectionShelf):
             lambda: self._files.get(document.tenant_id, document.file_path),
             highlight=highlight,
             scale=min(max(scale, 0.2), 4.0),
+            tenant_id=document.tenant_id,
         )
 
     def suggested_questions(

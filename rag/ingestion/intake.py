@@ -99,7 +99,7 @@ def add_document(
     sha256 = hashlib.sha256(content).hexdigest()
     name = display_name(file_name)
     _require_new(database, collection, sha256, name)
-    checked = sandbox.check(content, file_name=name, password=password)
+    checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
     stored = checked.decrypted or content
     key = hashlib.sha256(stored).hexdigest()
     file_path = f"{key[:2]}/{key}"

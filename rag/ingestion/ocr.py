@@ -11,12 +11,15 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
+from rag.confinement import confined_program, confinement, program_environment, program_rules
 from rag.errors import SettingsError
 from rag.ingestion.chunking.pieces import page_starts
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
-from rag.ingestion.loaders.pictures import as_ink
+from rag.ingestion.recognised_words import text_of
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
 from rag.settings import Settings
@@ -41,6 +44,8 @@ KNOWN_RUNS, RUN = 0.5, 3
 WORD = re.compile(r"\w+")
 #: Ruling lines that were read as letters.
 FRAME = re.compile(r"^[|\s]+|[|\s]+$")
+#: Between the cells of a row.
+CELL_EDGE = " | "
 NO_ENGINE = "Text recognition is not available: set UPSTAGE_API_KEY, or install Tesseract, and try again."
 NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
 
@@ -101,7 +106,9 @@ class TextRecognition:
         size = PAGES_PER_REQUEST if self._upstage else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
-    def recognise(self, content: bytes, pages: Sequence[Page], *, language: str = "") -> RecognisedPages:
+    def recognise(
+        self, content: bytes, pages: Sequence[Page], *, language: str = "", tenant_id: str = ""
+    ) -> RecognisedPages:
         """Recognise one batch of a PDF's pages.
 
         Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
@@ -111,7 +118,9 @@ class TextRecognition:
         if engine is None:
             raise SettingsError(NO_ENGINE)
         texts, usage = (
-            self._by_upstage(content, numbers) if self._upstage else self._by_tesseract(content, pages, language)
+            self._by_upstage(content, numbers, tenant_id)
+            if self._upstage
+            else self._by_tesseract(content, pages, language, tenant_id)
         )
         return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
 
@@ -119,22 +128,25 @@ class TextRecognition:
         if self._upstage:
             self._upstage.close()
 
-    def _by_upstage(self, content: bytes, numbers: Sequence[int]) -> tuple[dict[int, str], Usage | None]:
+    def _by_upstage(
+        self, content: bytes, numbers: Sequence[int], tenant_id: str
+    ) -> tuple[dict[int, str], Usage | None]:
         assert self._upstage is not None  # noqa: S101
-        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers), len(numbers))
+        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
         return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
 
     def _by_tesseract(
-        self, content: bytes, pages: Sequence[Page], language: str
+        self, content: bytes, pages: Sequence[Page], language: str, tenant_id: str
     ) -> tuple[dict[int, str], Usage | None]:
         assert self._tesseract is not None  # noqa: S101
         languages = tesseract_languages(self._tesseract, language)
         texts = {}
         for page in pages:
-            picture = self._sandbox.draw_page(content, page.number, highlight="", scale=TESSERACT_SCALE)
-            layout = LAYOUT
-            if PICTURED_PAGE in page.warnings:
-                picture, layout = as_ink(picture), LAYOUT_OF_ROWS
+            ink = PICTURED_PAGE in page.warnings
+            picture = self._sandbox.draw_page(
+                content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink, tenant_id=tenant_id
+            )
+            layout = LAYOUT_OF_ROWS if ink else LAYOUT
             texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
         return texts, None
 
@@ -180,23 +192,40 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """The text Tesseract finds in a picture; empty when it fails on it."""
-    command = [program, "stdin", "stdout", "-l", languages, "--psm", layout]
-    try:
-        done = run(command, input=picture, capture_output=True, timeout=TESSERACT_SECONDS_PER_PAGE, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    """The text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
+    arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
+    return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
+
+
+def confined_output(
+    program: str,
+    arguments: Sequence[str],
+    content: bytes,
+    seconds: float,
+    *,
+    run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
+) -> str:
+    """What a program writes that reaches nothing but its input, its libraries and its models; empty when it fails."""
+    with confinement(program_rules(Path(program))) as ready:
+        try:
+            done = run(
+                confined_program(ready, program, arguments),
+                input=content,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+                env=program_environment(),
+                pass_fds=ready.descriptors,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
 @cache
 def tesseract_languages(program: str, language: str) -> str:
     """The document's language and English, as far as they are installed."""
-    try:
-        listed = subprocess.run([program, "--list-langs"], capture_output=True, timeout=10, check=False)  # noqa: S603
-        installed = set(listed.stdout.decode("utf-8", "replace").split())
-    except (OSError, subprocess.TimeoutExpired):
-        installed = set()
+    installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
     wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
     return "+".join(name for name in wanted if name in installed) or "eng"
 
@@ -215,16 +244,34 @@ def recognised(page: Page, text: str, engine: Engine) -> Page:
 
 
 def _news(known: str, text: str) -> str:
-    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there."""
+    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there.
+
+    Of a table that says something new all rows stay, its heads too.
+    """
     words = WORD.findall(known.casefold())
     runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
     news: list[str] = []
-    for line in (FRAME.sub("", line) for line in text.split("\n")):
-        said = WORD.findall(line.casefold())
-        size = min(RUN, len(said))
-        own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
-        if sum(run in runs for run in own) < KNOWN_RUNS * len(own):
-            news.append(line)
-        elif not said and news and news[-1]:
-            news.append("")
+    for is_table, lines in groupby(map(_unframed, text.split("\n")), key=lambda line: CELL_EDGE in line):
+        rows = list(lines)
+        if is_table:
+            news += rows if any(_is_new(row, runs) for row in rows) else []
+            continue
+        for line in rows:
+            if _is_new(line, runs):
+                news.append(line)
+            elif not line.strip() and news and news[-1]:
+                news.append("")
     return "\n".join(news).strip("\n")
+
+
+def _unframed(line: str) -> str:
+    """A line without ruling lines around it; a row of a table keeps its first cell, which may be empty."""
+    bare = FRAME.sub("", line)
+    return line.rstrip() if CELL_EDGE in bare else bare
+
+
+def _is_new(line: str, runs: set[tuple[str, ...]]) -> bool:
+    said = WORD.findall(line.casefold())
+    size = min(RUN, len(said))
+    own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
+    return sum(run in runs for run in own) < KNOWN_RUNS * len(own)

@@ -22,7 +22,14 @@ class PageImages:
         self._kept: OrderedDict[tuple[UUID, int, str, float], bytes] = OrderedDict()
 
     def draw(
-        self, document_id: UUID, page: int, content: Callable[[], bytes], *, highlight: str, scale: float
+        self,
+        document_id: UUID,
+        page: int,
+        content: Callable[[], bytes],
+        *,
+        highlight: str,
+        scale: float,
+        tenant_id: str = "",
     ) -> bytes:
         """The page as PNG; `content` is asked for the PDF only when the picture is not kept."""
         key = (document_id, page, highlight, scale)
@@ -30,7 +37,7 @@ class PageImages:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        picture = self._sandbox.draw_page(content(), page, highlight=highlight, scale=scale)
+        picture = self._sandbox.draw_page(content(), page, highlight=highlight, scale=scale, tenant_id=tenant_id)
         with self._lock:
             self._kept[key] = picture
             while len(self._kept) > KEPT:

@@ -85,7 +85,11 @@ class Reader:
                 extracted = read_passages(content)  # written by us, when it was imported
             else:
                 extracted = self._sandbox.load(
-                    content, file_name=document.file_name, mime_type=document.mime_type, on_page=tell
+                    content,
+                    file_name=document.file_name,
+                    mime_type=document.mime_type,
+                    on_page=tell,
+                    tenant_id=document.tenant_id,
                 )
         except RagError:
             self._bench.stop_if_asked()  # the sandbox was ended with the application, not by the file

@@ -71,17 +71,21 @@ class RecogniseStep:
         return pages, sections
 
     def _recognised(self, work: Work, content: bytes, pages: Sequence[Page]) -> tuple[PaidCall | None, RecognisedPages]:
-        language = work.document.language or work.collection.language
-        if self._recognition.engine != "upstage":
-            return None, self._recognition.recognise(content, pages, language=language)
         document = work.document
+        language = document.language or work.collection.language
+
+        def recognise() -> RecognisedPages:
+            return self._recognition.recognise(content, pages, language=language, tenant_id=document.tenant_id)
+
+        if self._recognition.engine != "upstage":
+            return None, recognise()
         known_by = ["upstage", hashlib.sha256(content).hexdigest(), *(str(page.number) for page in pages)]
         return self._calls.make(
             document.tenant_id,
             document.id,
             "ocr",
             known_by,
-            lambda: self._recognition.recognise(content, pages, language=language),
+            recognise,
             wait=self._bench.wait,
             expected=Usage(provider="upstage", model=MODEL, pages=len(pages), is_estimated=True),
             document_id=document.id,

@@ -1,11 +1,16 @@
-"""The process behind the sandbox: reads tasks from stdin, answers on stdout, has limits, writes no file."""
+"""The process behind the sandbox: reads tasks from stdin, answers on stdout, and reaches nothing else."""
 
 from __future__ import annotations
 
+import encodings
+import importlib
+import pkgutil
 import sys
 import time
 from dataclasses import asdict
 from typing import Any
+
+from PIL import Image
 
 from rag.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
@@ -13,16 +18,22 @@ from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import check, load
 from rag.ingestion.loaders.open_pdf import pages_of
 from rag.ingestion.loaders.page_drawing import draw_page
-from rag.ingestion.loaders.pictures import as_png
+from rag.ingestion.loaders.pictures import as_ink, as_png
 
+#: What reads files, and what functions of these and of Python import when they are called.
+LIBRARIES = (
+    *(f"rag.ingestion.loaders.{name}" for name in ("pdf", "pdf_tables", "pdfium_text", "docx", "html", "text")),
+    "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
+)  # fmt: skip
 #: Progress is told at most this often, in seconds.
 PROGRESS_SECONDS = 0.1
 
 
-def main(memory_mb: int) -> None:
+def main(memory_mb: int, order: str) -> None:
     """Serve tasks until stdin ends."""
     answers = answers_to_parent()
-    bound_child(memory_mb)
+    load_libraries()
+    write_message(answers, "means", bound_child(order, memory_mb))
     tasks = sys.stdin.buffer
     while (task := read_message(tasks)) is not None:
         limits = ExtractionLimits(**task.values.pop("limits"))
@@ -36,6 +47,17 @@ def main(memory_mb: int) -> None:
             write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
         except Exception:  # whatever a hostile file makes a library raise
             write_message(answers, "error", {"error": PdfDamaged.__name__})
+
+
+def load_libraries() -> None:
+    """Load what the kinds of files need: behind closed doors, files of Python itself may be out of reach too."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    for module in pkgutil.iter_modules(encodings.__path__):
+        # Those of other systems, and those that are no encodings of text.
+        if module.name not in ("mbcs", "oem", "bz2_codec", "zlib_codec"):
+            importlib.import_module(f"encodings.{module.name}")
+    Image.init()
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
@@ -68,9 +90,10 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     if task.kind == "picture":
         return {}, as_png(task.blob)
     if task.kind == "draw":
-        return {}, draw_page(task.blob, values["page"], highlight=values["highlight"], scale=values["scale"])
+        picture = draw_page(task.blob, values["page"], highlight=values["highlight"], scale=values["scale"])
+        return {}, as_ink(picture) if values["ink"] else picture
     raise ValueError(f"no task is called {task.kind}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])

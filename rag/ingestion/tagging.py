@@ -10,6 +10,7 @@ from typing import Any
 
 from rag.errors import ProviderAnswerInvalid
 from rag.ingestion.extracted import storable
+from rag.prompt_data import as_data
 from rag.providers import ChatModel
 from rag.types import ChatMessage, Section, Usage
 
@@ -106,8 +107,7 @@ def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any
 
 def messages_for(title: str, text: str) -> list[ChatMessage]:
     """What the model is asked about a document: as much of its beginning as it is shown."""
-    name = json.dumps(title, ensure_ascii=False)
-    shown = f"<document title={name}>\n{text[:TAGGED_CHARACTERS]}\n</document>"
+    shown = as_data("document", text[:TAGGED_CHARACTERS], title=title)
     return [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)]
 
 

@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from rag.child_process import end_child, read_message, start_child, write_message
+from rag.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.types import Embeddings, FloatMatrix
 
@@ -172,16 +172,15 @@ class Engine:
             return self._process
         self._end()
         process = self._process = start_child(
+            "-m",
             "rag.providers.meaning_worker",
             str(MEMORY_MB),
             "background" if self._is_background else "foreground",
-            # One thread: with more of them than free cores, OpenMP's wait for each other.
-            environment={"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"},
         )
         try:
             with _ended_after(process, 60.0):
-                said = read_message(process.stdout)  # type: ignore[arg-type]
-        except OSError:
+                said = read_message(process.stdout, 65_536)  # type: ignore[arg-type]
+        except (OSError, MalformedMessage):
             said = None
         if said is None or said.kind != "ready":
             self._end()
@@ -196,8 +195,8 @@ class Engine:
         try:
             with timer:
                 write_message(process.stdin, self._task, seconds, blob)  # type: ignore[arg-type]
-                reply = read_message(process.stdout)  # type: ignore[arg-type]
-        except (OSError, ValueError):
+                reply = read_message(process.stdout, 65_536)  # type: ignore[arg-type]
+        except (OSError, ValueError, MalformedMessage):
             reply = None
         if reply is not None and reply.kind == "result" and len(reply.blob) == DIMENSIONS * 4:
             return np.frombuffer(reply.blob, dtype="<f4").astype(np.float32), 0

@@ -22,14 +22,14 @@ MAXIMUM_TOKENS = 512
 NICENESS = 10
 
 
-def main(memory_mb: int, *, is_background: bool) -> None:
+def main(memory_mb: int, order: str, *, is_background: bool) -> None:
     """Load the model, say so, and embed texts until stdin ends."""
     answers = answers_to_parent()
     if is_background:
         give_way()
-    bound_child(memory_mb)
     try:
         engine = load()
+        bound_child(order, memory_mb)
         # A processor without the instructions it was built for ends it here, and not with somebody's text.
         engine.query("ready")
     except Exception as exc:  # whatever is wrong with the package: the application goes on without it
@@ -74,4 +74,4 @@ def give_way() -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), is_background=sys.argv[2] == "background")
+    main(int(sys.argv[1]), sys.argv[3], is_background=sys.argv[2] == "background")

@@ -179,6 +179,13 @@ class ChatLogs:
             for chunk_id, start, end, sections in rows
         }
 
+    def document_metadata(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
+        """What is known of documents, their dates among it."""
+        parameters = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
+        with self.database.transaction(tenant_id) as connection:
+            rows = connection.execute(queries["document_signals"], parameters).fetchall()
+        return {document_id: metadata for document_id, metadata, _ in rows}
+
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
         """What was searched for in place of the person's own question; "" where that was the question itself."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}

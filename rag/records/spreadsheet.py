@@ -6,19 +6,21 @@ import csv
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-#: A cell that begins so would be run as a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+#: A cell that begins so would be run as a formula; some programs take the wide characters of East Asian scripts, too.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows as CSV under a header line. Cells that a spreadsheet would run get a leading apostrophe."""
     written = StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
-    writer.writerow(header)
+    writer.writerow([_safe_cell(cell) for cell in header])
     for row in rows:
         writer.writerow([_safe_cell(cell) for cell in row])
     return written.getvalue()
 
 
 def _safe_cell(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell
+    # Spaces before it are skipped by some programs.
+    is_formula = isinstance(cell, str) and (cell.startswith(FORMULA_STARTS) or cell.strip().startswith(FORMULA_STARTS))
+    return f"'{cell}" if is_formula else cell

@@ -76,7 +76,8 @@ LIMIT 200
 -- whole_documents --
 -- Documents that answer, newest first, for questions about whole documents. With words given, those that have each of
 -- them in their title or in a heading; with `has_versions`, those of which an earlier version is kept.
-SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at
+SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
@@ -113,7 +114,8 @@ SELECT metadata -> 'sections' FROM documents WHERE tenant_id = %(tenant_id)s AND
 
 -- kept_versions --
 -- The version of a document that answers and the earlier ones that are kept, oldest first.
-SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at
+SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
 WHERE d.tenant_id = %(tenant_id)s AND d.original_id = %(original_id)s AND d.status IN ('completed', 'superseded')
 ORDER BY d.version

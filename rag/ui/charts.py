@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from rag.records.figures import STAGES, DailyCost, Period, StageTimes
 from rag.ui.formats import duration, money
+from rag.ui.text import in_chart
 from rag.ui.theme import OPERATION_COLOR_INDEX, quiet_figure
 
 #: The same stage has the colour of the operation it pays for; search pays for nothing.
@@ -56,7 +57,7 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
         figure.add_bar(
             x=[row.day for row in rows],
             y=[float(row.cost or 0) for row in rows],
-            name=(names or {}).get(name, name),
+            name=in_chart((names or {}).get(name, name)),
             marker_color=chart_color(index),
             customdata=[[money(row.cost), row.calls] for row in rows],
             hovertemplate="%{customdata[0]} for %{customdata[1]} calls",

@@ -28,7 +28,7 @@ from rag.types import (
 )
 from rag.ui.document_kinds import field_label
 from rag.ui.formats import count
-from rag.ui.labels import document_labels, keep_chosen, name_labels
+from rag.ui.labels import document_labels, drawn, keep_chosen, name_labels
 from rag.ui.text import plain
 
 #: So many collections stand side by side to choose from; more are in a list.
@@ -124,7 +124,7 @@ class ChatScope:
 
     def draw_choice(self) -> None:
         """Which collection the first question goes to: the default, unless another is chosen."""
-        names = name_labels({c.id: plain(c.name) for c in self.collections}, gone="Deleted collection")
+        names = name_labels({c.id: c.name for c in self.collections}, gone="Deleted collection")
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
         keep_chosen("chat_collection")
@@ -133,7 +133,7 @@ class ChatScope:
                 "Ask in",
                 list(names),
                 required=True,
-                format_func=names.of,
+                format_func=drawn(names),
                 key="chat_collection",
                 on_change=forget_narrowing,
             )
@@ -181,13 +181,13 @@ class ChatScope:
     def _draw_fields(self) -> None:
         """Categories, documents, and a choice for each field of the metadata that has values here."""
         if self._category_names:
-            names = name_labels({slug: plain(name) for slug, name in self._category_names.items()})
+            names = name_labels(self._category_names)
             keep_chosen("chat_categories")
             st.pills(
                 "Categories",
                 sorted(names, key=names.__getitem__),
                 selection_mode="multi",
-                format_func=names.of,
+                format_func=drawn(names),
                 key="chat_categories",
                 help="None chosen: all of them.",
                 persist_state="page",
@@ -196,7 +196,7 @@ class ChatScope:
         for field in self.profile.metadata_filters:
             if values := self.library.metadata_values(self.identity, self.collection.id, field):
                 st.selectbox(
-                    field_label(field),
+                    plain(field_label(field)),
                     values,
                     index=None,
                     placeholder="Any",

@@ -16,7 +16,7 @@ from rag.profiles import differences
 from rag.types import Collection
 from rag.ui.labels import name_labels
 from rag.ui.profile_values import LISTS, is_left_out, shown_value, text_of, value_from
-from rag.ui.text import plain
+from rag.ui.text import code, plain
 
 CHANGED = "Changed"
 #: Longer values are cut in the list; the dialog shows them whole.
@@ -85,7 +85,7 @@ def _draw_field(
         note = f"The profile has {_short(field, own)}." if differs else field.help
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
-            st.markdown(f"`{_short(field, value).replace('`', chr(39))}`", width="content")
+            st.markdown(code(_short(field, value)), width="content")
             if differs:
                 st.button(
                     "Reset",
@@ -101,7 +101,7 @@ def _draw_field(
                 icon=":material/lock:" if field.why_fixed else ":material/edit:",
                 type="tertiary",
                 disabled=bool(field.why_fixed),
-                help=f"It cannot be changed: {field.why_fixed}." if field.why_fixed else None,
+                help=f"It cannot be changed: {plain(field.why_fixed)}." if field.why_fixed else None,
                 on_click=_open,
                 args=(field.name,),
             )

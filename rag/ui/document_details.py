@@ -16,7 +16,7 @@ from rag.ui.document_names import KINDS, METHODS, PDF_TYPES, STATUSES
 from rag.ui.document_pages import draw_chunks, draw_pages
 from rag.ui.formats import count, duration, file_size, money
 from rag.ui.page_view import has_pictures
-from rag.ui.text import plain
+from rag.ui.text import code, plain
 
 COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedding", "metadata": "Metadata"}
 
@@ -94,11 +94,11 @@ def _draw_versions(
         when = version.published_at or version.created_at
         facts = [
             f"{when:%-d %b %Y, %H:%M}",
-            METHODS.get(version.chunking_method, version.chunking_method),
+            plain(METHODS.get(version.chunking_method, version.chunking_method)),
             count(version.page_count, "page"),
             count(version.chunk_count, "chunk"),
             file_size(version.file_size),
-            f"`{version.sha256[:10]}`",
+            code(version.sha256[:10]),
         ]
         with st.container(border=True, key=f"documents_version_{version.id}", gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -160,17 +160,17 @@ def _shown(values: Mapping[str, Any] | None, step: str) -> str:
 def _draw_about(document: Document, model: str) -> None:
     facts = {
         "File": plain(document.file_name),
-        "Kind": KINDS.get(document.mime_type, plain(document.mime_type))
+        "Kind": plain(KINDS.get(document.mime_type, document.mime_type))
         + (f", {PDF_TYPES[document.pdf_type].lower()}" if has_pictures(document) else ""),
         "Size": file_size(document.file_size),
         **file_facts(document.metadata),
         "Language": plain(document.language) or "–",
         "Characters": f"{document.character_count:,}",
-        "Chunking": METHODS.get(document.chunking_method, document.chunking_method),
+        "Chunking": plain(METHODS.get(document.chunking_method, document.chunking_method)),
         "Embedding model": plain(model) or "–",
         "Version": str(document.version),
         "Pages without text": page_ranges(document.empty_pages) or "none",
-        "SHA\\-256": f"`{document.sha256[:16]}…`",
+        "SHA\\-256": code(f"{document.sha256[:16]}…"),
     }
     st.table(facts, border="horizontal", width="content", alt="Facts about this document")
     metadata = document.metadata

@@ -38,7 +38,7 @@ def draw_fields(profile: Profile, key: str) -> dict[str, str]:
     said = {}
     for field in fields_to_say(profile):
         said[field] = st.text_input(
-            field_label(field),
+            plain(field_label(field)),
             key=f"{key}_{field}",
             max_chars=120,
             width=200,
@@ -61,8 +61,8 @@ def draw_reference_steps(
         st.markdown("**Steps of this reference document**")
         with st.container(horizontal=True, vertical_alignment="center"):
             _draw_step("Chunks", count(chunks, "chunk") if chunks else "none yet", is_done=chunks > 0)
-            _draw_step("Tags", f"{reference.tagged} of {chunks}", is_done=0 < chunks == reference.tagged)
-            _draw_step("Vectors", f"{reference.embedded} of {chunks}", is_done=0 < chunks == reference.embedded)
+            _draw_step("Tags", f"{reference.tagged:,} of {chunks:,}", is_done=0 < chunks == reference.tagged)
+            _draw_step("Vectors", f"{reference.embedded:,} of {chunks:,}", is_done=0 < chunks == reference.embedded)
         if reference.source_description:
             st.caption(plain(reference.source_description))
         with st.container(horizontal=True, vertical_alignment="center"):

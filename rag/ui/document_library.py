@@ -9,7 +9,7 @@ import streamlit as st
 
 from rag.types import DocumentFigures, DocumentFilters, DocumentSort, DocumentStatus
 from rag.ui.document_names import KINDS, METHODS, STATUSES
-from rag.ui.labels import Labels, keep_chosen, name_labels
+from rag.ui.labels import Labels, drawn, keep_chosen, name_labels
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": "Newest first",
@@ -78,7 +78,7 @@ def draw_filters(
             "Status",
             list(statuses),
             selection_mode="multi",
-            format_func=statuses.of,
+            format_func=drawn(statuses),
             key="documents_wanted",
             label_visibility="collapsed",
         )

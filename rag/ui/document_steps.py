@@ -89,10 +89,10 @@ def draw_queue_state(state: QueueState) -> None:
     if state.running:
         words.append(f"{count(state.running, 'job')} under way")
     if state.waiting:
-        words.append(f"{state.waiting} waiting")
+        words.append(f"{state.waiting:,} waiting")
     if state.later:
         at = f", the next at {state.next_try_at:%H:%M:%S} UTC" if state.next_try_at else ""
-        words.append(f"{state.later} waiting for another try{at}")
+        words.append(f"{state.later:,} waiting for another try{at}")
     if words:
         st.caption(f":material/queue: Queue: {', '.join(words)}")
 

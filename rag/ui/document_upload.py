@@ -117,7 +117,7 @@ def _hand_over(
         # A run can be cut short by the next click and begin again: no file is handed over twice.
         if file.file_id in handled:
             continue
-        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1} of {len(files)})")
+        bar.progress(position / len(files), text=f"Checking {plain(file.name)} ({position + 1:,} of {len(files)})")
         if file.name.lower().endswith(".zip"):
             for refused in _from_archive(file, options, limits, on_take):
                 on_refuse(refused)

@@ -7,7 +7,7 @@ the run before as its value, so that a label may change while something is chose
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 import streamlit as st
@@ -15,8 +15,9 @@ import streamlit as st
 from rag.labels import Labels, Option, distinct_labels
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
+from rag.ui.text import plain
 
-__all__ = ["Labels", "distinct_labels", "document_labels", "keep_chosen", "name_labels", "page_of_list"]
+__all__ = ["Labels", "distinct_labels", "document_labels", "drawn", "keep_chosen", "name_labels", "page_of_list"]
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
@@ -35,6 +36,11 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
 def name_labels(names: Mapping[Option, str], *, gone: str = "No longer there") -> Labels[Option]:
     """Things that have nothing but a name."""
     return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], gone=gone)
+
+
+def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
+    """Labels for pills, radio buttons and segmented controls, which draw Markdown. Boxes show labels as they are."""
+    return lambda option: plain(labels.of(option))
 
 
 def keep_chosen(key: str) -> None:

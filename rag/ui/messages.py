@@ -15,7 +15,7 @@ from rag.errors import RagError
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
 from rag.ui.source_cards import draw_source_cards
-from rag.ui.text import answer_markdown, plain
+from rag.ui.text import GrowingAnswer, answer_markdown, lines, plain
 from rag.ui.theme import MARK
 
 STEP_LABELS = {
@@ -42,7 +42,7 @@ def draw_message(
     if message.role == "user":
         with st.chat_message("user", avatar=":material/person:"):
             # Line breaks stay as they were typed.
-            st.markdown("  \n".join(plain(line) for line in message.content.strip().splitlines()))
+            st.markdown(lines(message.content))
         return
     citations = [citation_from_json(stored) for stored in message.citations]
     anchor = f"s{message.id.hex[:8]}"
@@ -85,15 +85,15 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
             else:
                 status.update(label=f":shimmer[{_step_label(step)}]")
                 status.markdown(f":small[{_step_label(step)}]")
-        written, restarts = "", 0
+        written, restarts, growing = "", 0, GrowingAnswer()
         for piece in live.tail(every_seconds=every_seconds, until_written=True):
             if live.restarts > restarts:
-                written, restarts = "", live.restarts
+                written, restarts, growing = "", live.restarts, GrowingAnswer()
             if not piece:
                 be_interrupted()
                 continue
             written += piece
-            text.markdown(answer_markdown(written))
+            text.markdown(growing.answer_so_far(written))
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
         steps.empty()
 
@@ -119,7 +119,7 @@ def _draw_answer(message: Message, numbers: list[int], anchor: str) -> None:
     elif message.state is MessageState.CUT:
         st.warning(notice or f"The answer ended early. {kept}", icon=":material/content_cut:")
     elif message.state is MessageState.FAILED:
-        st.error(notice or RagError().message, icon=":material/error:")
+        st.error(notice or plain(RagError().message), icon=":material/error:")
     elif notice:
         st.caption(f":material/info: {notice}")
 

@@ -88,10 +88,10 @@ def _draw_passages(entry: ChatLogEntry) -> None:
     if not entry.passages:
         st.caption("No passage was found, or the search did not run.")
         return
-    facts = [f"{plain(search.get('type', ''))} search", f"{search.get('vectorTopK', 0)} candidates asked for"]
-    facts.append(f"{search.get('finalTopK', 0)} wanted")
+    facts = [f"{plain(search.get('type', ''))} search", f"{search.get('vectorTopK', 0):d} candidates asked for"]
+    facts.append(f"{search.get('finalTopK', 0):d} wanted")
     if reranking.get("enabled"):
-        taken = f"{reranking.get('inputDocuments', 0)} to {reranking.get('outputDocuments', 0)}"
+        taken = f"{reranking.get('inputDocuments', 0):d} to {reranking.get('outputDocuments', 0):d}"
         facts.append(
             f"reranked by {plain(reranking.get('model', ''))} from {taken} in {duration(reranking.get('latencyMs'))}"
         )

@@ -108,7 +108,7 @@ def draw_dialog(conversations: Conversations, identity: Identity, opened: Conver
                 try:
                     conversations.rename(identity, opened.id, title)
                 except RagError as exc:
-                    st.error(exc.message)
+                    st.error(plain(exc.message))
                 else:
                     _close()
                     st.rerun()

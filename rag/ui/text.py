@@ -1,21 +1,44 @@
-"""Text written by models and documents as Markdown that cannot act.
+"""Text written by models, documents and people as Markdown that cannot act.
 
-Streamlit's Markdown turns `$…$` into formulas, `![…](…)` into requests to other sites and `:red[…]` into style. Answers
-keep their bold, lists and tables; links, images and formulas become plain text, and only verified citations are links.
+Streamlit's Markdown makes links of addresses, formulas of `$…$`, icons of `:material/…:`, diagrams of fenced code and
+requests to other sites of `![…](…)`. Text of others passes through `plain`, `marked` or `answer_markdown` before it is
+drawn, and only verified citations are links. `tests/ui/test_every_text.py` finds calls that draw it without them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
 
 #: Everything Markdown or Streamlit's extensions give a meaning to.
 SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:^=&@/])")
-CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]+`)", re.DOTALL)
+#: Streamlit makes links and icons of these after it has resolved escapes; in code it does not. No bracket, bar or
+#: backtick is part of one, because that would end a badge, a cell of a table, or the code.
+ACTING = re.compile(
+    r"(?:https?://|www\.)(?:[^\s`|\[\]\\<>]*[^\s`|\[\]\\<>.,;:!?'\"()*_~])?"
+    r"|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|:material_\w+:|:streamlit:",
+    re.IGNORECASE,
+)
+#: Characters that have a meaning within a line of an answer. An underscore within a word has none.
+WITHIN_A_LINE = re.compile(
+    r"[\\`*\[\]<$~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=[A-Za-z:-]|[\w+-]+:)|(?<=:material)/|&(?=#?\w{1,40};)|!$"
+)
+#: Beginnings of lines that would make a heading, a quote or a list of what was a line of text.
+LINE_START = re.compile(r"^ *(?:(?=[#>=+-])|(\d{1,9})(?=[.)]))", re.MULTILINE)
+INDENT = re.compile(r"^ +", re.MULTILINE)
 NUMBERS = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
-LARGE_HEADING = re.compile(r"^ {0,3}#{1,4}(?=\s)", re.MULTILINE)
-#: A line of dashes or equals signs below text would make that text a heading.
-UNDERLINE = re.compile(r"^(\s{0,3})([-=])(?=[-=]*\s*$)", re.MULTILINE)
+BACKTICKS = re.compile(r"`+")
+LINE_BREAKS = re.compile(r"[\t\n\r]+")
+#: The largest heading an answer may have.
+LARGEST_HEADING = 5
+
+# Without rules for links, pictures, HTML, rules and underlined headings, these stay text as they were written.
+PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable("table")
+PARSER.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "lheading", "hr"])
 
 #: Characters of a passage on a card; about five lines: the answer above stays in sight.
 EXCERPT_CHARACTERS = 160
@@ -23,35 +46,174 @@ CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0e7f]")
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows exactly as it is, on one line."""
-    return SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    """Text that Markdown shows as it is, on one line; addresses as code, so that they do not become links."""
+    return _kept(" ".join(text.split()))
+
+
+def in_chart(text: str) -> str:
+    """Text for a figure of Plotly, which reads a part of HTML, links too."""
+    return escape(" ".join(text.split()), quote=False)
+
+
+def lines(text: str) -> str:
+    """Several lines of text, each shown as it is."""
+    return "  \n".join(plain(line) for line in text.strip().splitlines())
+
+
+def _kept(text: str) -> str:
+    return _joined(_around_addresses(text, lambda part: SPECIAL.sub(r"\\\1", part)))
+
+
+def _around_addresses(text: str, write: Callable[[str], str]) -> list[str]:
+    pieces = []
+    position = 0
+    for match in ACTING.finditer(text):
+        pieces += [write(text[position : match.start()]), f"`{match.group()}`"]
+        position = match.end()
+    return [*pieces, write(text[position:])]
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    """Pieces in a row. Backticks of two neighbours would be one longer run, which begins and ends no code."""
+    written: list[str] = []
+    for piece in filter(None, pieces):
+        if written and written[-1].endswith("`") and piece.startswith("`"):
+            written.append(" ")
+        written.append(piece)
+    return "".join(written)
 
 
 def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") -> str:
-    """An answer, safe to draw. `[n]` links to `#{anchor}-n` for the numbers given, and is only shown for others."""
-    known = set(numbers)
-    parts = CODE.split(text)
-    # Odd parts are code, which Markdown leaves alone.
-    return "".join(part if i % 2 else _prose(part, known, anchor) for i, part in enumerate(parts))
+    """An answer, safe to draw. `[n]` links to `#{anchor}-n` for the numbers given, and is only shown for others.
+
+    The answer is parsed, and written again from its bold, lists, tables, quotes, headings and code. Everything else is
+    text, so it makes no difference what another parser would have found in it.
+    """
+    return _Answer(set(numbers), anchor).blocks(SyntaxTreeNode(PARSER.parse(text)))
 
 
-def _prose(text: str, known: set[int], anchor: str) -> str:
-    pieces = []
-    position = 0
-    for match in NUMBERS.finditer(text):
-        pieces.append(_harmless(text[position : match.start()]))
-        for number in (int(n) for n in match.group(1).split(",")):
-            linked = anchor and number in known
-            pieces.append(f"[\\[{number}\\]](#{anchor}-{number})" if linked else f"\\[{number}\\]")
-        position = match.end()
-    pieces.append(_harmless(text[position:]))
-    return LARGE_HEADING.sub("#####", "".join(pieces))
+class GrowingAnswer:
+    """Writes an answer again and again while it grows, as `answer_markdown` would.
+
+    A block that another one follows changes no more: it is parsed once, and a redraw costs the last block alone.
+    """
+
+    def __init__(self) -> None:
+        self._answer = _Answer(set(), "")
+        self._finished = ""
+        self._finished_to = 0
+
+    def answer_so_far(self, text: str) -> str:
+        """The answer as it is now; `text` begins with the text of the call before."""
+        rest = text.replace("\r\n", "\n").replace("\r", "\n")[self._finished_to :]
+        root = SyntaxTreeNode(PARSER.parse(rest))
+        begins = root.children[-1].map if len(root.children) > 1 else None
+        # A line that is not whole may still become something else: "1" a list.
+        if begins and len(parts := rest.split("\n", begins[0] + 1)) > begins[0] + 1:
+            finished, growing = root.children[:-1], root.children[-1:]
+            self._finished_to += sum(len(line) + 1 for line in parts[: begins[0]])
+            self._finished = "\n\n".join(filter(None, (self._finished, *map(self._answer.block, finished))))
+        else:
+            growing = root.children
+        return "\n\n".join(filter(None, (self._finished, *map(self._answer.block, growing))))
 
 
-def _harmless(text: str) -> str:
-    # Escapes the model wrote itself go first: doubled, they would undo ours.
-    text = re.sub(r"(?<!\\)\\*+([\[\]$<~]|:(?=[A-Za-z]))", r"\\\1", text)
-    return UNDERLINE.sub(r"\1\\\2", text) if "|" not in text else text
+class _Answer:
+    """Writes a parsed answer as Markdown again."""
+
+    def __init__(self, known: set[int], anchor: str) -> None:
+        self._known = known
+        self._anchor = anchor
+        self._is_in_table = False
+
+    def blocks(self, node: SyntaxTreeNode, gap: str = "\n\n") -> str:
+        return gap.join(filter(None, map(self.block, node.children)))
+
+    def block(self, node: SyntaxTreeNode) -> str:
+        match node.type:
+            case "fence" | "code_block":
+                # Without its language: Streamlit draws mermaid as a diagram, with links.
+                body = node.content.removesuffix("\n")
+                fence = "`" * max(3, *(len(run) + 1 for run in BACKTICKS.findall(body)), 0)
+                return f"{fence}\n{body}\n{fence}"
+            case "heading":
+                return f"{'#' * max(LARGEST_HEADING, int(node.tag[1:]))} {self.blocks(node)}"
+            case "blockquote":
+                return _prefixed(self.blocks(node), "> ", "> ")
+            case "bullet_list" | "ordered_list":
+                return self._list(node)
+            case "table":
+                return self._table(node)
+            case "inline":
+                return LINE_START.sub(r"\1\\", INDENT.sub("", self._inline(node)))
+            case _:
+                return self.blocks(node)
+
+    def _list(self, node: SyntaxTreeNode) -> str:
+        is_tight = all(child.hidden for item in node.children for child in item.children if child.type == "paragraph")
+        gap = "\n" if is_tight else "\n\n"
+        first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else 0
+        items = []
+        for place, item in enumerate(node.children):
+            mark = f"{first + place}. " if node.type == "ordered_list" else "- "
+            items.append(_prefixed(self.blocks(item, gap), mark, " " * len(mark)))
+        return gap.join(items)
+
+    def _table(self, node: SyntaxTreeNode) -> str:
+        rows = [row.children for part in node.children for row in part.children]
+        self._is_in_table = True
+        written = [f"| {' | '.join(map(self.blocks, row))} |" for row in rows]
+        self._is_in_table = False
+        return "\n".join([written[0], "|" + "---|" * len(rows[0]), *written[1:]])
+
+    def _inline(self, node: SyntaxTreeNode) -> str:
+        return _joined(piece for child in node.children for piece in self._pieces(child))
+
+    def _pieces(self, node: SyntaxTreeNode) -> list[str]:
+        match node.type:
+            case "code_inline" if self._is_in_table and "\\" in node.content:
+                # In a cell, a backslash of code may make the bar after it end the cell, and so the code.
+                return self._text(node.content)
+            case "code_inline":
+                written = code(node.content)
+                return [written.replace("|", r"\|") if self._is_in_table else written]
+            case "softbreak":
+                return ["\n"]
+            case "hardbreak":
+                return ["  \n"]
+            case "strong" | "em":
+                return [node.markup + self._inline(node) + node.markup]
+            case _:
+                return self._text(LINE_BREAKS.sub(" ", node.content))
+
+    def _text(self, text: str) -> list[str]:
+        pieces = []
+        position = 0
+        for match in NUMBERS.finditer(text):
+            pieces += _around_addresses(text[position : match.start()], _escaped)
+            for number in (int(n) for n in match.group(1).split(",")):
+                is_linked = self._anchor and number in self._known
+                pieces.append(f"[\\[{number}\\]](#{self._anchor}-{number})" if is_linked else f"\\[{number}\\]")
+            position = match.end()
+        return [*pieces, *_around_addresses(text[position:], _escaped)]
+
+
+def _escaped(text: str) -> str:
+    return WITHIN_A_LINE.sub(r"\\\g<0>", text)
+
+
+def code(content: str) -> str:
+    """Code within a line, between as many backticks as do not occur in it. Not for what comes after "[" or "|"."""
+    content = " ".join(content.split()) or " "
+    runs = {len(run) for run in BACKTICKS.findall(content)}
+    ticks = "`" * next(length for length in range(1, len(runs) + 2) if length not in runs)
+    pad = " " if content.startswith("`") or content.endswith("`") or (content[:1] == content[-1:] == " ") else ""
+    return f"{ticks}{pad}{content}{pad}{ticks}"
+
+
+def _prefixed(block: str, first: str, others: str) -> str:
+    """A block with these characters before its first line and before the others."""
+    return first + block.replace("\n", f"\n{others}")
 
 
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
@@ -87,10 +249,6 @@ def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
         position = match.end()
     pieces.append(_kept(passage[position:]))
     return "".join(pieces)
-
-
-def _kept(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", text)
 
 
 def _terms_pattern(terms: Sequence[str], *, is_joined: bool = True) -> re.Pattern[str] | None:

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 from front_door import Access, AddPerson, inner_routes
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from rag.access.guard import AuthGuard, is_same_origin, route_path
-from rag.access.headers import CONTENT_SECURITY_POLICY
+from rag.access.guard import PUBLIC_METHODS, AuthGuard, is_own_host, is_same_origin, route_path
+from rag.access.headers import content_security_policy
 from rag.access.sessions import token_hash
 from rag.database import Database
 from rag.settings import Settings
@@ -170,7 +174,10 @@ def test_every_answer_carries_the_security_headers(
     token = access.sessions.start(employee)
     for client in (client_of(), client_of(token)):
         headers = client.get(path).headers
-        assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+        known_hosts = [] if path == "/_stcore/health" else ["testserver"]
+        assert headers["content-security-policy"] == content_security_policy(known_hosts)
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+        assert "camera=()" in headers["permissions-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "same-origin"
         assert headers["x-frame-options"] == "DENY"
@@ -179,6 +186,111 @@ def test_every_answer_carries_the_security_headers(
 
 def test_strict_transport_is_asked_for_on_https_only(client_of: ClientOf) -> None:
     assert "strict-transport-security" in client_of(base_url="https://testserver").get("/login").headers
+
+
+@pytest.mark.parametrize("host", ["hr.example.com", "hr.example.com:8443", "[::1]:8501"])
+def test_pages_talk_to_their_own_origin_alone(access: Access, host: str) -> None:
+    guard = AuthGuard(Starlette(routes=inner_routes(access)), lambda: access)
+    policy = TestClient(guard).get("/login", headers={"host": host}).headers["content-security-policy"]
+    assert f"connect-src 'self' ws://{host};" in policy
+    assert "ws:;" not in policy
+    assert "ws: " not in policy
+
+
+@pytest.mark.parametrize("host", ["x; script-src *", "a b", "x'y", "*", "*.example.com", "a,b"])
+def test_a_host_that_is_none_writes_nothing_into_the_policy(host: str) -> None:
+    assert content_security_policy([host]) == content_security_policy()
+
+
+def test_a_page_reached_by_another_name_is_none_of_ours(access: Access, employee: Account) -> None:
+    """A site that has its own name lead to this machine would have its pages read ours."""
+    settings = replace(access.settings, public_url="https://hr.example.com")
+    ours = replace(access, settings=settings)
+    token = access.sessions.start(employee)
+    client = TestClient(
+        AuthGuard(Starlette(routes=inner_routes(ours)), lambda: ours),
+        base_url="https://hr.example.com",
+        cookies={"__Host-hr_session": token},
+    )
+    assert client.get("/api/seen").status_code == 200
+    for host in (
+        "evil.example",
+        "hr.example.com.evil.example",
+        "",
+        "xhr.example.com",
+        "[",
+        "hr.example.com@evil.example",
+    ):
+        assert client.get("/api/seen", headers={"host": host}).status_code == 421, host
+        assert client.get("/login", headers={"host": host}).status_code == 421, host
+        with pytest.raises(WebSocketDisconnect), client.websocket_connect(STREAM, headers={"host": host}):
+            pass
+    # Whoever looks after the machine still reaches it there, and load balancers by its address.
+    assert client.get("/api/seen", headers={"host": "localhost:8501"}).status_code == 200
+    assert client.get("/_stcore/health", headers={"host": "10.0.0.5:8501"}).status_code == 200
+
+
+def test_without_a_public_address_any_name_is_ours() -> None:
+    assert is_own_host({"type": "http", "headers": [(b"host", b"any.example")]}, Settings())
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FOO"])
+def test_what_is_public_has_no_other_method_that_streamlit_would_answer(access: Access, method: str) -> None:
+    async def streamlit(request: Request) -> Response:
+        return PlainTextResponse("a page of Streamlit")
+
+    app = Starlette(routes=[*inner_routes(access), Route("/{path:path}", streamlit, methods=[method])])
+    client = TestClient(AuthGuard(app, lambda: access), follow_redirects=False)
+    paths = [
+        *PUBLIC_METHODS,
+        "/",
+        "/login/",
+        "/sso/logout/",
+        "/sso",
+        "/sso/x",
+        "/nowhere",
+        "//login",
+        "/_stcore/health/x",
+    ]
+    for path in paths:
+        for accept in ("text/html", "*/*"):
+            answer = client.request(method, f"http://testserver{path}", headers={"accept": accept})
+            assert "a page of Streamlit" not in answer.text, (method, path)
+
+
+def test_every_public_method_has_a_route(access: Access) -> None:
+    routed: dict[str, set[str]] = {}
+    for route in inner_routes(access):
+        if isinstance(route, Route):
+            routed.setdefault(route.path, set()).update(route.methods or ())
+    assert {path: set(methods) for path, methods in PUBLIC_METHODS.items()} == {
+        path: routed[path] for path in PUBLIC_METHODS
+    }
+
+
+@pytest.mark.parametrize("path", ["/_stcore/metrics", "/_stcore/agent/interact"])
+def test_figures_of_the_server_are_for_administrators(
+    client_of: ClientOf, access: Access, add_person: AddPerson, path: str
+) -> None:
+    for role, status in ((Role.EMPLOYEE, 403), (Role.MANAGER, 403), (Role.ADMIN, 404)):  # there is none in here
+        person = add_person(f"one-{role.value}@example.com", role=role)
+        assert client_of(access.sessions.start(person)).get(path).status_code == status
+
+
+def test_behind_https_cookies_can_be_set_by_this_host_alone(
+    client_of: ClientOf, access: Access, employee: Account
+) -> None:
+    secure = client_of(base_url="https://testserver")
+    names = [c.partition("=")[0] for c in secure.get("/login").headers.get_list("set-cookie")]
+    assert names == ["__Host-hr_csrf"]
+    for cookie in secure.get("/login").headers.get_list("set-cookie"):
+        assert "Path=/;" in cookie
+        assert "Secure" in cookie
+        assert "Domain" not in cookie
+    token = access.sessions.start(employee)
+    # One that a neighbouring host, or a page without https, may have set.
+    assert secure.get("/api/seen", headers={"cookie": f"hr_session={token}"}).status_code == 401
+    assert secure.get("/api/seen", headers={"cookie": f"__Host-hr_session={token}"}).status_code == 200
 
 
 # Other sites

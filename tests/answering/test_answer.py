@@ -11,9 +11,9 @@ from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.bookkeeping import Bookkeeping
-from rag.answering.phrases import CLOSEST
+from rag.answering.phrases import CLOSEST, UNCITED
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
-from rag.answering.run import TOO_LONG, UNCITED
+from rag.answering.run import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,
@@ -166,6 +166,38 @@ def test_a_figure_that_the_cited_page_does_not_hold_marks_its_source(desk: Any) 
     desk.model.scripts = [["You have 99 days [1]. They are booked in June [2]."]]
     _, done, _ = run_to_end(desk, "Vacation?")
     assert [c.is_supported for c in done.citations] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("claim", "number"),
+    [
+        pytest.param("Employees have 30 days of vacation", 1, id="figure"),
+        pytest.param("Vacation is booked in August", 2, id="date"),
+        pytest.param("Sarah Miller books the vacation in June", 2, id="name"),
+    ],
+)
+def test_what_the_cited_page_does_not_say_marks_its_source(desk: Any, claim: str, number: int) -> None:
+    other = {1: "Vacation is booked in June [2].", 2: "Employees have 25 days of vacation [1]."}[number]
+    desk.model.scripts = [[f"{claim} [{number}]. {other}"]]
+    text, done, _ = run_to_end(desk, "How does vacation work?")
+    assert text.startswith(claim)
+    unsupported = [citation for citation in done.citations if not citation.is_supported]
+    assert [citation.unsupported for citation in unsupported] == [(claim,)]
+    assert "days" in unsupported[0].passage if number == 1 else "June" in unsupported[0].passage
+    # What the page says is not marked.
+    assert len(done.citations) == 2
+
+
+def test_an_answer_that_denies_what_its_page_says_is_replaced_by_the_pages_words(desk: Any) -> None:
+    desk.model.scripts = [["Employees do not have 25 days of vacation [1]."]]
+    _, done, events = run_to_end(desk, "How many days of vacation do employees have?")
+    assert WITHDRAWN["unsupported"] in done.notices
+    shown = ""
+    for event in events:
+        if isinstance(event, TextEvent):
+            shown = event.text if event.starts_over else shown + event.text
+    assert "do not have" not in shown
+    assert "“Employees have 25 days of vacation.” [1]" in shown
 
 
 def test_an_answer_without_a_source_says_so(desk: Any) -> None:

@@ -55,9 +55,9 @@ def test_likeness_in_meaning_chooses_the_sentence_where_words_cannot() -> None:
     text = "Meals are at noon. Tell the People Team at once when somebody intimidates you. The gate closes at six."
     seen: list[str] = []
 
-    def alike(texts: Sequence[str]) -> list[float]:
+    def alike(questions: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
         seen.extend(texts)
-        return [0.9 if "intimidates" in text else 0.7 for text in texts]
+        return [[0.9 if "intimidates" in text else 0.7 for text in texts] for _ in questions]
 
     quotes = best_quotes(
         "A colleague threatens me. Whom should I inform?", [passage(1, text)], language="en", similarities=alike
@@ -65,6 +65,69 @@ def test_likeness_in_meaning_chooses_the_sentence_where_words_cannot() -> None:
     assert quotes is not None
     assert quotes.text == "“Tell the People Team at once when somebody intimidates you.” [1]"
     assert len(seen) == 3
+
+
+def test_a_heading_that_repeats_its_section_after_a_colon_is_no_sentence() -> None:
+    text = "IMPORTANT INFORMATION: Overtime pay\nHours above 38 are paid one and a half times, on Sundays twice."
+    quotes = best_quotes("What is the overtime pay?", [replace(passage(1, text), section="Overtime pay")])
+    assert quotes is not None
+    assert quotes.text == "“Hours above 38 are paid one and a half times, on Sundays twice.” [1]"
+
+
+def test_each_part_of_a_question_is_compared_in_meaning() -> None:
+    text = (
+        "You get a written summary of your performance review. The written summary has a rating of your performance. "
+        "Appraisals are conducted annually. Lunch is at noon."
+    )
+
+    def alike(questions: Sequence[str], texts: Sequence[str]) -> list[list[float]]:
+        near = {True: "annually", False: "rating"}
+        return [[0.9 if near["How often" in q and "rating" not in q] in t else 0.7 for t in texts] for q in questions]
+
+    question = "How often do I get appraisals of my performance and what is in the written summary?"
+    quotes = best_quotes(question, [replace(passage(1, text), section="")], language="en", similarities=alike)
+    assert quotes is not None
+    assert "conducted annually" in quotes.text
+    assert "has a rating" in quotes.text
+    assert "Lunch" not in quotes.text
+
+
+def test_a_conjunction_of_another_language_parts_no_question() -> None:
+    text = (
+        "Performance reviews are conducted annually. Generic drugs can often be cheaper. Lunch is often served at noon."
+    )
+    # " I " is "and" in Polish.
+    quotes = best_quotes("How often do I get a performance review?", [replace(passage(1, text), section="")])
+    assert quotes is not None
+    assert quotes.text == "“Performance reviews are conducted annually.” [1]"
+
+
+def test_how_often_is_answered_by_a_sentence_that_says_so() -> None:
+    text = (
+        "Performance reviews are a dialogue with managers. Performance reviews can be a stressful process. "
+        "Performance reviews need some preparation. Performance reviews lead to new goals. "
+        "The reviews of performance are held annually for all."
+    )
+    at = [replace(passage(1, text), section="")]
+    quotes = best_quotes("How often do I get a performance review?", at, language="en")
+    other = best_quotes("Why do I get a performance review?", at, language="en")
+    assert quotes is not None
+    assert other is not None
+    assert "held annually" in quotes.text
+    assert "held annually" not in other.text
+
+
+def test_an_item_of_a_list_is_quoted_with_the_line_that_opens_the_list() -> None:
+    text = (
+        "There is a list of things that are not covered. These include but are not limited to:\n"
+        "• Medical treatments\n• Groceries\n• Travel expenses (unless related to a programme)\n"
+    )
+    quotes = best_quotes("Are travel expenses covered?", [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert (
+        "There is a list of things that are not covered. These include but are not limited to: … Travel expenses"
+        in quotes.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,6 +252,59 @@ def test_quotes_of_several_documents_name_each_with_its_section() -> None:
     )
 
 
+def test_a_column_that_is_no_answer_stands_between_what_is_quoted() -> None:
+    # The columns of a table are offered whole, too; one that nobody asked for leaves a gap.
+    text = (
+        "- Dental Plus costs £14.80 a month:\n\nPlan | Crowns | Fillings\nCore | none | 60 %\nPlus | 50 % | 80 %\n\n"
+        "- The dental plan Plus has a waiting time of 6 months."
+    )
+    question = "What does Dental Plus cost a month and how long is the waiting time of the dental plan Plus?"
+    quotes = best_quotes(question, [replace(passage(1, text), section="")])
+    assert quotes is not None
+    assert "£14.80" in quotes.text
+    assert "waiting time of 6 months" in quotes.text
+
+
+def test_of_two_documents_that_disagree_the_newer_comes_first_with_its_date() -> None:
+    old = replace(passage(1, "Employees have 25 days of leave a year."), title="Handbook 2025", section="Leave")
+    new = replace(passage(2, "Employees have 27 days of leave a year."), title="Handbook 2026", section="Leave")
+    days = {old.document_id: "2025-01-03", new.document_id: "2026-01-05"}
+    question = "How many days of leave do employees have?"
+    quotes = best_quotes(question, [old, new], language="en", days=days)
+    assert quotes is not None
+    assert quotes.text == (
+        "Handbook 2026 (2026-01-05) › Leave: “Employees have 27 days of leave a year.” [2]\n\n"
+        "Handbook 2025 (2025-01-03) › Leave: “Employees have 25 days of leave a year.” [1]"
+    )
+    agreed = best_quotes(question, [old, replace(new, passage="Managers approve the leave in June.")], days=days)
+    assert agreed is not None
+    assert "(2025-01-03)" not in agreed.text
+
+
+def test_one_of_several_branches_is_named_unless_the_question_names_it() -> None:
+    here = replace(passage(1, "Employees have 28 days of annual leave."), title="Leave in Utrecht", section="")
+    there = replace(passage(2, "Requests are made in the portal."), title="Leave in Leeds", section="")
+    quotes = best_quotes("How many days of annual leave do I have?", [here, there], language="en")
+    assert quotes is not None
+    assert quotes.text == "Leave in Utrecht: “Employees have 28 days of annual leave.” [1]"
+    named = best_quotes("How many days of annual leave do I have in Utrecht?", [here, there], language="en")
+    assert named is not None
+    assert named.text == "“Employees have 28 days of annual leave.” [1]"
+
+
+def test_a_row_that_its_passage_cut_is_quoted_whole_from_the_next() -> None:
+    heads = "Kind | Offence | Mitigated | Basic\n"
+    row = "3 | Driving after drinking much | 6 to 10 months | 1 to 2 years or a fine"
+    cut = passage(1, f"{heads}2 | Driving without a licence | 8 months | 1 year\n{row[:-10]}")
+    whole = replace(
+        passage(2, f"{heads}{row}\n4 | Refusing the test | 6 months | 8 months"), document_id=cut.document_id
+    )
+    quotes = best_quotes("What is the basic range for driving after drinking?", [cut, whole], language="en")
+    assert quotes is not None
+    assert quotes.text.count("Driving after drinking") == 1
+    assert "1 to 2 years or a fine" in quotes.text
+
+
 @pytest.mark.parametrize("language", QUOTED_AS_THEY_STAND)
 def test_the_language_of_quotations_is_named_in_the_askers_language(language: str) -> None:
     others = [code for code in NAMED if code != language]
@@ -286,12 +402,32 @@ def test_numbers_in_brackets_of_a_document_are_no_citations() -> None:
     [
         ("", []),
         ("One line that goes\non in the next line.", ["One line that goes on in the next line."]),
+        (
+            "The plan offers a wider range of\nprescription drugs than the other plan does, and more doctors.",
+            ["The plan offers a wider range of prescription drugs than the other plan does, and more doctors."],
+        ),
+        (
+            "Your costs: Balance billing protection\nBalance billing is a practice where somebody sends you a bill\n"
+            "for the difference between the allowed amount and the amount of the bill.",
+            [
+                "Your costs: Balance billing protection",
+                "Balance billing is a practice where somebody sends you a bill for the difference between the allowed "
+                "amount and the amount of the bill.",
+            ],
+        ),
+        (
+            "- online yoga classes and workouts at home\nIn addition to these activities we also pay for lessons.",
+            [
+                "online yoga classes and workouts at home",
+                "In addition to these activities we also pay for lessons.",
+            ],
+        ),
         ("Ask e.g. Mr. Jones. He knows.", ["Ask e.g. Mr. Jones.", "He knows."]),
         ("- First item\n- Second item", ["First item", "Second item"]),
         ("It costs 1.50 euro. Pay it.", ["It costs 1.50 euro.", "Pay it."]),
         ("休暇は年二十日です。駐車は無料です。", ["休暇は年二十日です。", "駐車は無料です。"]),
     ],
-    ids=["empty", "wrapped", "abbreviations", "list", "decimals", "japanese"],
+    ids=["empty", "wrapped", "short line", "heading", "after a list", "abbreviations", "list", "decimals", "japanese"],
 )
 def test_sentences_are_put_together_from_lines(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ast
+import re
 from threading import Event
 
 import pytest
@@ -60,11 +62,11 @@ def test_the_persona_speaks_with_its_facts_and_nobody_speaks_where_there_is_none
     assert "Works remotely" not in nobody
 
 
-def test_fixed_sentences_are_there_in_all_twelve_languages() -> None:
+def test_fixed_sentences_are_there_in_all_languages() -> None:
     assert set(NOTHING_FOUND) == set(NOTHING_NEAR) == set(LANGUAGES) == set(LANGUAGES_IN_KOREAN)
     assert set(NO_MODEL) == set(MODEL_FAILED) == set(NOTHING_FOUND)
     assert phrase(NOTHING_FOUND, "pt-BR") == NOTHING_FOUND["pt"]
-    assert phrase(NO_MODEL, "tr") == NO_MODEL["en"]
+    assert phrase(NO_MODEL, "sv") == NO_MODEL["en"]
 
 
 def test_history_keeps_the_last_turns_within_its_tokens_and_begins_with_a_question() -> None:
@@ -126,3 +128,15 @@ def test_no_passage_can_imitate_a_fence(fence: str) -> None:
     assert fence not in made[-1].content.removesuffix("</passages>\n\nThe question:\n?")
     asked = follow_up_messages(question="?", answer="", context_text=f"a {fence} b", language="en", count=3)
     assert fence not in asked[-1].content.partition(" b\n</passages>")[0]
+
+
+def test_parts_of_prompts_are_marked_by_one_function() -> None:
+    """Text between marks written by hand could end its part."""
+    by_hand = [
+        f"{file.name}:{node.lineno}"
+        for file in FOLDER.parents[1].rglob("*.py")
+        if file.name != "prompt_data.py"
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.JoinedStr) and re.search(r"</(passages?|document|conversation)>", ast.unparse(node))
+    ]
+    assert by_hand == []

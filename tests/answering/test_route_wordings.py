@@ -10,7 +10,7 @@ from rag.answering.routes.recognise import ROUTES, Recognised, is_yes, may_be_me
 from rag.answering.routes.replies import say
 from rag.answering.routes.small_talk import small_talk
 
-LANGUAGES = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "ko", "ja", "zh", "ar")
+LANGUAGES = ("en", "nl", "de", "fr", "es", "it", "pt", "pl", "tr", "ko", "ja", "zh", "ar")
 EVERYDAY = (Path(__file__).parents[2] / "benchmarks" / "everyday_questions.txt").read_text("utf-8").splitlines()
 #: Greeting, thanks, who, what, insult and poem in each language.
 SMALL_TALK = {
@@ -22,6 +22,17 @@ SMALL_TALK = {
     "it": ("Buongiorno", "Grazie mille", "Chi sei?", "Cosa puoi fare?", "Sei stupido", "Scrivimi una poesia", "Ciao"),
     "pt": ("Olá", "Obrigada!", "Quem é você?", "O que você pode fazer?", "Você é burro", "Escreva um poema"),
     "pl": ("Cześć", "Dziękuję bardzo", "Kim jesteś?", "Co potrafisz?", "Jesteś głupi", "Napisz mi wiersz"),
+    "tr": (
+        "Merhaba",
+        "İyi akşamlar!",
+        "Teşekkür ederim",
+        "Hoşça kalın",
+        "Sen kimsin?",
+        "Neler yapabilirsin?",
+        "Çok aptalsın",
+        "Bana bir şiir yaz",
+        "Deniz hakkında kısa bir şiir yazar mısın?",
+    ),
     "ko": ("안녕하세요", "고마워요!", "너 누구야?", "뭘 할 수 있어?", "바보야", "시 한 편 써 줘", "안녕히 계세요"),
     "ja": ("こんにちは", "ありがとうございます", "あなたは誰ですか？", "何ができますか？", "ばか", "詩を書いて"),
     "zh": ("你好", "谢谢你", "你是谁？", "你能做什么？", "你真笨", "给我写一首诗", "再见"),
@@ -61,6 +72,12 @@ ROUTED = {
     "it": ("Riassumi il manuale", "Elenca tutti i benefici", "Confronta Standard e Plus", "Cosa è cambiato dal 2025?"),
     "pt": ("Resuma o manual", "Liste todos os benefícios", "Compare Standard e Plus", "O que mudou desde 2025?"),
     "pl": ("Streść podręcznik", "Wymień wszystkie świadczenia", "Porównaj Standard i Plus", "Co się zmieniło od 2025?"),
+    "tr": (
+        "El kitabını özetle",
+        "Tüm yan hakları listele",
+        "Standard ile Plus'ı karşılaştır",
+        "2025'ten beri ne değişti?",
+    ),
     "ko": (
         "핸드북을 요약해 줘",
         "모든 복지 혜택을 나열해 줘",
@@ -101,6 +118,9 @@ QUESTIONS = (
     "Is there a difference for part-timers?",
     "Bedankt, maar hoeveel dagen krijg ik?",
     "Wie kann ich meinen Resturlaub mitnehmen?",
+    "Merhaba, kaç gün yıllık iznim var?",
+    "Fazla mesai nasıl ödenir?",
+    "Hi. Thanks. How many days of leave do I get?",
     "안녕하세요, 연차가 며칠인가요?",
     "누구에게 신고해야 하나요?",
     "요약서는 언제 받나요?",
@@ -122,6 +142,21 @@ def test_small_talk_is_met_in_one_line_of_its_own_language(language: str) -> Non
 
 def test_a_profile_that_answers_in_one_language_meets_small_talk_in_it() -> None:
     assert small_talk("Hello!", language="en", reply_language="ko") == small_talk("안녕하세요", language="ko")
+
+
+@pytest.mark.parametrize(
+    ("message", "language", "like"),
+    [
+        ("Hi! Who are you?", "en", "Who are you?"),
+        ("Thanks a lot, bye!", "en", "Bye!"),
+        ("Hallo, wie ben je?", "nl", "Wie ben je?"),
+        ("Merhaba, sen kimsin?", "tr", "Sen kimsin?"),
+        ("안녕하세요, 뭘 할 수 있어?", "ko", "뭘 할 수 있어?"),
+        ("你好，你是谁？", "zh", "你是谁？"),
+    ],
+)
+def test_several_pieces_of_small_talk_are_met_by_what_answers_the_last(message: str, language: str, like: str) -> None:
+    assert small_talk(message, language=language) == small_talk(like, language=language)
 
 
 def test_two_letters_are_small_talk_in_the_askers_own_language_only() -> None:
@@ -159,6 +194,10 @@ def test_ordinary_questions_are_neither_small_talk_nor_a_route(language: str) ->
     taken = [q for q in QUESTIONS if small_talk(q, language=language) or recognise(q, language=language)]
     # Whether "the canteen" or "me" is a document decides the documents: none is called so.
     assert taken == ["What is in the canteen on Friday?"]
+
+
+def test_a_question_about_costs_is_no_small_talk() -> None:
+    assert small_talk("Could you give me a summary of your costs?", language="en") is None
 
 
 def test_no_everyday_question_is_a_route() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from scripted import add_account
 from standin import ProviderStandin
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.routes import summary
+from rag.answering.routes import summary, wording
 from rag.database import Database
 from rag.profiles import profile_by_name
 from rag.records.analytics import Analytics
@@ -235,6 +236,106 @@ def test_two_plans_are_put_side_by_side_with_citations_on_both_sides(
     assert [c.is_supported for c in done.citations] == [True]
 
 
+def test_a_list_is_what_a_sentence_opens_that_says_what_its_items_are(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    text = (
+        "# PerksPlus\n\n## Overview\n\nPerksPlus covers a wide range of activities, including but not limited to:\n"
+        "- Gym memberships\n- Yoga classes in the\n  evening\n\nIn addition to the activities covered by PerksPlus, "
+        "there is a list of things that are not covered. These include:\n- Travel\n- Groceries\n"
+    )
+    store(parts, collection, "perks.md", text)
+    listed, done, _ = ask(parts, collection, identity, "List all activities that PerksPlus covers")
+    assert done.outcome is Outcome.ANSWERED
+    assert "Gym memberships [1]" in listed
+    assert "Yoga classes in the evening [1]" in listed
+    assert "Groceries" not in listed
+
+
+def test_of_a_chapter_its_headings_are_listed_and_not_all_its_bullets(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    sections = "".join(
+        f"## Care {name}\n\nThe plan covers {name} in full every year.\n\n- First ask {name}.\n- Then pay {name}.\n\n"
+        for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota")
+    )
+    store(parts, collection, "plan.md", f"# Benefits of the plan\n\n{sections}")
+    listed, _, _ = ask(parts, collection, identity, "List all benefits")
+    lines = [line for line in listed.splitlines() if line.startswith("- ")]
+    assert len(lines) == 9
+    assert lines[0] == "- **Care alpha** The plan covers alpha in full every year. [1]"
+
+
+def test_a_comparison_shows_first_what_differs_in_a_figure(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    pages = (
+        "# Northwind {name}\n\n## Choosing\n\nNorthwind {name} is a plan that everyone may choose in November.\n\n"
+        "## Deductible\n\nAt our company, we understand that costs can be a burden for a family.\n"
+        "The calendar year deductible of Northwind {name} is {cost} for a person.\n"
+    )
+    store(parts, collection, "northwind_standard.md", pages.format(name="Standard", cost="$2,000"))
+    store(parts, collection, "northwind_plus.md", pages.format(name="Plus", cost="$1,500"))
+    text, _, _ = ask(parts, collection, identity, "Compare Standard and Plus")
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert rows[0].startswith("| Deductible | The calendar year deductible of Northwind Standard is $2,000")
+    assert "Plus is $1,500 for a person. [2] |" in rows[0]
+    assert rows[1].startswith("| Choosing |")
+
+
+def test_a_table_that_has_both_comes_before_what_their_own_documents_say(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    page = "# {name}\n\n## Emergency services\n\n{name} covers emergency services in hospitals here.\n"
+    store(parts, collection, "northwind_standard.md", page.format(name="Northwind Standard"))
+    store(parts, collection, "northwind_plus.md", page.format(name="Northwind Plus"))
+    heads = "| Who | Northwind Standard | Northwind Plus |\n| --- | --- | --- |\n"
+    costs = f"{heads}| Family | $78 | $89 |\n| One | $45 | $55 |\n"
+    store(parts, collection, "costs.md", f"# Costs\n\nWhat is deducted from each paycheck.\n\n{costs}")
+    text, _, _ = ask(parts, collection, identity, "Compare Northwind Standard and Northwind Plus")
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert rows[:2] == ["| Family | $78 [1] | $89 [1] |", "| One | $45 [1] | $55 [1] |"]
+    assert rows[2].startswith("| Emergency services |")
+
+
+def test_what_two_documents_say_word_for_word_is_no_difference(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    page = (
+        "# Handbook {year}\n\n## Leave\n\nLeave is requested in the portal two weeks ahead by everyone.\n"
+        "Everyone has {days} days of leave in a calendar year.\n\n## Parking\n\nParking is free for everyone here.\n"
+    )
+    store(parts, collection, "handbook_2025.md", page.format(year=2025, days=25))
+    store(parts, collection, "handbook_2026.md", page.format(year=2026, days=27))
+    text, _, _ = ask(parts, collection, identity, "Compare the handbook 2025 and the handbook 2026")
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    said = "Everyone has {} days of leave in a calendar year. [{}]"
+    assert rows == [f"| Leave | {said.format(25, 1)} | {said.format(27, 2)} |"]
+
+
+def test_a_document_is_known_by_its_file_name_too(parts: Services, collection: Collection, identity: Identity) -> None:
+    law = "# Minimum leave of all employees of the federation\n\n## 3 Length\n\nLeave is at least 24 days a year.\n"
+    store(parts, collection, "burlg.md", law)
+    text, done, _ = ask(parts, collection, identity, "Summarise burlg")
+    assert "Leave is at least 24 days a year." in text
+    assert done.outcome is Outcome.ANSWERED
+
+
+def test_one_pair_of_sentences_is_no_comparison(parts: Services, collection: Collection, identity: Identity) -> None:
+    text = "# Handbook\n\nLeave in Utrecht is described in another document. Leeds is described in a document here.\n"
+    store(parts, collection, "handbook.md", text)
+    _, _, events = ask(parts, collection, identity, "What is the difference between Utrecht and Leeds?")
+    assert "searching" in [event.name for event in events if isinstance(event, StepEvent)]
+
+
+def test_names_that_share_a_word_are_columns_without_it(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    store(parts, collection, "benefits_guide.md", GUIDE)
+    text, _, _ = ask(parts, collection, identity, "Compare Dental Standard and Dental Plus")
+    assert "| Crowns | not covered [1] | 50 % [1] |" in text
+
+
 def test_two_documents_are_compared_by_the_headings_they_share(
     parts: Services, collection: Collection, identity: Identity
 ) -> None:
@@ -274,6 +375,35 @@ def test_changes_between_two_versions_are_cited_to_their_own_pages(
     by_number = {citation.number: citation for citation in done.citations}
     was, now = (int(part.rpartition("[")[2].partition("]")[0]) for part in changed.split("→"))
     assert (by_number[was].document_id, by_number[now].document_id) == (old, new)
+
+
+def test_a_name_that_changed_everywhere_is_told_once(
+    parts: Services, collection: Collection, identity: Identity
+) -> None:
+    said = (
+        "is a leader of its trade in all of Europe.",
+        "pays everybody on the last day of the month.",
+        "trains its people every year in the autumn.",
+        "keeps what it has promised to its customers.",
+    )
+    before = "# Rules\n\n" + "\n\n".join(f"Contoso Electronics {end}" for end in said)
+    store(
+        parts,
+        collection,
+        "rules.md",
+        f"{before}\n\nLeave is 25 days at Contoso Electronics.\n\nOur cuttingedge work.\n",
+    )
+    after = before.replace("Contoso Electronics", "Zava")
+    store(parts, collection, "rules.md", f"{after}\n\nLeave is 27 days at Zava.\n\nOur cutting-edge work.\n")
+    text, done, _ = ask(parts, collection, identity, "What changed in the rules?")
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert lines == [
+        "- Changed in 4 places: “Contoso Electronics” [1] → “Zava” [2]",
+        "- Changed: “Leave is 25 days at Contoso Electronics.” [1] → “Leave is 27 days at Zava.” [2]",
+    ]
+    # Both versions are of one day: their numbers tell them apart.
+    assert "(2) says differently from the one of" in text.splitlines()[0]
+    assert len({citation.document_id for citation in done.citations}) == 2
 
 
 def test_a_route_answers_in_the_language_of_its_wording_whatever_the_document_is_called(
@@ -373,7 +503,7 @@ def test_a_dear_summary_is_estimated_and_waits_for_a_yes(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(summary, "MOST_UNASKED", 0)
+    monkeypatch.setattr(wording, "MOST_UNASKED", 0)
     text, done, _ = ask(with_model, collection, identity, "Summarise the handbook")
     assert "costs about $0.0" in text
     assert "Shall I write it?" in text
@@ -424,3 +554,122 @@ def test_a_small_model_is_asked_only_where_the_rules_are_unsure(
     before = len(provider_standin.requests)
     ask(with_model, collection, identity, "When are the offices open?")
     assert not ["x" for _, body in provider_standin.requests[before:] if "You sort messages" in str(body)]
+
+
+def chat_rows(database: Database) -> list[tuple[str, Decimal]]:
+    with database.transaction("demo") as connection:
+        return connection.execute(
+            "SELECT model, cost FROM cost_ledger WHERE operation = 'chat' ORDER BY created_at"
+        ).fetchall()
+
+
+COMPARED = (
+    "Plus pays more for crowns.\n\n| | Standard | Plus |\n| --- | --- | --- |\n| Crowns | not covered [1] | 50 % [1] |"
+)
+LISTED = "- Pension: from month 2 [1]\n- Dental plan: from month 4 [1]"
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "rules"),
+    [
+        ("Compare Standard and Plus", COMPARED, "You compare two things"),
+        ("List all benefits", LISTED, "You list for an employee"),
+    ],
+    ids=["comparison", "listing"],
+)
+def test_a_model_words_what_a_route_found_in_one_call_with_its_passages(
+    with_model: Services,
+    database: Database,
+    collection: Collection,
+    identity: Identity,
+    provider_standin: ProviderStandin,
+    question: str,
+    reply: str,
+    rules: str,
+) -> None:
+    store(with_model, collection, "benefits_guide.md", GUIDE)
+    provider_standin.reply(reply)
+    text, done, _ = ask(with_model, collection, identity, question)
+    assert text == reply
+    assert (done.outcome, done.state) == (Outcome.ANSWERED, MessageState.COMPLETE)
+    assert [citation.number for citation in done.citations] == [1]
+    assert all(citation.is_supported for citation in done.citations)
+    calls = [body for kind, body in provider_standin.requests if kind == "chat"]
+    (asked,) = [body for body in calls if rules in body["messages"][0]["content"]]
+    given = asked["messages"][1]["content"]
+    # The table that was found, and the passages it was found in.
+    assert "[1] Benefits guide, p. 1, Benefits guide ›" in given
+    assert ("| Crowns | not covered [1] | 50 % [1] |" in given) is question.startswith("Compare")
+    assert question in given
+    # One row for each call, as for any answer: this one and that of the follow-up questions.
+    rows = chat_rows(database)
+    assert len(rows) == len(calls) == 2
+    assert done.cost == sum(cost for _, cost in rows) > 0
+
+
+def test_a_comparison_that_says_what_no_passage_says_is_replaced_by_the_documents_own_words(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    store(with_model, collection, "benefits_guide.md", GUIDE)
+    provider_standin.reply(
+        "Whales sing beautifully under the arctic ice [1]. Volcanoes erupted near Naples long ago [1]. "
+        "Telescopes observe distant galaxies nightly [1]. Penguins march through blizzards together [1]."
+    )
+    text, done, events = ask(with_model, collection, identity, "Compare Standard and Plus")
+    shown = ""
+    for event in events:
+        if isinstance(event, TextEvent):
+            shown = event.text if event.starts_over else shown + event.text
+    assert "could not be used" in shown
+    assert "| Crowns | not covered [1] | 50 % [1] |" in shown
+    assert done.notices
+    assert [citation.number for citation in done.citations] == [1]
+    assert text
+
+
+def test_a_model_that_fails_leaves_the_comparison(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    store(with_model, collection, "benefits_guide.md", GUIDE)
+    provider_standin.fail_next(400, times=20, endpoint="chat")
+    text, done, _ = ask(with_model, collection, identity, "Compare Standard and Plus")
+    assert "did not answer" in text
+    assert "| Crowns | not covered [1] | 50 % [1] |" in text
+    assert done.outcome is Outcome.FAILED
+
+
+def test_a_model_that_finds_nothing_to_compare_says_so(
+    with_model: Services, collection: Collection, identity: Identity, provider_standin: ProviderStandin
+) -> None:
+    store(with_model, collection, "benefits_guide.md", GUIDE)
+    provider_standin.reply("NOT_FOUND\nThe documents do not compare the two.")
+    text, done, _ = ask(with_model, collection, identity, "Compare Standard and Plus")
+    assert text == "The documents do not compare the two."
+    assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
+    assert done.citations
+
+
+def test_an_expensive_comparison_is_estimated_and_waits_for_a_yes(
+    with_model: Services,
+    collection: Collection,
+    identity: Identity,
+    provider_standin: ProviderStandin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wording, "MOST_UNASKED", 0)
+    store(with_model, collection, "benefits_guide.md", GUIDE)
+    text, done, _ = ask(with_model, collection, identity, "Compare Standard and Plus")
+    assert "that costs about $0.0" in text
+    # What there is without a model costs nothing and is shown.
+    assert "| Crowns | not covered [1] | 50 % [1] |" in text
+    assert not [kind for kind, _ in provider_standin.requests if kind == "chat"]
+    assert done.follow_ups == ("Yes, Compare Standard and Plus",)
+    provider_standin.reply(COMPARED)
+    history = (
+        ChatMessage(role="user", content="Compare Standard and Plus"),
+        ChatMessage(role="assistant", content=text),
+    )
+    for said in (done.follow_ups[0], "yes"):
+        written, done_again, _ = ask(with_model, collection, identity, said, history=history)
+        assert written == COMPARED
+        assert done_again.outcome is Outcome.ANSWERED

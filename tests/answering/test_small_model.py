@@ -25,7 +25,8 @@ from test_answering_end_to_end import publish
 from rag.answering.answer import Answerer
 from rag.answering.citations import SHOWN_MARKER
 from rag.answering.live import LiveAnswer, LiveAnswers
-from rag.answering.run import TOO_LONG, UNCITED, WITHDRAWN
+from rag.answering.phrases import UNCITED
+from rag.answering.run import TOO_LONG, WITHDRAWN
 from rag.answering.watch import Repetition
 from rag.database import Database
 from rag.providers.registry import Providers

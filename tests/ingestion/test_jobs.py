@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,6 +8,7 @@ import hostile
 import psycopg
 import pytest
 from standin import ProviderStandin
+from uploads import confirmed, until
 
 from rag.database import Database
 from rag.files import FileStore
@@ -29,13 +28,6 @@ from rag.ui.document_table import status_words
 MODEL = "openai/text-embedding-3-small@1536"
 
 
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.03)
-
-
 @pytest.fixture
 def paid_queue(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
@@ -50,9 +42,7 @@ def test_a_worker_takes_a_document_all_the_way_and_stops(
     library: DocumentLibrary, queue: Queue, admin: Identity, collection: Collection
 ) -> None:
     queue.start_worker()
-    document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-    library.confirm(admin, document.id)
+    document = confirmed(library, admin, collection, hostile.leave_policy())
     until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
     assert queue.wait_until_idle(5)
     thread = queue._thread
@@ -139,9 +129,7 @@ def test_a_provider_that_comes_back_ends_in_a_finished_document(
     provider_standin.fail_next(503, times=2, endpoint="embeddings")
     paid_queue.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
         assert library.get("demo", document.id).message == ""
     finally:
@@ -160,9 +148,7 @@ def test_a_provider_that_stays_away_fails_the_document_with_a_sentence(
     provider_standin.fail_next(503, times=1000, endpoint="embeddings")
     paid_queue.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: library.get("demo", document.id).status == DocumentStatus.FAILED)
         assert library.get("demo", document.id).message
     finally:
@@ -192,9 +178,7 @@ def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_it
     provider_standin.fail_next(status, times=100_000, code=code, endpoint="embeddings")
     paid_queue.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: library.get("demo", document.id).is_waiting)
         # More tries than those after which a provider that is down fails a document; each for money is four calls.
         tried = provider_standin.calls["embeddings"]
@@ -231,9 +215,7 @@ def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
     provider_standin.fail_next(status, times=100_000, code=code, endpoint="chat")
     paid_queue.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: said in library.get("demo", document.id).message)
         tried = provider_standin.calls["chat"]
         until(lambda: provider_standin.calls["chat"] > tried + 4, seconds=60)
@@ -261,9 +243,7 @@ def test_a_document_that_waits_can_be_deleted(
     provider_standin.fail_next(401, times=100_000, endpoint="embeddings")
     paid_queue.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: library.get("demo", document.id).is_waiting)
         library.delete(admin, document.id)
         assert paid_queue.wait_until_idle(15)
@@ -293,9 +273,7 @@ def test_a_worker_that_starts_with_another_key_goes_on_at_once(
     before = worker("sk-old")
     before.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: library.get("demo", document.id).is_waiting)
         assert "3,600 seconds" in library.get("demo", document.id).message
     finally:
@@ -325,9 +303,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(
         provider_standin.spoil_next(how, 6, endpoint="embeddings")
     paid_queue.start_worker()
     try:
-        document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-        until(lambda: library.get("demo", document.id).status == DocumentStatus.ESTIMATED)
-        library.confirm(admin, document.id)
+        document = confirmed(library, admin, collection, hostile.leave_policy())
         until(lambda: library.get("demo", document.id).status == DocumentStatus.COMPLETED)
     finally:
         paid_queue.stop_worker()

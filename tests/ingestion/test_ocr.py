@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
     SettingsError,
 )
+from rag.ingestion.chunking.tables import row_in_words, tables_in
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.ocr import (
     TextRecognition,
@@ -28,6 +30,7 @@ from rag.ingestion.ocr import (
     run_tesseract,
     with_recognised,
 )
+from rag.ingestion.recognised_words import text_of
 from rag.ingestion.sandbox import Sandbox
 from rag.prices import charge
 from rag.providers.upstage import UpstageParser
@@ -117,7 +120,49 @@ def test_tesseract_reads_a_table_on_a_coloured_ground(sandbox: Sandbox) -> None:
     pages = sandbox.load(content, file_name="a.pdf").pages
     recognition = TextRecognition(sandbox, upstage=None, tesseract=shutil.which("tesseract"))
     (page,) = recognition.recognise(content, pages, language="en").pages
-    assert "Family $78.00 $89.00" in page.text.replace("|", "").replace("  ", " ")
+    (table,) = tables_in(page.text)
+    assert table.heads is not None
+    assert [row_in_words(table.heads.cells, row.cells) for row in table.rows] == [
+        "Single — Standard: $45.00; Plus: $55.00",
+        "Family — Standard: $78.00; Plus: $89.00",
+    ]
+
+
+def found_words(*lines: tuple[int, str]) -> str:
+    """What Tesseract prints for lines, each at its height; two blanks part what stands in different columns."""
+    printed = ["level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext"]
+    for number, (top, line) in enumerate(lines, 1):
+        for place, part in enumerate(line.split("  ")):
+            left = 300 + 700 * place
+            for word in part.split():
+                width = 20 * len(word)
+                printed.append(f"5\t1\t{number}\t1\t1\t1\t{left}\t{top}\t{width}\t40\t95\t{word}")
+                left += width + 12
+    return "\n".join(printed)
+
+
+def test_words_that_tesseract_found_become_rows_by_their_places() -> None:
+    output = found_words(
+        (100, "The table shows what the plans cost a month, for one and for all of a family."),
+        (400, "|  Standard  Health Plus"),
+        (550, "Employee Only  $45.00  $55.00"),
+        (700, "Employee +2 or  $78.00  $89.00"),
+        (760, "more"),
+        (1100, "Ask the People Team for the rest of it."),
+    )
+    assert text_of(output, 4.0) == (
+        "The table shows what the plans cost a month, for one and for all of a family.\n\n"
+        " | Standard | Health Plus\nEmployee Only | $45.00 | $55.00\nEmployee +2 or more | $78.00 | $89.00\n\n"
+        "Ask the People Team for the rest of it."
+    )
+    assert text_of("Plain text.", 4.0) == "Plain text."
+
+
+def test_a_table_that_says_something_new_keeps_its_heads() -> None:
+    own = "Standard, Plus: the plans of the company are Standard and Plus."
+    page = Page(number=1, text=own, warnings=(PICTURED_PAGE,))
+    table = " | Standard | Plus\nSingle | $45.00 | $55.00\nFamily | $78.00 | $89.00"
+    assert recognised(page, f"{own}\n\n{table}", "tesseract").text == f"{own}\n\n{table.strip()}"
 
 
 def test_sections_stay_with_their_text_when_a_page_before_them_gets_some() -> None:
@@ -188,10 +233,20 @@ def test_tables_keep_a_row_a_line() -> None:
     assert UpstageParser(api_key="k", base_url="http://x", client=client).parse(b"", 1).texts == {1: "a | b\nc"}
 
 
-def test_tesseract_is_given_the_drawn_page_and_its_language(tmp_path: Path, sandbox: Sandbox) -> None:
-    program = tmp_path / "tesseract"
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every account may enter, as a program's is; that of a test is closed."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_tesseract_is_given_the_drawn_page_and_its_language(open_folder: Path, sandbox: Sandbox) -> None:
+    program = open_folder / "tesseract"
+    # It can start no other program.
     program.write_text(
-        '#!/bin/sh\nif [ "$1" = --list-langs ]; then echo eng; echo kor; exit; fi\nhead -c 4 | tail -c 3\necho " $4"\n'
+        '#!/bin/sh\nif [ "$1" = --list-langs ]; then echo eng; echo kor; exit; fi\nread -r head\n'
+        'case "$head" in *PNG*) echo "PNG $4";; esac\n'
     )
     program.chmod(0o755)
     page = Page(number=1, text="", method="none")

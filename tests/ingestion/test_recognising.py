@@ -12,6 +12,7 @@ from uuid import UUID
 import hostile
 import pytest
 from standin import ProviderStandin
+from uploads import confirmed
 
 from rag.database import Database
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
@@ -61,9 +62,7 @@ def taken_in(
 ) -> Document:
     """Uploaded, read, confirmed and worked on as far as it goes."""
     library, processor = parts
-    document = library.upload(admin, collection, "scan.pdf", content, pdf_type=pdf_type)
-    processor.run("demo", document.id)
-    library.confirm(admin, document.id)
+    document = confirmed(library, admin, collection, content, read=processor.run, pdf_type=pdf_type)
     processor.run("demo", document.id)
     return library.get("demo", document.id)
 
@@ -166,9 +165,7 @@ def test_a_provider_that_is_down_leaves_the_work_to_be_tried_again_and_pays_noth
     provider_standin: ProviderStandin,
 ) -> None:
     library, processor = with_upstage
-    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
-    processor.run("demo", document.id)
-    library.confirm(admin, document.id)
+    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
     for _ in range(failures):
         provider_standin.fail_next(503, headers={"retry-after": "60"})
         with pytest.raises(ProviderUnavailable):
@@ -189,9 +186,7 @@ def test_a_failed_document_goes_on_without_recognising_again(
     provider_standin: ProviderStandin,
 ) -> None:
     library, processor = with_upstage
-    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
-    processor.run("demo", document.id)
-    library.confirm(admin, document.id)
+    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
     provider_standin.fail_next(400)
     processor.run("demo", document.id)
     failed = library.get("demo", document.id)
@@ -211,9 +206,7 @@ def test_a_refused_key_is_waited_for_and_upstage_named(
     provider_standin: ProviderStandin,
 ) -> None:
     library, processor = with_upstage
-    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
-    processor.run("demo", document.id)
-    library.confirm(admin, document.id)
+    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
     provider_standin.fail_next(401)
     with pytest.raises(ProviderKeyRejected) as caught:
         processor.run("demo", document.id)
@@ -233,9 +226,7 @@ def test_recognition_is_waited_for_as_long_as_is_set(
         upstage_base_url=f"http://127.0.0.1:{provider_standin.port}",
         upstage_timeout_seconds=0.2,
     )
-    document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
-    processor.run("demo", document.id)
-    library.confirm(admin, document.id)
+    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
     provider_standin.hang = True
     started = time.monotonic()
     with pytest.raises(ProviderUnavailable):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from PIL import Image, ImageChops
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.slots import Slots
 
 
 @pytest.fixture
@@ -93,14 +95,82 @@ def test_interrupting_ends_work_under_way_at_once(sandbox: Sandbox) -> None:
         except DocumentError as exc:
             failures.append(exc)
 
+    running.means()  # a process is there and ready
     thread = threading.Thread(target=read)
     thread.start()
-    assert begun.wait(5)
+    assert begun.wait(60)
     running.interrupt()
     thread.join(timeout=2)
     assert not thread.is_alive()
     assert len(failures) == 1
     running.close()
+
+
+def test_slow_files_of_one_tenant_keep_no_other_from_reading() -> None:
+    running = Sandbox(ExtractionLimits(), processes=3)
+    release = threading.Event()
+    begun = [threading.Event() for _ in range(4)]
+
+    def read(number: int) -> None:
+        def wait(done: int, total: int) -> None:
+            begun[number].set()
+            release.wait(60)
+
+        with suppress(DocumentError):
+            running.load(hostile.long_document(6), file_name="a.pdf", on_page=wait, tenant_id="slow")
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(3)]
+    for reader in readers:
+        reader.start()
+    assert all(event.wait(30) for event in begun[:3])  # all there are
+    readers.append(threading.Thread(target=read, args=(3,)))
+    readers[-1].start()
+    checked: list[int] = []
+    other = threading.Thread(
+        target=lambda: checked.append(
+            running.check(hostile.leave_policy(), file_name="b.pdf", tenant_id="other").page_count
+        ),
+        daemon=True,
+    )
+    other.start()
+    other.join(30)
+    assert checked == [1]
+    assert not begun[3].is_set()  # a fourth of its own has to wait
+    release.set()
+    for reader in readers:
+        reader.join(30)
+    assert begun[3].is_set()
+    running.close()
+
+
+def test_tenants_take_turns_where_all_slots_are_taken() -> None:
+    slots = Slots(1)
+    order: list[str] = []
+    begun = threading.Semaphore(0)
+    release = {tenant: threading.Event() for tenant in ("slow", "other", "third")}
+
+    def hold(tenant: str) -> None:
+        with slots.taken(tenant):
+            order.append(tenant)
+            begun.release()
+            release[tenant].wait(30)
+
+    threads = []
+    for waiting, tenant in enumerate(("slow", "other", "slow", "slow", "third"), -1):
+        threads.append(threading.Thread(target=hold, args=(tenant,)))
+        threads[-1].start()
+        if waiting < 1:
+            assert begun.acquire(timeout=30)  # the one slot, and the spare one
+        while slots.waiting < waiting:
+            time.sleep(0.001)
+    release["other"].set()
+    assert begun.acquire(timeout=30)
+    # Whoever has least comes first, although it came last.
+    assert order == ["slow", "other", "third"]
+    for event in release.values():
+        event.set()
+    for thread in threads:
+        thread.join(30)
 
 
 def test_a_passage_is_marked_where_it_stands(sandbox: Sandbox) -> None:
@@ -123,3 +193,26 @@ def test_a_passage_that_goes_on_to_another_page_is_marked_by_its_sentences(sandb
     plain = sandbox.draw_page(content, 1, highlight="", scale=1.0)
     assert sandbox.draw_page(content, 1, highlight=passage, scale=1.0) != plain
     assert sandbox.draw_page(content, 1, highlight="Nothing of this is there.", scale=1.0) == plain
+
+
+def test_a_process_reads_files_of_one_tenant_only() -> None:
+    """What a hostile file leaves in a process would read along with the next ones."""
+    running = Sandbox(ExtractionLimits(), processes=2)
+    readers: dict[str, set[int]] = {"a": set(), "b": set(), "c": set()}
+
+    def read(tenant_id: str) -> None:
+        running.check(hostile.leave_policy(), file_name="a.pdf", tenant_id=tenant_id)
+        readers[tenant_id].add(running._idle[-1]._process.pid)
+
+    try:
+        for tenant_id in "aabbab":
+            read(tenant_id)
+        assert [len(processes) for processes in readers.values()] == [1, 1, 0]
+        assert not readers["a"] & readers["b"]
+        read("c")  # in the place of the one that was idle longest
+        read("b")
+        assert len(running._all) == 2
+        assert len(readers["b"]) == 1
+        assert not readers["c"] & (readers["a"] | readers["b"])
+    finally:
+        running.close()

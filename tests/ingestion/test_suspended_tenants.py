@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
 import hostile
 import pytest
+from uploads import until
 
 from rag.access.tenants import Tenants
 from rag.database import Database
@@ -24,13 +23,6 @@ from rag.types import Collection, DocumentStatus, Identity
 @pytest.fixture
 def tenants(database: Database, tmp_path: Path) -> Tenants:
     return Tenants(database, FileStore(tmp_path / "files"))
-
-
-def until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.03)
 
 
 def later(database: Database) -> int:

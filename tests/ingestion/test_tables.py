@@ -170,3 +170,29 @@ def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:
     assert lines_of(grid, 2) == [
         "Leave", "Kind | Days | Paid", "Care | 10 | yes", "Other", "Kind | Days | Paid", "Move | 1 | no"
     ]  # fmt: skip
+
+
+def test_cells_of_several_lines_are_joined_to_the_row_they_make_up() -> None:
+    text = (
+        "Kind | Offence | Mitigated | Basic\n"
+        "1 | Driving without a licence | up to 8 months\n£100 to £200 2) | 1 year\nor £700 3)\n"
+        "2 | Driving after drinking | 6 to 10 months\n£300 to £600 2) | 1 to 2 years\n"
+        "3 | Refusing the test | 6 months | 8 months\n"
+        "What is said below the table is no part of it."
+    )
+    (table,) = tables_in(text)
+    assert table.heads is not None
+    assert [row.cells for row in table.rows] == [
+        ("1", "Driving without a licence", "up to 8 months £100 to £200 2)", "1 year or £700 3)"),
+        ("2", "Driving after drinking", "6 to 10 months £300 to £600 2)", "1 to 2 years"),
+        ("3", "Refusing the test", "6 months", "8 months"),
+    ]
+    assert text[table.end :].strip() == "What is said below the table is no part of it."
+
+
+def test_lines_that_make_up_no_row_stay_what_they_are() -> None:
+    markdown = "| a | b | c |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n| 4 | 5 |\n| 6 | 7 |"
+    assert [len(row.cells) for table in tables_in(markdown) for row in table.rows] == [3, 2, 2]
+    assert [row.cells for table in tables_in("a | b | c\n1 | 2 | 3\n4 | 5\n\n6 | 7") for row in table.rows] == [
+        ("1", "2", "3")
+    ]

@@ -6,8 +6,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import hostile
 import pytest
 from deadly_files import MARK
 from standin import ProviderStandin
+from uploads import until
 
 from rag.database import Database
 from rag.errors import ProviderUnavailable
@@ -137,10 +136,3 @@ def test_a_trial_does_not_outlive_the_process_that_started_it(
         trial.stdin.close()  # as the end of the process that holds it does
         until(lambda: trial.poll() is not None)
     assert library.get("demo", document.id).status == DocumentStatus.READING
-
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.03)

@@ -17,10 +17,13 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.leak_calls import requests_of
 from rag.access.guard import AuthGuard
-from rag.access.headers import CONTENT_SECURITY_POLICY
+from rag.access.headers import content_security_policy
+from rag.access.media import FILE_FIELDS, files_in
 from rag.api.endpoint import ApiRoute
 from rag.embedded import EmbeddedServer
 from rag.errors import SettingsError
@@ -29,6 +32,7 @@ from rag.services import Services
 from rag.settings import Settings
 from rag.types import Account, Collection, Identity, Role
 
+POLICY = content_security_policy(["testserver"])
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
 PROJECT = Path(__file__).resolve().parents[2]
 PASSWORD = "a long enough password 7"
@@ -67,7 +71,7 @@ def browser(app_services: Services, admin: Identity) -> Iterator[TestClient]:
 
 def is_guarded(headers: Any) -> bool:
     return (
-        headers.get("content-security-policy") in (CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'")
+        headers.get("content-security-policy") in (POLICY, content_security_policy(), "sandbox; default-src 'none'")
         and headers.get("x-content-type-options") == "nosniff"
         and headers.get("x-frame-options") == "DENY"
         and headers.get("referrer-policy") == "same-origin"
@@ -104,7 +108,7 @@ def test_every_kind_of_answer_carries_the_policy(
     answers |= {"signed out": browser.get("/api/documents"), "sign in": browser.get("/login")}
     assert {name for name, answer in answers.items() if not is_guarded(answer.headers)} == set()
     assert answers["original"].headers["content-security-policy"].startswith("sandbox;")
-    assert answers["pdf"].headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert answers["pdf"].headers["content-security-policy"] == POLICY
 
 
 @pytest.mark.parametrize("is_signed_in", [pytest.param(True, id="signed_in"), pytest.param(False, id="signed_out")])
@@ -201,9 +205,30 @@ async def media(request: Request) -> PlainTextResponse:
 
 
 async def page(websocket: WebSocket) -> None:
+    """Draws a picture, after it has said as Streamlit does that there is no page of the name it was asked for."""
     await websocket.accept()
-    await websocket.send_bytes(b"\x0a\x50/media/" + SHOWN.encode() + b"\x12\x07a page")
+    asked = BackMsg.FromString(await websocket.receive_bytes()).rerun_script.page_name
+    for answer in (not_found(asked), drawn(SHOWN if not asked else "")):
+        await websocket.send_bytes(answer.SerializeToString())
     await websocket.receive()
+
+
+def not_found(name: str) -> ForwardMsg:
+    answer = ForwardMsg()
+    answer.page_not_found.page_name = name
+    return answer
+
+
+def drawn(name: str) -> ForwardMsg:
+    answer = ForwardMsg()
+    answer.delta.new_element.imgs.imgs.add().url = f"/media/{name}"
+    return answer
+
+
+def asking_for(name: str) -> bytes:
+    asked = BackMsg()
+    asked.rerun_script.page_name = name
+    return asked.SerializeToString()
 
 
 def test_a_picture_is_served_to_the_session_it_was_drawn_for(
@@ -218,12 +243,49 @@ def test_a_picture_is_served_to_the_session_it_was_drawn_for(
     with one, other:
         assert one.get(f"/media/{SHOWN}").status_code == 404
         with one.websocket_connect("/_stcore/stream") as socket:
+            socket.send_bytes(asking_for(""))
+            socket.receive_bytes()
             socket.receive_bytes()
         assert one.get(f"/media/{SHOWN}").text == "a picture"
         assert one.get(f"/media/f{SHOWN}").status_code == 404
         assert other.get(f"/media/{SHOWN}").status_code == 404
         app_services.sessions.end(tokens[0])
         assert one.get(f"/media/{SHOWN}").status_code == 401
+
+
+def test_an_address_that_is_sent_back_to_the_browser_opens_no_file(
+    app_services: Services, admin: Identity, employee: Account
+) -> None:
+    app = Starlette(
+        routes=[Route("/media/{name}", media), WebSocketRoute("/_stcore/stream", page)],
+        middleware=[Middleware(AuthGuard, services=lambda: app_services)],
+    )
+    with TestClient(app, cookies={"hr_session": app_services.sessions.start(employee)}) as attacker:
+        for text in (f"/media/{SHOWN} x", f"/media/{SHOWN}", f"x/media/{SHOWN}"):
+            with attacker.websocket_connect("/_stcore/stream") as socket:
+                socket.send_bytes(asking_for(text))
+                socket.receive_bytes()
+                socket.receive_bytes()
+        assert attacker.get(f"/media/{SHOWN}").status_code == 404
+
+
+def test_only_fields_of_files_open_a_file() -> None:
+    assert files_in(drawn(SHOWN).SerializeToString()) == [SHOWN]
+    text = ForwardMsg()
+    text.delta.new_element.markdown.body = f"/media/{SHOWN}"
+    assert files_in(text.SerializeToString()) == []
+    assert files_in(b"\x0a\x50/media/" + SHOWN.encode() + b"\x12\x07a page") == []
+    # Each of them is still a field of the installed Streamlit.
+    known = set()
+    waiting = [ForwardMsg.DESCRIPTOR]
+    while waiting:
+        kind = waiting.pop()
+        for field in kind.fields:
+            name = f"{kind.full_name}.{field.name}"
+            if name not in known and field.message_type:
+                waiting.append(field.message_type)
+            known.add(name)
+    assert known >= FILE_FIELDS
 
 
 def test_what_streamlit_keeps_for_all_sessions_is_kept_by_tenant() -> None:

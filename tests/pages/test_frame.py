@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from rag.services import Services
 from rag.types import Identity, Role
 from rag.ui.frame import account_actions
+from rag.ui.text import plain
 
 NewTab = Callable[[str], AppTest]
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
@@ -28,7 +29,7 @@ PAGES = {
 @pytest.mark.parametrize("session_id", ["", "0" * 64, "x' OR true --"])
 def test_without_a_session_there_is_nothing_but_the_way_to_sign_in(new_tab: NewTab, session_id: str) -> None:
     tab = new_tab(session_id).run()
-    assert [i.value for i in tab.info] == ["You are signed out. Reload the page to sign in."]
+    assert [i.value for i in tab.info] == [plain("You are signed out. Reload the page to sign in.")]
     assert not tab.chat_input
     assert not tab.sidebar.button
     assert not tab.exception

@@ -22,8 +22,8 @@ from rag.answering.rewriting import leans_on_history
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from
-from rag.ingestion.loaders.html import _parsed
-from rag.ingestion.loaders.html_hidden import COLOUR, COMMENT, RULE
+from rag.ingestion.loaders.html import _parsed, load_html
+from rag.ingestion.loaders.html_hidden import COLOUR, COMMENT, HIDDEN, RULE
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
 from rag.ingestion.tagging import FIGURE
 from rag.profiles import PORTFOLIO
@@ -150,6 +150,13 @@ def _finished(text: str) -> str:
     return citations.feed(text) + citations.finish()
 
 
+def styled(number: int, *, names: int = 0) -> bytes:
+    """A post with so many rules and elements; of so many classes, else of one each."""
+    rules = "".join(f".c{place % (names or number)}{{color:#fff}}" for place in range(number))
+    elements = "".join(f"<p class=c{place % (names or number)}>word</p>" for place in range(number))
+    return f"<style>{rules}</style><p>Seen</p>{elements}".encode()
+
+
 #: What sees text of people, documents and models, with what stalled it; each is given twice as much each time.
 GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
     "split_spaces": (split_question, " "),
@@ -178,6 +185,9 @@ GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
     "style_sheet": (lambda text: list(RULE.finditer(text)), "x"),
     "comments_of_a_style": (lambda text: COMMENT.sub("", text), "/*"),
     "colours": (lambda text: list(COLOUR.finditer(text)), "color:rgb("),
+    "sizes_of_a_style": (lambda text: HIDDEN.search(f"font-size:0{text[1:]}"), " "),
+    "rules_and_elements": (lambda text: load_html(styled(len(text) // 20)), " "),
+    "rules_for_one_class": (lambda text: load_html(styled(len(text) // 20, names=1)), " "),
     "recognised_table": (lambda text: TAG.sub(" ", text), "<"),
     "long_word_of_a_page": (lambda text: BROKEN_WORD.sub("", COMPOUND.sub("", text)), "x"),
     "blank_lines_of_a_notice": (backdated_at_from, "\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -126,7 +127,8 @@ def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
         key = call.argument("key").strip("'\"")
         assert key in OWN_LABELS, f"{call.place}: say why no two options of {key} have one label, or use rag.ui.labels"
         return
-    owner, _, attribute = shown.rpartition(".")
+    # Drawn as Markdown, labels stay distinct: they are escaped, not shortened.
+    owner, _, attribute = re.sub(r"^drawn\((\w+)\)$", r"\1.of", shown).rpartition(".")
     if attribute == "of":
         assert assigned_from(call, owner) & HELPERS, f"{call.place}: {owner} is not made by rag.ui.labels"
         return

@@ -12,11 +12,13 @@ from rag.ui.text import EXCERPT_CHARACTERS, answer_markdown, excerpt, marked, pl
     [
         ("", ""),
         pytest.param("$1,500 and $2,000", r"\$1,500 and \$2,000", id="money is not a formula"),
-        pytest.param("![x](http://e.example/x.png)", r"!\[x\](http://e.example/x.png)", id="images are text"),
-        pytest.param("[here](http://e.example)", r"\[here\](http://e.example)", id="links are text"),
+        pytest.param("![x](http://e.example/x.png)", r"!\[x\](`http://e.example/x.png`)", id="images are text"),
+        pytest.param("[here](http://e.example)", r"\[here\](`http://e.example`)", id="links are text"),
         pytest.param("<b>x</b> a < b", r"\<b>x\</b> a \< b", id="html is text"),
         pytest.param(":red[alarm]", r"\:red\[alarm\]", id="directives are text"),
-        pytest.param(r"\$5 and \\$6 \\\[x](y)", r"\$5 and \$6 \[x\](y)", id="escapes of the model do not undo ours"),
+        pytest.param(
+            r"\$5 and \\$6 \\\[x](y)", r"\$5 and \\\$6 \\\[x\](y)", id="escapes of the model do not undo ours"
+        ),
         pytest.param("~~gone~~", r"\~\~gone\~\~", id="nothing is struck out"),
         pytest.param("# Huge", "##### Huge", id="headings stay small"),
         pytest.param("Text\n---", "Text\n\\---", id="a rule does not make a heading of the line above"),

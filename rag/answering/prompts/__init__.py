@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rag.answering.citations import without_markers
 from rag.prices import estimate_tokens
+from rag.prompt_data import as_data
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent
@@ -30,6 +31,7 @@ LANGUAGES = {
     "ja": "Japanese",
     "zh": "Chinese",
     "ar": "Arabic",
+    "tr": "Turkish",
 }
 
 
@@ -47,6 +49,7 @@ LANGUAGES_IN_KOREAN = {
     "ja": "일본어",
     "zh": "중국어",
     "ar": "아랍어",
+    "tr": "튀르키예어",
 }
 _HANGUL = re.compile(r"[가-힣]")
 
@@ -99,7 +102,7 @@ def answer_messages(
         *history,
         ChatMessage(
             role="user",
-            content=f"{_fenced(context_text)}\n\nThe question:\n{question}",
+            content=f"{as_data('passages', context_text)}\n\nThe question:\n{question}",
         ),
     ]
 
@@ -112,9 +115,9 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
     ]
 
 
-def summary_rules(language: str) -> str:
-    """The rules of a summary's parts."""
-    return _filled(_read(FOLDER / "summary.md"), {"language": language_name(language)})
+def route_rules(task: str, language: str) -> str:
+    """The rules of an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
+    return _filled(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
 
 
 def route_messages(text: str) -> list[ChatMessage]:
@@ -133,7 +136,7 @@ def follow_up_messages(
     turns = (ChatMessage(role="user", content=question), ChatMessage(role="assistant", content=without_markers(answer)))
     return [
         ChatMessage(role="system", content=system.replace("{count}", str(count))),
-        ChatMessage(role="user", content=f"{_fenced(context_text)}\n\n{_conversation(turns)}"),
+        ChatMessage(role="user", content=f"{as_data('passages', context_text)}\n\n{_conversation(turns)}"),
     ]
 
 
@@ -186,15 +189,10 @@ class NotFoundMark:
         return text
 
 
-def _fenced(context_text: str) -> str:
-    """The passages in their fence; whatever looks like it inside them is defused."""
-    passages = re.sub(r"<\s*+(/?)\s*+(passages|question)\s*+>", r"‹\1\2›", context_text, flags=re.IGNORECASE)
-    return f"<passages>\n{passages}\n</passages>"
-
-
 def _conversation(turns: Sequence[ChatMessage]) -> str:
+    """Turns as data: what the assistant said may repeat a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
-    return "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns)
+    return as_data("conversation", "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns))
 
 
 @cache

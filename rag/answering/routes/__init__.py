@@ -6,24 +6,31 @@ for as any question. Routes read through the asker's own rights and within the d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rag.answering.routes import changes, comparison, listing, summary
 from rag.answering.routes.choosing import documents_meant, title_terms
 from rag.answering.routes.documents import Contents, Library, WholeDocument
 from rag.answering.routes.model import recognise_by_model
-from rag.answering.routes.recognise import Recognised, is_yes, may_be_meant, names_a_kind, recognise
-from rag.answering.routes.replies import ModelPart, Reply, ask_which, say
+from rag.answering.routes.recognise import (
+    Recognised,
+    is_yes,
+    may_be_meant,
+    names_a_kind,
+    recognise,
+    without_yes,
+)
+from rag.answering.routes.replies import Found, ModelPart, Reply, ask_which
 from rag.answering.routes.small_talk import small_talk
-from rag.answering.routes.summary import PART_OUTPUT_TOKENS, Price
+from rag.answering.routes.wording import Price, Writer, ends_of_estimates
 from rag.database import Database
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
 from rag.retrieval.keywords import tokenize
 from rag.types import Outcome, Question, Usage
 
-__all__ = ["PART_OUTPUT_TOKENS", "ModelPart", "Reply", "Router"]
+__all__ = ["ModelPart", "Reply", "Router"]
 
 #: Documents whose text is looked through for the two sides of a comparison.
 MOST_COMPARED = 3
@@ -42,7 +49,7 @@ class Router:
     answer_language: str
     #: What the profile has every answer written in; "" where it is the question's language.
     fixed_language: str = ""
-    #: Writes summaries; None without one.
+    #: Writes summaries, comparisons and lists; None without one.
     model: ChatModel | None = None
     #: Says what is meant where the wording is not plain; None without one.
     small_model: ChatModel | None = None
@@ -57,15 +64,16 @@ class Router:
             line = small_talk(text, language=self.language, reply_language=self.fixed_language)
             if line is not None:
                 return Reply(text=line, outcome=Outcome.SMALL_TALK)
-        if asked is None and self.small_model is not None and may_be_meant(text):
-            asked, usage = recognise_by_model(self.small_model, text)
-            if usage is not None:
-                self.charge(usage)
+        if asked is None:
+            said, is_confirmed = without_yes(text)
+            asked = self._recognised_by_model(said)
+            asked = replace(asked, is_confirmed=is_confirmed) if asked is not None else None
         if asked is None:
             return None
         # The wording tells its language better than a name in another one does: "Summarise “Verlofbeleid”".
         language = asked.language or self.language
         written_in = self.fixed_language or asked.language or self.answer_language
+        asked = replace(asked, text=asked.text or without_yes(text)[0])
         reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)
         return replace(reply, language=written_in) if reply is not None else None
 
@@ -75,14 +83,23 @@ class Router:
         if len(history) < 2 or not is_yes(text):
             return None
         asked, said = history[-2], history[-1]
+        if asked.role != "user" or said.role != "assistant":
+            return None
         known = recognise(asked.content, language=self.language)
-        if known is None or asked.role != "user" or said.role != "assistant":
+        language = self.fixed_language or (known.language if known else "") or self.answer_language
+        if not any(end in said.content for end in ends_of_estimates(language)):
             return None
-        language = self.fixed_language or known.language
-        ends = [say(name, language, title="", cost="", tokens="")[-12:] for name in ("estimate", "unpriced")]
-        if not any(end in said.content for end in ends):
+        known = known or self._recognised_by_model(asked.content)
+        return replace(known, is_confirmed=True) if known is not None else None
+
+    def _recognised_by_model(self, text: str) -> Recognised | None:
+        """What the inexpensive model takes a message for whose wording is not plain; None without one."""
+        if self.small_model is None or not may_be_meant(text):
             return None
-        return replace(known, is_confirmed=True)
+        asked, usage = recognise_by_model(self.small_model, text)
+        if usage is not None:
+            self.charge(usage)
+        return asked
 
     def _of_documents(self, asked: Recognised) -> Reply | None:
         library = Library(self.database, self.question)
@@ -107,15 +124,31 @@ class Router:
         contents = library.contents(found[0])
         if not contents.chunks:
             return None
-        if self.model is None:
+        writer = self._writer(asked)
+        if writer is None:
             return summary.outline(contents, self.answer_language)
-        return summary.by_model(
-            contents,
-            self.answer_language,
+        return summary.by_model(contents, self.answer_language, writer=writer)
+
+    def _writer(self, asked: Recognised) -> Writer | None:
+        """The language model that puts into words what was found; None without one."""
+        if self.model is None:
+            return None
+        return Writer(
+            provider=self.model.provider,
+            model=self.model.model,
             price=self.price,
-            usage=Usage(provider=self.model.provider, model=self.model.model),
             is_confirmed=asked.is_confirmed,
         )
+
+    def _worded(self, found: Found | None, asked: Recognised) -> Reply | None:
+        """What a comparison or a list comes to: the model's words where there is one, else the documents' own."""
+        if found is None:
+            return None
+        writer = self._writer(asked)
+        reply, passages = found
+        if writer is None:
+            return reply
+        return writer.worded(reply, passages, question=asked.text, language=self.answer_language)
 
     def _changes(self, library: Library, asked: Recognised) -> Reply | None:
         found = self._meant(library, asked.subject) if asked.subject else []
@@ -134,7 +167,7 @@ class Router:
         subject, meant = self._within(library, asked.subject)
         documents = listing.candidates(library, subject, meant)
         read = [library.contents(document) for document in documents]
-        return listing.list_all(read, subject, self.answer_language)
+        return self._worded(listing.list_all(read, subject, self.answer_language), asked)
 
     def _within(self, library: Library, subject: str) -> tuple[str, list[WholeDocument]]:
         """What is listed, and the documents that "in the handbook" names after it."""
@@ -173,17 +206,28 @@ class Router:
                 if terms and terms <= (held := title_terms(document, self.language)) and not others <= held
             ]
             sides.append([library.contents(d) for d in called] if 0 < len(called) <= MOST_OF_A_SIDE else [])
-        if all(sides):
-            reply = comparison.compare((sides[0], sides[1]), names, self.answer_language)
-            if reply is not None:
-                return reply
-        wanted = library.naming([name.lower() for name in names], limit=MOST_COMPARED)
+        found = self._compared(library, everything, (sides[0], sides[1]), names)
+        if found is None and not any(sides):
+            # "Dental Core" and "Dental Plus" are the columns "Core" and "Plus" of a table on the dental plan.
+            shared = [word for word in names[0].split() if word.lower() in names[1].lower().split()]
+            bare = [" ".join(word for word in name.split() if word not in shared) for name in names]
+            if shared and all(bare):
+                found = self._compared(library, everything, ([], []), (bare[0], bare[1]), also=shared)
+        return self._worded(found, asked)
+
+    def _compared(
+        self,
+        library: Library,
+        everything: Sequence[WholeDocument],
+        sides: tuple[Sequence[Contents], Sequence[Contents]],
+        names: tuple[str, str],
+        *,
+        also: Sequence[str] = (),
+    ) -> Found | None:
+        """The comparison of two names in the documents called so and those that speak of both, and of `also`."""
         by_id = {document.id: document for document in everything}
-        # The document that says most of both first; another one adds its rows only where that has none.
-        for document_id in wanted:
-            if document_id in by_id:
-                both = [library.contents(by_id[document_id])]
-                reply = comparison.compare((both, both), names, self.answer_language)
-                if reply is not None:
-                    return reply
-        return None
+        words = [word.lower() for word in (*names, *also)]
+        # The document that says most of both first.
+        wanted = library.naming(words, limit=MOST_COMPARED)
+        both = [library.contents(by_id[document_id]) for document_id in wanted if document_id in by_id]
+        return comparison.compare(sides if all(sides) else ([], []), both, names, self.answer_language)

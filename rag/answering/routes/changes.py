@@ -17,6 +17,11 @@ MOST_CHANGES = 40
 MOST_CHARACTERS = 300
 #: Two sentences at one place that share so much of their letters are one that was changed.
 SAME_SENTENCE = 0.55
+#: From how many sentences on the same words for others are told once.
+FEWEST_PLACES = 4
+BESIDE_FIGURES = re.compile(r"(?<!\d)\W+|\W+(?!\d)")
+PUNCTUATION = ".,;:!?()[]“”\"'‘’"
+POSSESSIVE = re.compile(r"['’]s?$")
 VERSION = re.compile(r"\b(?:v|version|versie|versión|versione|versão|wersj\w+|버전|版)\s*(\d{1,3})\b", re.IGNORECASE)
 
 
@@ -30,6 +35,15 @@ class Sentence:
     @property
     def folded(self) -> str:
         return re.sub(r"\W+", " ", self.text).casefold().strip()
+
+    @property
+    def letters(self) -> str:
+        """What is compared: a hyphen or a space that an extractor lost is no change, one in a figure is."""
+        return BESIDE_FIGURES.sub("", self.text).casefold()
+
+    @property
+    def words(self) -> list[str]:
+        return [POSSESSIVE.sub("", word.strip(PUNCTUATION)) for word in self.text.split()]
 
 
 def what_changed(library: Library, documents: Sequence[WholeDocument], *, since: str, language: str) -> Reply:
@@ -72,34 +86,65 @@ def _compared(library: Library, old: WholeDocument, new: WholeDocument, language
     before, after = _sentences(library.pages(old)), _sentences(library.pages(new))
     contents = {old.id: library.contents(old), new.id: library.contents(new)}
     passages = Passages()
-    lines: list[str] = []
-    page, count = 0, 0
-    matcher = SequenceMatcher(None, [s.folded for s in before], [s.folded for s in after], autojunk=False)
+    pairs: list[tuple[Sentence | None, Sentence | None]] = []
+    matcher = SequenceMatcher(None, [s.letters for s in before], [s.letters for s in after], autojunk=False)
     for tag, first, last, start, end in matcher.get_opcodes():
-        if tag == "equal":
+        if tag != "equal":
+            pairs += _paired(before[first:last], after[start:end])
+    renamed = _renamed(pairs)
+    lines: list[str] = []
+    for (was, now), places in renamed.items():
+        gone, came = pairs[places[0]]
+        markers = [
+            passages.cite(c.document, _chunk_of(s, c))
+            for s, c in ((gone, contents[old.id]), (came, contents[new.id]))
+            if s
+        ]
+        said = say("everywhere", language, count=len(places))
+        lines += ["", f"- {said}: “{cell(was)}”{markers[0]} → “{cell(now)}”{markers[1]}"]
+    collapsed = {place for places in renamed.values() for place in places}
+    page, count = 0, 0
+    for place, (gone, came) in enumerate(pairs):
+        if place in collapsed:
             continue
-        for gone, came in _paired(before[first:last], after[start:end]):
-            count += 1
-            if count > MOST_CHANGES:
-                continue
-            place = came or gone
-            if place is not None and place.page != page:
-                page = place.page
-                lines += ["", f"**{say('page', language, number=page)}**", ""]
-            said_before = _quoted(gone, contents[old.id], passages)
-            said_now = _quoted(came, contents[new.id], passages)
-            if gone and came:
-                lines.append(f"- {say('changed_to', language)}: {said_before} → {said_now}")
-            else:
-                lines.append(f"- {say('added' if came else 'removed', language)}: {said_now or said_before}")
-    if not count:
+        count += 1
+        if count > MOST_CHANGES:
+            continue
+        at = came or gone
+        if at is not None and at.page != page:
+            page = at.page
+            lines += ["", f"**{say('page', language, number=page)}**", ""]
+        said_before = _quoted(gone, contents[old.id], passages)
+        said_now = _quoted(came, contents[new.id], passages)
+        if gone and came:
+            lines.append(f"- {say('changed_to', language)}: {said_before} → {said_now}")
+        else:
+            lines.append(f"- {say('added' if came else 'removed', language)}: {said_now or said_before}")
+    if not pairs:
         first_chunk = contents[new.id].chunk_at(0)
         same = say("same", language, title=cell(new.title)) + passages.cite(new, first_chunk)
         return Reply(text=same, citations=tuple(passages.citations))
     if count > MOST_CHANGES:
         lines += ["", say("more", language, count=count - MOST_CHANGES)]
-    opening = say("versions", language, title=cell(new.title), old=day_of(old), new=day_of(new))
+    days = [day_of(old), day_of(new)]
+    if days[0] == days[1]:
+        days = [f"{day} ({version.version})" for day, version in zip(days, (old, new), strict=True)]
+    opening = say("versions", language, title=cell(new.title), old=days[0], new=days[1])
     return Reply(text="\n".join([opening, *lines]), citations=tuple(passages.citations))
+
+
+def _renamed(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
+    """What was put in the place of the same words in many sentences that changed in nothing else, such as a name."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for place, (gone, came) in enumerate(pairs):
+        if gone is None or came is None:
+            continue
+        was, now = gone.words, came.words
+        opcodes = [code for code in SequenceMatcher(None, was, now, autojunk=False).get_opcodes() if code[0] != "equal"]
+        changes = {(" ".join(was[a:b]), " ".join(now[c:d])) for _, a, b, c, d in opcodes}
+        if len(changes) == 1 and all(change := next(iter(changes))):
+            found.setdefault(change, []).append(place)
+    return {change: places for change, places in found.items() if len(places) >= FEWEST_PLACES}
 
 
 def _sentences(pages: Sequence[DocumentPage]) -> list[Sentence]:

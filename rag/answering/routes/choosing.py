@@ -63,7 +63,10 @@ def documents_meant(
             continue
         shared = len(said & held)
         words = {term for term in tokenize(document.title, language) if not YEAR_OR_NUMBER.fullmatch(term)}
-        if not names_a_kind(subject) and shared < LEAST_OF_TITLE * max(1, len(words)):
+        # A file may be called otherwise than its title: "burlg.md".
+        file = frozenset(tokenize(re.sub(r"[_.-]+", " ", document.file_name.rpartition(".")[0]), language))
+        is_file = bool(file) and file <= terms
+        if not names_a_kind(subject) and not is_file and shared < LEAST_OF_TITLE * max(1, len(words)):
             continue
         fitting.append(document)
         if words and words <= terms:

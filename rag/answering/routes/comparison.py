@@ -7,25 +7,35 @@ both, and last sentences about the one and the other that share their words.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from rag.answering.routes.documents import Contents, Part, Passages, telling_sentence
-from rag.answering.routes.replies import Reply, cell, say
+from rag.answering.routes.documents import Contents, Part, Passages, is_telling, telling_sentence
+from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells, columns_of, split_pair
 from rag.answering.sentences import sentences
+from rag.answering.support import is_negated
 from rag.retrieval.keywords import tokenize
 from rag.types import DocumentChunk
 
 MOST_ASPECTS = 20
+#: With fewer rows of tables, sentences of the text are compared too.
+FEWEST_ASPECTS = 6
 #: Words that two sentences share beside the names, to speak of the same.
 LEAST_SHARED = 2
+#: A "not" tells two sentences apart that say the same otherwise.
+LEAST_ALIKE_DENIED = 0.5
+#: And how alike they are then, as shared words of all words; and how many sentences of a section are looked at.
+LEAST_ALIKE, MOST_SENTENCES = 0.34, 24
 MOST_CELL_CHARACTERS = 300
+LABEL_WORDS = 3
+FIGURE = re.compile(r"\d[\d.,]*")
 NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|[A-Z]\.|§+\s*\d+)\s+")
 #: What a name goes without: articles, and what it is a kind of.
 AROUND_NAME = re.compile(
     r"^(?:the|de|het|der|die|das|den|dem|le|la|les|el|los|las|il|lo|i|gli|o|a|os|as|our|this) |"
-    r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|플랜|요금제)$",
+    r" (?:plan|plans|option|tier|package|scheme|tarif|tarief|planı|planları|paketi|플랜|요금제)$",
     re.IGNORECASE,
 )
 
@@ -48,25 +58,28 @@ def bare_name(name: str) -> str:
 
 
 def compare(
-    sides: tuple[Sequence[Contents], Sequence[Contents]], names: tuple[str, str], language: str
-) -> Reply | None:
+    sides: tuple[Sequence[Contents], Sequence[Contents]],
+    both: Sequence[Contents],
+    names: tuple[str, str],
+    language: str,
+) -> Found | None:
     """The table of two names; None where the documents put nothing of them side by side.
 
-    `sides` are the documents of the one and of the other: the same where one document speaks of both.
+    `sides` are the documents of the one and of the other, empty where none is called so; `both` are documents that
+    speak of both, the one that says most of them first.
     """
     passages = Passages()
-    aspects: list[Aspect] = []
-    is_between = {c.document.id for c in sides[0]} != {c.document.id for c in sides[1]}
-    if is_between:
-        for one in sides[0]:
-            for other in sides[1]:
-                aspects += _shared_headings(one, one.parts, other, other.parts, passages)
-    else:
-        for contents in sides[0]:
-            aspects += _from_tables(contents, names, passages)
-        for contents in () if aspects else sides[0]:
-            aspects += _from_sections(contents, names, passages)
+    aspects = _first_aspects(_from_tables(contents, names, passages) for contents in both)
+    for one in sides[0]:
+        for other in sides[1]:
+            aspects += _shared_headings(one, one.parts, other, other.parts, passages, names)
     if not aspects:
+        aspects = _first_aspects(_from_sections(contents, names, passages) for contents in both)
+    if len(aspects) < FEWEST_ASPECTS:
+        said = _first_aspects(_from_sentences(([c], [c]), names, passages, language) for c in both)
+        # One pair of sentences may share its words by chance.
+        aspects += said if aspects or len(said) > 1 else []
+    if not aspects and all(sides):
         aspects = _from_sentences(sides, names, passages, language)
     if not aspects:
         return None
@@ -79,7 +92,13 @@ def compare(
     ]
     if len(aspects) > MOST_ASPECTS:
         lines += ["", say("more", language, count=len(aspects) - MOST_ASPECTS)]
-    return Reply(text="\n".join(lines), citations=tuple(passages.citations))
+    reply = Reply(text="\n".join(lines), citations=tuple(passages.citations), task="comparison")
+    return Found(reply, passages)
+
+
+def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:
+    """What the first document that has something says: another one's rows would be of another table."""
+    return next((aspects for aspects in found if aspects), [])
 
 
 def _from_tables(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:
@@ -158,28 +177,81 @@ def _from_sections(contents: Contents, names: tuple[str, str], passages: Passage
         below.append(named)
     if not below[0] or not below[1]:
         return []
-    return _shared_headings(contents, below[0], contents, below[1], passages)
+    return _shared_headings(contents, below[0], contents, below[1], passages, names)
 
 
 def _shared_headings(
-    one: Contents, ones: Sequence[Part], other: Contents, others: Sequence[Part], passages: Passages
+    one: Contents,
+    ones: Sequence[Part],
+    other: Contents,
+    others: Sequence[Part],
+    passages: Passages,
+    names: tuple[str, str],
 ) -> list[Aspect]:
+    """What both say below the same heading: the two sentences most alike, those of other figures or a "not" first."""
     by_title = {_title(part): part for part in others if part.title}
-    aspects = []
-    for part in ones:
+    known = frozenset(word for name in names for word in tokenize(name, one.document.language))
+    found: list[tuple[float, int, Part, Part, str, str]] = []
+    for place, part in enumerate(ones):
         match = by_title.get(_title(part))
         if match is None or not part.title:
             continue
-        said = [telling_sentence(side.text)[:MOST_CELL_CHARACTERS] for side in (part, match)]
-        if not all(said):
-            continue
+        pair = _most_telling_pair(part, match, known, one.document.language)
+        if pair is not None:
+            found.append((pair[0], place, part, match, pair[1], pair[2]))
+    # The rows that tell the two apart come first, then all others in the document's order.
+    found.sort(key=lambda row: (-row[0], row[1]))
+    aspects = []
+    for _, _, part, match, first, second in found:
         markers = [
-            passages.cite(side.document, side.chunk_with(text, place.start), place.path)
-            for side, place, text in ((one, part, said[0]), (other, match, said[1]))
+            passages.cite(side.document, side.chunk_with(text, at.start), at.path)
+            for side, at, text in ((one, part, first), (other, match, second))
         ]
         label = cell(NUMBERING.sub("", part.title))
-        aspects.append(Aspect(label, f"{cell(said[0])}{markers[0]}", f"{cell(said[1])}{markers[1]}"))
+        aspects.append(Aspect(label, f"{cell(first)}{markers[0]}", f"{cell(second)}{markers[1]}"))
     return aspects
+
+
+def _most_telling_pair(part: Part, match: Part, known: frozenset[str], language: str) -> tuple[float, str, str] | None:
+    """What two sections say of the same, and how much it tells: 2 for other figures, 1 for a "not", else 0."""
+    sides = [
+        [
+            (sentence, frozenset(tokenize(sentence, language)) - known)
+            for sentence in sentences(side.text)
+            if len(sentence) <= MOST_CELL_CHARACTERS and is_telling(sentence)
+        ][:MOST_SENTENCES]
+        for side in (part, match)
+    ]
+    # What both say word for word tells nothing apart.
+    both = {said for said, _ in sides[0]} & {said for said, _ in sides[1]}
+    sides = [[(said, terms) for said, terms in side if said not in both] for side in sides]
+    best: tuple[float, float, str, str] | None = None
+    for first, terms in sides[0]:
+        for second, others in sides[1]:
+            shared = _without_figures(terms) & _without_figures(others)
+            alike = len(shared) / max(1, len(_without_figures(terms) | _without_figures(others)))
+            if len(shared) < LEAST_SHARED or alike < LEAST_ALIKE:
+                continue
+            tells = _difference(first, second, language)
+            if tells == 1 and alike < LEAST_ALIKE_DENIED:
+                tells = 0
+            if best is None or (tells, alike) > best[:2]:
+                best = (tells, alike, first, second)
+    if best is not None:
+        return best[0], best[2], best[3]
+    said = [telling_sentence(side.text, side.title)[:MOST_CELL_CHARACTERS] for side in (part, match)]
+    return (-1.0, said[0], said[1]) if all(said) and said[0] != said[1] else None
+
+
+def _difference(one: str, other: str, language: str) -> float:
+    first, second = set(FIGURE.findall(one)), set(FIGURE.findall(other))
+    if first and second and first != second:
+        return 2.0
+    return 1.0 if is_negated(one, language) != is_negated(other, language) else 0.0
+
+
+def _without_figures(terms: frozenset[str]) -> frozenset[str]:
+    return frozenset(term for term in terms if not any(map(str.isdigit, term)))
 
 
 def _from_sentences(
@@ -194,9 +266,11 @@ def _from_sentences(
             spoken_in = contents.document.language or language
             for part in contents.parts:
                 for sentence in sentences(part.text):
-                    if _has(sentence, name) and not _has(sentence, rival) and len(sentence) <= MOST_CELL_CHARACTERS:
+                    is_of_one = _has(sentence, name) and not _has(sentence, rival)
+                    if is_of_one and len(sentence) <= MOST_CELL_CHARACTERS and is_telling(sentence):
                         found.append((contents, part, sentence, frozenset(tokenize(sentence, spoken_in)) - both))
         own.append(found)
+    counts = Counter(term for side in own for said in side for term in said[3])
     pairs = [
         (len(a[3] & b[3]) / max(1, min(len(a[3]), len(b[3]))), i, j)
         for i, a in enumerate(own[0])
@@ -210,12 +284,20 @@ def _from_sentences(
             continue
         used |= {(0, i), (1, j)}
         one, other = own[0][i], own[1][j]
-        shared = one[3] & other[3]
-        words = [w for w in re.findall(r"[^\W\d_]{3,}", one[2]) if shared.intersection(tokenize(w, language))]
-        label = " ".join(dict.fromkeys(word.lower() for word in words[:3]))
+        label = _label(one[2], one[3] & other[3], counts, language)
         markers = [passages.cite(s[0].document, s[0].chunk_with(s[2], s[1].start), s[1].path) for s in (one, other)]
         aspects.append((i, Aspect(cell(label), f"{cell(one[2])}{markers[0]}", f"{cell(other[2])}{markers[1]}")))
     return [aspect for _, aspect in sorted(aspects, key=lambda pair: pair[0])]
+
+
+def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
+    """What two sentences are both about: of their shared words those that fewest others have, as they are written."""
+    words: dict[str, str] = {}
+    for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
+        for term in shared.intersection(tokenize(word, language)):
+            words.setdefault(term, word.lower())
+    rarest = sorted(words, key=lambda term: counts[term])[:LABEL_WORDS]
+    return ", ".join(dict.fromkeys(words[term] for term in words if term in rarest))
 
 
 def _has(text: str, name: str) -> bool:

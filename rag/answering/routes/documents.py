@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -15,6 +17,8 @@ from rag.answering.sentences import sentences
 from rag.database import Database, queries
 from rag.ingestion.chunking.pieces import section_paths
 from rag.ingestion.extracted import sections_from_json
+from rag.retrieval.formats import document_day
+from rag.tokens import estimate_tokens
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
 
 #: More documents than these are not looked through for the one that a question names.
@@ -23,6 +27,10 @@ MOST_DOCUMENTS = 2_000
 MOST_PASSAGES = 20_000
 #: Shorter than a heading, longer than a paragraph: neither tells what a section says.
 TELLING_CHARACTERS = (30, 420)
+#: How many sentences of a section are looked at for one with a word of its heading.
+MOST_LOOKED_AT = 6
+#: From how many letters on the beginning of a word stands for the word.
+STEM_LETTERS = 6
 #: Two of them joined by " › " make a path.
 SEPARATOR = " › "
 
@@ -40,6 +48,7 @@ class WholeDocument:
     page_count: int
     created_at: datetime
     published_at: datetime | None
+    metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,7 @@ class Passages:
     def __init__(self) -> None:
         self._numbers: dict[UUID, int] = {}
         self.citations: list[Citation] = []
+        self._days: dict[UUID, str] = {}
 
     def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
         """The marker of a passage, with the space before it; "" where there is none."""
@@ -94,6 +104,8 @@ class Passages:
             return ""
         if chunk.id not in self._numbers:
             self._numbers[chunk.id] = len(self.citations) + 1
+            day = document_day(document.metadata)
+            self._days[document.id] = day.isoformat() if day else ""
             self.citations.append(
                 Citation(
                     number=len(self.citations) + 1,
@@ -109,6 +121,27 @@ class Passages:
                 )
             )
         return f" [{self._numbers[chunk.id]}]"
+
+    def in_full(self, number: int) -> str:
+        """A passage for the language model: its number, document, date, page and section above its text."""
+        citation = self.citations[number - 1]
+        return f"{self._place(citation)}\n{citation.passage}"
+
+    def as_context(self, maximum_tokens: int) -> str:
+        """All passages for the language model; from where they are more tokens only their places."""
+        written: list[str] = []
+        tokens = 0
+        for citation in self.citations:
+            tokens += estimate_tokens(citation.passage)
+            is_whole = tokens <= maximum_tokens
+            written.append(self.in_full(citation.number) if is_whole else self._place(citation))
+        return "\n\n".join(written)
+
+    def _place(self, citation: Citation) -> str:
+        day = self._days[citation.document_id]
+        title = f"{citation.title} ({day})" if day else citation.title
+        where = f"p. {citation.first_page}" + (f", {citation.section}" if citation.section else "")
+        return f"[{citation.number}] {title}, {where}"
 
 
 class Library:
@@ -208,26 +241,50 @@ class Library:
         sections = sorted(sections_from_json(stored), key=lambda section: section.start)
         text = _text_of(chunks)
         parts: list[Part] = []
-        if sections and text.strip():
+        if text.strip() and 2 * len(sections) >= len({chunk.section for chunk in chunks}) and sections:
             ends = [*(section.start for section in sections[1:]), len(text)]
             for section, path, end in zip(sections, section_paths(sections), ends, strict=True):
                 body = text[section.start : end]
                 parts.append(Part(section.title, path, section.level, section.start, _below(section.title, body)))
         else:
-            for chunk in chunks:
-                title = chunk.section.rpartition(SEPARATOR)[2]
-                parts.append(Part(title, chunk.section, 1, chunk.start_character, chunk.content))
+            parts = _parts_of(chunks)
         return Contents(document, tuple(parts), tuple(chunks))
 
 
-def telling_sentence(text: str) -> str:
-    """The first sentence of a text that says something: no heading, no row of a table, no question; "" without one."""
+def telling_sentence(text: str, title: str = "") -> str:
+    """The first sentence of a text that says something: no heading, no row of a table, no question; "" without one.
+
+    With the title of the section, the first that has a word of it, where one has; an opening often speaks of the
+    company instead.
+    """
+    found = [sentence for sentence in sentences(text) if is_telling(sentence)]
+    stems = {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", title)}
+    if stems:
+        for sentence in found[:MOST_LOOKED_AT]:
+            if stems & {word.casefold()[:STEM_LETTERS] for word in re.findall(r"[^\W\d_]{4,}", sentence)}:
+                return sentence
+    return found[0] if found else ""
+
+
+def is_telling(sentence: str) -> bool:
+    """Whether a sentence is whole, states something and is neither a heading nor a paragraph."""
     shortest, longest = TELLING_CHARACTERS
-    for sentence in sentences(text):
-        least = shortest // 2 if not sentence.isascii() else shortest
-        if least <= len(sentence) <= longest and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！")):
-            return sentence
-    return ""
+    least = shortest // 2 if not sentence.isascii() else shortest
+    is_whole = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
+    return least <= len(sentence) <= longest and is_whole
+
+
+def _parts_of(chunks: Sequence[DocumentChunk]) -> list[Part]:
+    """The sections that passages were cut by, each once; a passage without a section is a part by itself."""
+    parts: list[Part] = []
+    for chunk in chunks:
+        if parts and chunk.section and chunk.section == parts[-1].path:
+            parts[-1] = replace(parts[-1], text=f"{parts[-1].text}\n{chunk.content}")
+            continue
+        title = chunk.section.rpartition(SEPARATOR)[2]
+        level = chunk.section.count(SEPARATOR) + 1
+        parts.append(Part(title, chunk.section, level, chunk.start_character, chunk.content))
+    return parts
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:

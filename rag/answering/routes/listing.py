@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
-from rag.answering.routes.replies import Reply, cell, say
+from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells
-from rag.answering.sentences import BULLET, sentences
+from rag.answering.sentences import POINTS_BACK, units_of
+from rag.answering.support import is_negated
 from rag.retrieval.keywords import tokenize
 
 MOST_ENTRIES = 40
@@ -24,6 +25,14 @@ MOST_CHARACTERS = 240
 #: A row of a table whose cells have run together is short and no sentence.
 LONGEST_ROW = 90
 MOST_HEAD_WORDS = 8
+#: A heading with so many below it names a chapter: its headings are listed.
+FEWEST_HEADINGS = 8
+#: No denial: "including but not limited to".
+NOT_LIMITED = re.compile(
+    r"\bnot (?:limited|restricted|only)\b|\bniet (?:beperkt|alleen|uitsluitend)\b|\bnicht (?:nur|beschränkt)\b"
+    r"|\bno (?:limitad|solo)",
+    re.IGNORECASE,
+)
 ENDING = re.compile(r"[.!?:;,。！？]$")
 
 
@@ -57,16 +66,15 @@ def beginning(word: str) -> str:
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
-def list_all(documents: Sequence[Contents], subject: str, language: str) -> Reply | None:
+def list_all(documents: Sequence[Contents], subject: str, language: str) -> Found | None:
     """The list; None where nothing in these documents is called so."""
     passages = Passages()
     lines: list[str] = []
     count, left = 0, 0
     for contents in documents:
         spoken = contents.document.language or language
-        terms = frozenset(tokenize(subject, spoken))
         heading = None
-        for entry in _entries(contents, terms, spoken, passages) if terms else ():
+        for entry in _entries(contents, subject, spoken, passages):
             count += 1
             if count > MOST_ENTRIES:
                 left += 1
@@ -75,16 +83,22 @@ def list_all(documents: Sequence[Contents], subject: str, language: str) -> Repl
                 lines += ["", f"**{cell(contents.document.title)}**", ""]
             if entry.heading != heading:
                 heading = entry.heading
-                lines.append(f"- {heading}" if heading else "- …")
-            lines.append(f"  - {entry.text}")
+                if heading:
+                    lines.append(f"- {heading}")
+            lines.append(f"  - {entry.text}" if heading else f"- {entry.text}")
     if count < 2:
         return None
     if left:
         lines += ["", say("more", language, count=left)]
-    return Reply(text="\n".join([say("listed", language), *lines]), citations=tuple(passages.citations))
+    text = "\n".join([say("listed", language), *lines])
+    return Found(Reply(text=text, citations=tuple(passages.citations), task="listing"), passages)
 
 
-def _entries(contents: Contents, terms: frozenset[str], language: str, passages: Passages) -> Iterator[Entry]:
+def _entries(contents: Contents, subject: str, language: str, passages: Passages) -> Iterator[Entry]:
+    terms = frozenset(tokenize(subject, language))
+    if not terms:
+        return
+    is_asked_negated = is_negated(subject, language)
     seen: set[str] = set()
 
     def entry(part: Part, text: str, look_for: str) -> Iterator[Entry]:
@@ -98,17 +112,52 @@ def _entries(contents: Contents, terms: frozenset[str], language: str, passages:
         for row in _rows_headed(part, terms, language):
             yield from entry(part, _row_text(row), row)
     named = [p for p in contents.parts if terms <= frozenset(tokenize(p.title, language))]
-    paths = [part.path for part in named]
+    for part in named:
+        below = [p for p in contents.parts if p.path.startswith(f"{part.path} › ")]
+        if len(below) >= FEWEST_HEADINGS:
+            # What a whole chapter is called lists its headings; all that stands below them would be the chapter.
+            for inner in _highest(below):
+                sentence = telling_sentence(inner.text, inner.title)
+                if sentence:
+                    yield from entry(replace(inner, title=""), f"**{cell(inner.title)}** {sentence}", sentence)
+            continue
+        for inner in (part, *below):
+            for item in _items(inner):
+                yield from entry(inner, _row_text(item), item)
     for part in contents.parts:
-        if any(part.path == path or part.path.startswith(f"{path} › ") for path in paths):
-            for text in _items(part):
-                yield from entry(part, _row_text(text), text)
+        for item in _opened_by(part, terms, language, is_asked_negated=is_asked_negated):
+            yield from entry(part, item, item)
     if not seen and terms <= frozenset(tokenize(contents.document.title, language)):
         for part in contents.parts:
             if part.title and part.title.casefold() != contents.document.title.casefold():
-                sentence = telling_sentence(part.text)
+                sentence = telling_sentence(part.text, part.title)
                 if sentence:
                     yield from entry(part, sentence, sentence)
+
+
+def _highest(parts: Sequence[Part]) -> list[Part]:
+    """The headings right below a chapter's."""
+    highest = min(part.level for part in parts)
+    return [part for part in parts if part.level == highest]
+
+
+def _opened_by(part: Part, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
+    """The items of a list that a sentence opens which says what they are: "Lessons that the programme covers:"."""
+    units = units_of(part.text)
+    for place, unit in enumerate(units):
+        if not unit.text.endswith((":", "：")) or unit.kind in ("row", "column"):
+            continue
+        # "These are: …" means what the sentence before names.
+        before = units[place - 1].text if place and POINTS_BACK.match(unit.text) else ""
+        if not terms <= frozenset(tokenize(f"{before} {unit.text}", language)):
+            continue
+        # "Things that are not covered:" lists the others.
+        if is_negated(NOT_LIMITED.sub("", f"{before} {unit.text}"), language) and not is_asked_negated:
+            continue
+        for item in units[place + 1 :]:
+            if item.kind != "item":
+                break
+            yield item.text
 
 
 def _rows_headed(part: Part, terms: frozenset[str], language: str) -> list[str]:
@@ -141,16 +190,13 @@ def _is_row(line: str) -> bool:
 def _items(part: Part) -> list[str]:
     """What a section lists: items, else rows of a table, else what it says first."""
     lines = part.text.splitlines()
-    bullets = [line for line in lines if BULLET.match(line)]
+    bullets = [unit.text for unit in units_of(part.text) if unit.kind == "item"]
     if len(bullets) > 1:
-        # An item may go on in the next line; `sentences` joins them.
-        begins = [BULLET.sub("", line).strip() for line in bullets]
-        whole = sentences(part.text)
-        return [next((s for s in whole if s.startswith(begin.rstrip(".;"))), begin) for begin in begins]
+        return bullets
     rows = [line for line in lines if cells(line)]
     if len(rows) > 2:
         return [row for row in rows[1:] if not re.fullmatch(r"[\s|:+-]+", row)]
-    sentence = telling_sentence(part.text)
+    sentence = telling_sentence(part.text, part.title)
     return [sentence] if sentence else []
 
 

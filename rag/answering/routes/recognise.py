@@ -28,7 +28,7 @@ UNSURE = re.compile(
     r"\b(?:summari[sz]e|(?:a|the) summary of|gist of|in a nutshell|tl;?dr|key points of|samenvat\w*|zusammenfass\w*"
     r"|résum\w*|resum(?:en|ir)|riassu\w*|streszcz\w*|podsumow\w*"
     r"|comparison (?:of|between)|side by side|vergelijk\w*|vergleich\w*)\b"
-    r"|(?:요약|비교).*(?:해|줘|주세요|부탁)|要約|比較|总结|概括|对比|تلخيص|ملخص|قارن",
+    r"|(?:요약|비교).*(?:해|줘|주세요|부탁)|要約|比較|总结|概括|对比|تلخيص|ملخص|قارن|özetle|karşılaştır",
     re.IGNORECASE,
 )
 
@@ -49,26 +49,37 @@ class Recognised:
     is_confirmed: bool = False
     #: The language it is put in; "" where a model told what is meant.
     language: str = field(default="", compare=False)
+    #: The message itself, without a "yes," before it.
+    text: str = field(default="", compare=False)
 
 
 def recognise(text: str, *, language: str) -> Recognised | None:
     """The route that a message is worded for; None for an ordinary question. `language` is the asker's."""
     if len(text) > LONGEST:
         return None
-    asked = " ".join(text.replace("’", "'").split()).strip(" .?!。？！؟¿¡")
     for code in _order(language):
         wordings = _wordings(code)
-        said, confirmed = asked, False
-        if "," in asked or "、" in asked or "，" in asked or "،" in asked:
-            first, _, rest = re.sub(r"[、，،]", ",", asked).partition(",")
-            if wordings.yes.fullmatch(first.strip()):
-                said, confirmed = rest.strip(), True
+        asked, is_confirmed = _without_yes(text, code)
+        said = " ".join(asked.replace("’", "'").replace("İ", "i").split()).strip(" .?!。？！؟¿¡")
         for route in ROUTES:
             for pattern in wordings.routes[route]:
                 if match := pattern.fullmatch(said):
                     groups = {name: value.strip() for name, value in match.groupdict().items() if value}
-                    return Recognised(route, **groups, is_confirmed=confirmed, language=code)
+                    return Recognised(route, **groups, is_confirmed=is_confirmed, language=code, text=asked)
     return None
+
+
+def without_yes(text: str) -> tuple[str, bool]:
+    """A message without the "yes," that it begins with, and whether it began so."""
+    found = (_without_yes(text, code) for code in _order(""))
+    return next((rest for rest in found if rest[1]), (text, False))
+
+
+def _without_yes(text: str, code: str) -> tuple[str, bool]:
+    first, comma, rest = re.sub(r"[、，،]", ",", text).partition(",")
+    if comma and rest.strip() and _wordings(code).yes.fullmatch(first.strip()):
+        return rest.strip(), True
+    return text, False
 
 
 def is_yes(text: str) -> bool:
@@ -150,11 +161,11 @@ def _wordings(code: str) -> _Wordings:
 @cache
 def _kinds() -> tuple[re.Pattern[str], ...]:
     kinds = (
-        r"handbook|handboek|handbuch|manuel|manuale?\b|podręcznik|핸드북|편람|ハンドブック|手册|كتيب|دليل",
-        r"\bguide|\bgids\b|leitfaden|gu[ií]a\b|guida|przewodnik|안내|가이드|ガイド|手引|案内|指南|دليل",
-        r"polic(?:y|ies)|beleid|richtlinie|politi(?:que|ca)|política|polityk|정책|지침|규정|方針|ポリシー|政策|سياسة",
-        r"contract|overeenkomst|vertrag|contrat|contratto|contrato|umow|계약|契約|合同|عقد",
-        r"regulation|\brules\b|reglement|ordnung|règlement|reglamento|regolamento|regulamento|regulamin|규칙|規則|規程|制度|لائحة",
-        r"report|verslag|rapport|bericht|informe|relatório|raport|보고서|報告書|报告|تقرير",
+        r"handbook|handboek|handbuch|manuel|manuale?\b|podręcznik|el kitab|핸드북|편람|ハンドブック|手册|كتيب|دليل",
+        r"\bguide|\bgids\b|leitfaden|gu[ií]a\b|guida|przewodnik|rehber|kılavuz|안내|가이드|ガイド|手引|案内|指南|دليل",
+        r"polic(?:y|ies)|beleid|richtlinie|politi(?:que|ca)|política|polityk|politika|정책|지침|규정|方針|ポリシー|政策|سياسة",
+        r"contract|overeenkomst|vertrag|contrat|contratto|contrato|umow|sözleşme|계약|契約|合同|عقد",
+        r"regulation|\brules\b|reglement|ordnung|règlement|reglamento|regolamento|regulamento|regulamin|yönetmeli[kğ]|규칙|規則|規程|制度|لائحة",
+        r"report|verslag|rapport|bericht|informe|relatório|raport|rapor|보고서|報告書|报告|تقرير",
     )
     return tuple(re.compile(kind, re.IGNORECASE) for kind in kinds)

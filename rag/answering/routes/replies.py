@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from rag.answering.routes.choosing import MOST_CHOICES, labels_of
-from rag.answering.routes.documents import WholeDocument
+from rag.answering.routes.documents import Passages, WholeDocument
 from rag.answering.sentences import FOOTNOTE
 from rag.types import Citation, Outcome
 
@@ -35,8 +36,17 @@ class Reply:
     #: What the asker probably says next, to choose from.
     follow_ups: tuple[str, ...] = ()
     parts: tuple[ModelPart, ...] = ()
+    #: What the model does with them: a comparison and a list are one call, a summary is one for each part.
+    task: Literal["summary", "comparison", "listing"] = "summary"
     #: What it is written in, ISO 639-1.
     language: str = ""
+
+
+class Found(NamedTuple):
+    """What a comparison or a list comes to in the documents' own words, and the passages that it was made from."""
+
+    reply: Reply
+    passages: Passages
 
 
 def say(name: str, language: str, **values: object) -> str:

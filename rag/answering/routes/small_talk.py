@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 #: What stands around the words and changes nothing: punctuation, emoji and other symbols.
 AROUND = re.compile(r"[^\w\s'’]+|_")
+PARTS = re.compile(r"[,;.!?。！？、，؟]+|\s[-–—]\s")
 #: What has more characters is not small talk alone.
 LONGEST = 120
 #: So few letters are a word of small talk in the asker's own language only: "PA" may be looked for in English.
@@ -32,7 +33,18 @@ def small_talk(text: str, *, language: str, reply_language: str = "") -> str | N
     """
     if len(text) > LONGEST:
         return None
-    said = " ".join(AROUND.sub(" ", text.lower()).replace("’", "'").split())
+    line = _met(text, language, reply_language)
+    if line is not None:
+        return line
+    # "Hi! Who are you?" is met by what answers its last part; one part that is no small talk makes it a question.
+    lines = [_met(part, language, reply_language) for part in PARTS.split(text) if AROUND.sub("", part).strip()]
+    return lines[-1] if len(lines) > 1 and all(lines) else None
+
+
+def _met(text: str, language: str, reply_language: str) -> str | None:
+    # A capital "I" with a dot, as Turkish writes it, becomes two characters.
+    lowered = text.lower().replace("\u0307", "").replace("’", "'")
+    said = " ".join(AROUND.sub(" ", lowered).split())
     if not said:
         return None
     likely = _code(language)

@@ -3,29 +3,18 @@ summed up one after the other, each from its own numbered passages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 
 from rag.answering.routes.documents import SEPARATOR, Contents, Part, Passages, telling_sentence
 from rag.answering.routes.replies import ModelPart, Reply, cell, say
+from rag.answering.routes.wording import Writer
 from rag.tokens import estimate_tokens
-from rag.types import Usage
 
 #: Sections in an outline; of a document with more only the higher headings are shown.
 MOST_SECTIONS = 60
 #: Tokens of one part for a model: a small model still reads so much with care, and few calls are needed.
 PART_TOKENS = 6_000
 PART_OUTPUT_TOKENS = 350
-#: What the rules and the question around a part's passages come to.
-AROUND_TOKENS = 400
-#: Ten times what an ordinary answer costs with a large model: above it the asker is told first.
-MOST_UNASKED = Decimal("0.10")
-#: The same for a model without a known price, at 2.50 dollars a million.
-MOST_TOKENS_UNASKED = 40_000
-
-#: What a call would cost; None where no price is known.
-Price = Callable[[Usage], Decimal | None]
 
 
 def outline(contents: Contents, language: str) -> Reply:
@@ -52,33 +41,22 @@ def outline(contents: Contents, language: str) -> Reply:
     return Reply(text="\n".join(lines).strip(), citations=tuple(passages.citations))
 
 
-def by_model(contents: Contents, language: str, *, price: Price, usage: Usage, is_confirmed: bool) -> Reply:
-    """The parts that a model sums up, or what that costs where it is more than is spent without asking.
-
-    `usage` names the provider and model that would write.
-    """
+def by_model(contents: Contents, language: str, *, writer: Writer) -> Reply:
+    """The parts that a model sums up, or what that costs where it is more than is spent without asking."""
     passages = Passages()
     parts = _parts(contents, passages)
-    input_tokens = sum(estimate_tokens(part.context_text) + AROUND_TOKENS for part in parts)
-    expected = Usage(
-        provider=usage.provider,
-        model=usage.model,
-        input_tokens=input_tokens,
-        output_tokens=PART_OUTPUT_TOKENS * len(parts),
-    )
-    cost = price(expected)
-    is_dear = input_tokens > MOST_TOKENS_UNASKED if cost is None else cost > MOST_UNASKED
-    reply = outline(contents, language)
-    if is_dear and not is_confirmed:
-        title = contents.document.title
-        if cost is None:
-            asked = say("unpriced", language, title=title, tokens=f"{input_tokens:,}")
-        else:
-            asked = say("estimate", language, title=title, cost=f"${cost:.2f}")
+    title = contents.document.title
+    without = outline(contents, language)
+    return writer.asked_first(
+        replace(without, citations=tuple(passages.citations), parts=tuple(parts)),
+        names=("estimate", "unpriced"),
+        title=title,
+        confirm=say("yes", language) + say("summarise", language, title=title),
+        output_tokens=PART_OUTPUT_TOKENS,
+        language=language,
         # The outline costs nothing and may be all that is wanted.
-        confirm = say("yes", language) + say("summarise", language, title=title)
-        return Reply(text=f"{asked}\n\n{reply.text}", citations=reply.citations, follow_ups=(confirm,))
-    return Reply(text=reply.text, citations=tuple(passages.citations), parts=tuple(parts))
+        shown=without,
+    )
 
 
 def _written(contents: Contents) -> list[Part]:
@@ -114,7 +92,7 @@ def _is_title(contents: Contents, part: Part) -> bool:
 
 def _telling(contents: Contents, part: Part) -> str:
     """What a section says first; where it has no sentence, the one-line summary that its passage was tagged with."""
-    sentence = telling_sentence(part.text)
+    sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence
     chunk = contents.chunk_at(part.start)
@@ -131,8 +109,7 @@ def _parts(contents: Contents, passages: Passages) -> list[ModelPart]:
     for chunk in contents.chunks:
         passages.cite(contents.document, chunk)
         number = len(passages.citations)
-        where = f"p. {chunk.first_page}" + (f", {chunk.section}" if chunk.section else "")
-        text = f"[{number}] {contents.document.title}, {where}\n{chunk.content}"
+        text = passages.in_full(number)
         size = estimate_tokens(text)
         if texts and tokens + size > PART_TOKENS:
             parts.append(_part(heading, place, texts, numbers))

@@ -21,7 +21,11 @@ def cells(line: str) -> list[str]:
     """The cells of a row; none for a line that is no row of a table with bars or tabs."""
     if "|" not in line and "\t" not in line:
         return []
-    found = [part.strip() for part in BAR.split(line.strip().strip("|"))]
+    line = line.strip()
+    # The first cell of heads may be empty: only Markdown has a bar at both ends.
+    if line.startswith("|") and line.endswith("|"):
+        line = line.strip("|")
+    found = [part.strip() for part in BAR.split(line)]
     return found if len(found) > 1 and not RULE.fullmatch(line) else []
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 LINES = re.compile(r"[^\n]+")
 #: The line that Markdown draws below the heads.
@@ -15,6 +16,8 @@ RULE_CELL = re.compile(r":?-{2,}:?")
 #: A figure by itself or with its unit: what stands in a row, not above it. A year may head a column.
 AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
 LONGEST_HEAD = 60
+#: Lines that a cell may have where its lines are not joined.
+MOST_LINES = 3
 NOTHING = frozenset({"", "-", "–", "—"})
 
 
@@ -61,16 +64,55 @@ def tables_in(text: str) -> list[Table]:
 
 def _blocks(text: str) -> Iterator[list[Row]]:
     rows: list[Row] = []
-    for line in LINES.finditer(text):
+    lines = list(LINES.finditer(text))
+    place = 0
+    while place < len(lines):
+        line, taken = lines[place], 1
         cells = cells_of(line[0])
-        goes_on = bool(rows) and line.start() == rows[-1].end + 1 and len(cells) == len(rows[-1].cells)
-        if rows and not goes_on:
+        follows = bool(rows) and line.start() == rows[-1].end + 1
+        if follows and 1 < len(cells) < len(rows[-1].cells):
+            width = len(rows[-1].cells)
+            taken, cells = _joined(lines[place : place + MOST_LINES * width + 2], width)
+        if rows and not (follows and len(cells) == len(rows[-1].cells)):
             yield rows
             rows = []
         if cells:
-            rows.append(Row(line.start(), line.end(), cells))
+            rows.append(Row(line.start(), lines[place + taken - 1].end(), cells))
+        place += taken
     if rows:
         yield rows
+
+
+def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
+    """A row whose cells have several lines each: how many lines it takes, and its cells.
+
+    Where the lines do not make up exactly `width` cells, the first line is a row by itself. Markdown has a line a row.
+    """
+    first = cells_of(lines[0][0])
+    cells = list(first)
+    if lines[0][0].strip()[:1] == "|":
+        return 1, first
+    taken = 1
+    # A row of more lines than these is text.
+    for above, line in pairwise(lines[: MOST_LINES * width]):
+        if line.start() != above.end() + 1:
+            break
+        others = cells_of(line[0])
+        if len(cells) == width and (others or not _is_followed_by_row(lines, taken)):
+            break
+        if len(cells) + max(0, len(others) - 1) > width:
+            return 1, first
+        cells[-1] = f"{cells[-1]} {others[0] if others else line[0].strip()}".strip()
+        cells.extend(others[1:])
+        taken += 1
+    return (taken, tuple(cells)) if len(cells) == width else (1, first)
+
+
+def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
+    """Whether a line goes on in the last cell of a row: it is short, and the next row comes right after it."""
+    if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
+        return False
+    return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
 
 
 def _table(rows: list[Row]) -> Table | None:

@@ -1,6 +1,6 @@
 """Bytes in, pages with provenance out: one entry for every kind of file, run in the sandbox process.
 
-A process loads the libraries of the kinds it meets, and no others: most meet PDFs only.
+The loaders are imported when they are first used; the sandbox process does so before it confines itself.
 """
 
 from __future__ import annotations

@@ -6,26 +6,32 @@ Only rules for a class or an id are read; a style sheet that hides by longer pat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+#: Spaces are taken once and not given back: two runs of them beside each other would try every way to share them.
 HIDDEN = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|mso-hide\s*:\s*all|opacity\s*:\s*0(?:\.0+)?\s*(?:;|!|$)"
-    r"|font-size\s*:\s*(?:0(?:\.\d+)?|1(?:\.0)?)\s*(?:px|pt|em|%)?\s*(?:;|!|$)"
-    r"|(?:left|top|text-indent|margin-left)\s*:\s*-\d{4,}(?:\.\d+)?\s*(?:px|pt|em)"
-    r"|clip\s*:\s*rect\(\s*0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?\s*\)|clip-path\s*:\s*inset\(\s*(?:50|100)%",
+    r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|mso-hide\s*+:\s*+all|opacity\s*+:\s*+0(?:\.0+)?\s*+(?:;|!|$)"
+    r"|font-size\s*+:\s*+(?:0(?:\.\d+)?|1(?:\.0)?)\s*+(?:px|pt|em|%)?\s*+(?:;|!|$)"
+    r"|(?:left|top|text-indent|margin-left)\s*+:\s*+-\d{4,}(?:\.\d+)?\s*+(?:px|pt|em)"
+    r"|clip\s*+:\s*+rect\(\s*+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?\s*+\)|clip-path\s*+:\s*+inset\(\s*+(?:50|100)%",
     re.IGNORECASE,
 )
-NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*:\s*0(?:px|pt|em|%)?\s*(?:;|!|$)", re.IGNORECASE)
-CUT_OFF = re.compile(r"overflow\s*:\s*hidden", re.IGNORECASE)
-COLOUR = re.compile(r"(?<![-\w])color\s*:\s*(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
-BACKGROUND = re.compile(r"background(?:-color)?\s*:", re.IGNORECASE)
+NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|%)?\s*+(?:;|!|$)", re.IGNORECASE)
+CUT_OFF = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
+COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
+BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
 #: From the end of the rule before, so that text without braces is looked through once.
 RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
 COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
 SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
 #: A style sheet is read so far, in characters.
 LOOKED_AT = 200_000
+#: An element's classes are read so far, in characters.
+LONGEST_CLASSES = 4_000
+#: After every rule of a style sheet.
+OWN_STYLE = 1_000_000_000
 #: From here on every part of a colour is as good as white, of 255.
 WHITE_PART = 245
 #: Where HWP's editor for boards keeps its own form of the document, which is no text.
@@ -33,38 +39,81 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 
 @dataclass(frozen=True)
+class Look:
+    """What styles say that may hide an element."""
+
+    is_hidden: bool = False
+    has_no_size: bool = False
+    is_cut_off: bool = False
+    has_background: bool = False
+    #: The last colour said, and where in the document.
+    colour: tuple[int, str] = (-1, "")
+
+    def __or__(self, other: Look) -> Look:
+        return Look(
+            self.is_hidden or other.is_hidden,
+            self.has_no_size or other.has_no_size,
+            self.is_cut_off or other.is_cut_off,
+            self.has_background or other.has_background,
+            max(self.colour, other.colour),
+        )
+
+
+PLAIN = Look()
+
+
+def look_of(style: str, place: int = 0) -> Look:
+    """What one style says. `place` orders it among others."""
+    if not style:
+        return PLAIN
+    colours = COLOUR.findall(style)
+    return Look(
+        bool(HIDDEN.search(style)),
+        bool(NO_SIZE.search(style)),
+        bool(CUT_OFF.search(style)),
+        bool(BACKGROUND.search(style)),
+        (place, colours[-1]) if colours else PLAIN.colour,
+    )
+
+
+@dataclass(frozen=True)
 class StyleRules:
-    """Styles of the post's own style sheets: (kind of element or "", "." or "#", class or id, style)."""
+    """What the post's own style sheets say, by kind of element or "", "." or "#", and class or id.
 
-    by_mark: tuple[tuple[str, str, str, str], ...] = ()
+    Rules for one class are taken together once, so that reading takes no longer for every element there is.
+    """
 
-    def style_of(self, element: Any) -> str:
-        """What the rules say of an element, its own style after them."""
-        own = element.get("style") or ""
+    by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
+    #: Elements that something is behind, as far as asked.
+    backgrounds: dict[Any, bool] = field(default_factory=dict)
+
+    def look_of(self, element: Any) -> Look:
+        """What the rules say of an element, and its own style after them."""
+        look = look_of(element.get("style") or "", OWN_STYLE)
         if not self.by_mark:
-            return own
-        classes, name = (element.get("class") or "").lower().split(), (element.get("id") or "").lower()
-        said = [
-            style
-            for tag, mark, wanted, style in self.by_mark
-            if (not tag or tag == element.tag) and (wanted in classes if mark == "." else wanted == name)
-        ]
-        return ";".join([*said, own]) if said else own
+            return look
+        classes = (element.get("class") or "")[:LONGEST_CLASSES].lower().split()
+        marks = [(".", name) for name in classes] + [("#", (element.get("id") or "").lower())]
+        for mark, name in marks:
+            for tag in ("", element.tag):
+                look |= self.by_mark.get((tag, mark, name), PLAIN)
+        return look
 
 
 def style_rules(tree: Any) -> StyleRules:
     """The rules of a document that could hide something."""
-    sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style")))[:LOOKED_AT]
-    found = []
-    for rule in RULE.finditer(sheets):
-        style = rule["style"].strip()
-        if not (HIDDEN.search(style) or COLOUR.search(style) or BACKGROUND.search(style) or NO_SIZE.search(style)):
+    sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style"))[:LOOKED_AT])
+    found: dict[tuple[str, str, str], Look] = {}
+    for place, rule in enumerate(RULE.finditer(sheets)):
+        look = look_of(rule["style"].strip(), place)
+        if look == PLAIN:
             continue
         for selector in rule["selectors"].split(","):
             simple = SIMPLE.fullmatch(selector.strip())
             if simple is not None:
-                found.append(((simple["tag"] or "").lower(), simple["mark"], simple["name"].lower(), style))
-    return StyleRules(tuple(found))
+                key = ((simple["tag"] or "").lower(), simple["mark"], simple["name"].lower())
+                found[key] = found.get(key, PLAIN) | look
+    return StyleRules(found)
 
 
 def is_machine_data(element: Any) -> bool:
@@ -76,11 +125,10 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
     """Whether a reader does not see an element."""
     if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
         return True
-    style = rules.style_of(element)
-    if style and (HIDDEN.search(style) or (NO_SIZE.search(style) and CUT_OFF.search(style))):
+    look = rules.look_of(element)
+    if look.is_hidden or (look.has_no_size and look.is_cut_off):
         return True
-    colours = COLOUR.findall(style)
-    named = colours[-1] if colours else (element.get("color") or "")
+    named = look.colour[1] or (element.get("color") or "")
     return bool(named) and is_white(named) and not _has_background(element, rules)
 
 
@@ -106,8 +154,15 @@ def is_white(colour: str) -> bool:
 
 def _has_background(element: Any, rules: StyleRules) -> bool:
     """White letters can be read where something dark is behind them: a header row of a table mostly."""
-    while element is not None:
-        if element.get("bgcolor") or element.get("background") or BACKGROUND.search(rules.style_of(element)):
-            return True
+    asked = []
+    found = False
+    while element is not None and not found:
+        if element in rules.backgrounds:
+            found = rules.backgrounds[element]
+            break
+        asked.append(element)
+        found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
         element = element.getparent()
-    return False
+    # Those asked on the way have the same answer: it is that of what they are in.
+    rules.backgrounds.update(dict.fromkeys(asked, found))
+    return found

@@ -29,7 +29,7 @@ from rag.ingestion.loaders.pictures import looks_like_print
 from rag.ingestion.loaders.pypdf_text import RawPage, has_fonts, page_by_pypdf
 
 if TYPE_CHECKING:
-    from rag.ingestion.loaders.pdf_tables import PdfTable
+    from rag.ingestion.loaders.page_tables import PageTable
 
 #: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
 MAGIC_WITHIN = 1024
@@ -53,7 +53,7 @@ class OpenPdf:
         self._pdfium: Any = None
         self._is_encrypted = False
         #: The last table so far and its page: it may go on.
-        self._table: tuple[int, PdfTable] | None = None
+        self._table: tuple[int, PageTable] | None = None
         self.reader: pypdf.PdfReader | None = None
         count = self._open_pypdf(password)
         if count is None:
@@ -190,7 +190,7 @@ class OpenPdf:
             return RawPage("")
         return RawPage(normalise_characters(text), warnings=[hidden] if hidden else [], has_hidden=bool(hidden))
 
-    def _tables(self, number: int) -> list[PdfTable]:
+    def _tables(self, number: int) -> list[PageTable]:
         """The tables of a page; one that goes on from the page before has that one's heads."""
         document = self._open_pdfium()
         if document is None:

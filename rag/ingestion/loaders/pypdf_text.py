@@ -15,7 +15,7 @@ from rag.ingestion.loaders.page_text import normalise_characters
 from rag.ingestion.loaders.pictures import is_large
 
 if TYPE_CHECKING:
-    from rag.ingestion.loaders.pdf_tables import PdfTable
+    from rag.ingestion.loaders.page_tables import PageTable
 
 #: Drawn lines, or rows of text with a gap in them, from which on a page may hold a table and is looked at for one.
 FEWEST_RULES, FEWEST_GAPS = 3, 3
@@ -38,7 +38,7 @@ class RawPage:
 def page_by_pypdf(
     page: pypdf.PageObject,
     draw: Callable[[], Any] = lambda: None,
-    tables: Callable[[], Sequence[PdfTable]] = tuple,
+    tables: Callable[[], Sequence[PageTable]] = tuple,
 ) -> RawPage:
     """The text of a page with the style of each short line, in one pass, without what a reader does not see.
 
@@ -119,7 +119,7 @@ def has_gaps(pieces: Sequence[TextPiece]) -> bool:
     return False
 
 
-def with_tables(pieces: Sequence[TextPiece], tables: Sequence[PdfTable]) -> list[TextPiece]:
+def with_tables(pieces: Sequence[TextPiece], tables: Sequence[PageTable]) -> list[TextPiece]:
     """The pieces with each table as rows in the place of its first piece.
 
     Only where both engines see the same letters in it: so nothing is lost, and nothing that was left out comes back.

@@ -54,7 +54,7 @@ class PostReader:
         Raises `DocumentError`s, `WorkInterrupted`, and `ProviderError`s that are worth another try.
         """
         title, html, attachments = post_from_bytes(content)
-        read = self._text_of(html)
+        read = self._text_of(html, work.document.tenant_id)
         text = read.pages[0].text if read.pages else ""
         language = work.collection.language
         described = []
@@ -79,9 +79,9 @@ class PostReader:
             metadata=metadata,
         )
 
-    def _text_of(self, html: str) -> ExtractedPdf:
+    def _text_of(self, html: str, tenant_id: str) -> ExtractedPdf:
         try:
-            return self._sandbox.load(html.encode("utf-8", "replace"), file_name="post.html")
+            return self._sandbox.load(html.encode("utf-8", "replace"), file_name="post.html", tenant_id=tenant_id)
         except FileEmpty:
             return ExtractedPdf(pages=())
 
@@ -104,7 +104,8 @@ class PostReader:
             return AttachmentText(file_name=name, kind=known.kind, size=size, text=known.text, note=known.note)
         model = self._providers.attachment_model_for(profile)
         if model is None:
-            return describe_attachment(name, attachment.content, model=None, reader=self._sandbox, limits=limits)
+            reader = self._sandbox.of_tenant(work.document.tenant_id)
+            return describe_attachment(name, attachment.content, model=None, reader=reader, limits=limits)
         return self._ask(work, attachment, digest, model, limits, language)
 
     def _ask(
@@ -123,7 +124,7 @@ class PostReader:
                 attachment.file_name,
                 attachment.content or b"",
                 model=model,
-                reader=self._sandbox,
+                reader=self._sandbox.of_tenant(work.document.tenant_id),
                 language=language,
                 limits=limits,
             )

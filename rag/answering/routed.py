@@ -1,0 +1,126 @@
+"""The way of an answer that needs no search: small talk, and questions about whole documents.
+
+`run.py` asks here first; what is no such question is searched for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rag.answering.citations import CitationFilter, cited
+from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
+from rag.answering.phrases import MODEL_FAILED, UNCITED, phrase
+from rag.answering.prompts import route_rules
+from rag.answering.routes import ModelPart, Reply, Router
+from rag.errors import ProviderError, ProviderRefused
+from rag.providers import ChatModel
+from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
+
+if TYPE_CHECKING:
+    from rag.answering.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeDocumentsCall:
+    """What a call about whole documents is made with: its rules, and the filter that numbers the citations of them all.
+
+    `quotes` are the documents' own words for an answer that cannot be used; None where the call writes only a part.
+    """
+
+    system: str
+    filtered: CitationFilter
+    quotes: str | None = None
+
+
+class RoutedAnswer:
+    """Finds the route of a question and writes its answer."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def reply(self) -> Reply | None:
+        """What small talk, or a question about whole documents, is met with; None for all others."""
+        run = self._run
+        providers = run.parts.providers
+        router = Router(
+            database=run.parts.chat_logs.database,
+            question=run.question,
+            language=run.language,
+            answer_language=run.answer_language,
+            fixed_language=run.profile.answer_language,
+            model=providers.chat_model_for(run.profile),
+            small_model=providers.translation_model_for(run.profile),
+            price=run.books.price,
+            charge=lambda usage: run.books.charge("chat", usage, line="rewriting"),
+        )
+        with run.books.paying("chat", line="rewriting"):
+            return router.reply()
+
+    def write(self, reply: Reply) -> Iterator[AnswerEvent]:
+        """Show what a route hands back: its own text, or the language model's on its parts."""
+        run = self._run
+        context = ContextResponse(
+            context_text="\n\n".join(part.context_text for part in reply.parts),
+            citations=reply.citations,
+            token_usage=TokenUsage(),
+            cost=Decimal(0),
+            rag_details=run.details,
+        )
+        run.context = context
+        yield ContextEvent(context)
+        run.end(reply.outcome, MessageState.COMPLETE)
+        run.follow_ups = reply.follow_ups
+        run.answer_language = reply.language or run.answer_language
+        model = run.parts.providers.chat_model_for(run.profile) if reply.parts else None
+        if model is None:
+            yield from run.show_pieces(reply.text, context)
+            return
+        run.step("writing")
+        yield from run.pending_steps()
+        try:
+            if reply.task == "summary":
+                yield from self._in_parts(model, reply.parts, context)
+            else:
+                yield from self._at_once(model, reply, context)
+        except ProviderRefused as exc:
+            run.end(Outcome.REFUSED, MessageState.CUT if run.text else MessageState.COMPLETE, exc.message)
+        except ProviderError as exc:
+            if not run.text:
+                yield from run.show(f"{phrase(MODEL_FAILED, run.answer_language)}\n\n")
+                yield from run.show_pieces(reply.text, context)
+            run.end(Outcome.FAILED, MessageState.CUT, exc.message)
+
+    def _at_once(self, model: ChatModel, reply: Reply, context: ContextResponse) -> Iterator[TextEvent]:
+        """Have a comparison or a list worded; the documents' own words follow where the model's cannot be used."""
+        run = self._run
+        filtered = CitationFilter([citation.number for citation in context.citations])
+        rules = route_rules(reply.task, run.answer_language)
+        yield from run.stream(model, context, WholeDocumentsCall(system=rules, filtered=filtered, quotes=reply.text))
+
+    def _in_parts(self, model: ChatModel, parts: Sequence[ModelPart], context: ContextResponse) -> Iterator[TextEvent]:
+        """Have each part summed up in turn; a number is shown only of a passage that the model was given by then."""
+        run = self._run
+        filtered = CitationFilter(())
+        tokens = [0, 0]
+        asked = WholeDocumentsCall(system=route_rules("summary", run.answer_language), filtered=filtered)
+        for part in parts:
+            filtered.allow(part.numbers)
+            if len(parts) > 1:
+                opening = "\n\n" if run.text else ""
+                yield from run.show(f"{opening}**{part.heading or part.place}**\n\n")
+            yield from run.stream(model, replace(context, context_text=part.context_text), asked)
+            tokens[0] += run.details.openai.input_tokens
+            tokens[1] += run.details.openai.output_tokens
+            run.details.openai.input_tokens, run.details.openai.output_tokens = tokens
+            if run.outcome is Outcome.STOPPED:
+                return
+            # That one part says nothing, or names no source, is not said of the whole.
+            run.end(Outcome.ANSWERED, run.state, run.reason)
+            run.asides = [aside for aside in run.asides if aside != UNCITED]
+            run.kind, run.citations = "cited", cited(context.citations, filtered.shown)
+        if not run.citations:
+            run.asides.append(UNCITED)
+            run.show_nearest()

@@ -1,0 +1,404 @@
+"""Tables among the words of a page, by where the words and the ruling lines are; whatever found the words.
+
+Columns are parted by vertical lines, else by the gaps that run through all rows; rows by horizontal lines, else they
+are lines of text, one without a first cell going on in the row above. What is not surely a table is left as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median
+
+from rag.ingestion.loaders.page_text import normalise_characters
+from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
+
+Box = tuple[float, float, float, float]
+
+#: Words and segments of lines looked at on a page; a drawing of more has no tables to find in useful time.
+MOST_WORDS, MOST_SEGMENTS = 4000, 4000
+#: The gap between columns, and the most between the rows of a table without ruling lines, in heights of its letters.
+COLUMN_GAP, ROW_GAP = 0.9, 2.6
+#: Lines nearer than this are one, in points.
+SAME_LINE = 3.0
+#: Rows of a table that no line rules, and of one that has some.
+FEWEST_ROWS, FEWEST_RULED_ROWS = 3, 2
+#: Longer on the average in two columns, it is text set in columns.
+LONGEST_CELL = 28
+#: Wider tables are drawings.
+MOST_COLUMNS = 40
+BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
+BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word, or several after each other, and where it stands: left, bottom, right, top in points."""
+
+    text: str
+    box: Box
+
+    @property
+    def middle(self) -> float:
+        return (self.box[1] + self.box[3]) / 2
+
+    @property
+    def height(self) -> float:
+        return self.box[3] - self.box[1]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Ruling lines: horizontal as (y, left, right), vertical as (x, bottom, top)."""
+
+    horizontal: tuple[tuple[float, float, float], ...]
+    vertical: tuple[tuple[float, float, float], ...]
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of a page: where it stands, where its columns begin, and its rows, a cell for each column."""
+
+    box: Box
+    lefts: tuple[float, ...]
+    rows: tuple[tuple[str, ...], ...]
+    head_rows: int
+    #: Its letters, each as often as it stands on the page.
+    source: str
+    #: Whether other text stands above or below it on the page, running heads and page numbers aside.
+    is_first: bool = False
+    is_last: bool = False
+
+    def lines(self) -> list[str]:
+        """The table as text."""
+        return lines_of(self.rows, self.head_rows)
+
+    def goes_on_from(self, before: PageTable) -> bool:
+        """Whether it is the rest of a table at the end of the page before."""
+        return (
+            before.is_last
+            and self.is_first
+            and len(before.lefts) == len(self.lefts)
+            and all(abs(a - b) < 2 * SAME_LINE for a, b in zip(before.lefts, self.lefts, strict=True))
+        )
+
+    def with_heads_of(self, before: PageTable) -> PageTable:
+        """The rest of a table with the heads that only its first page has."""
+        heads = before.rows[: before.head_rows]
+        if not heads or self.rows[: len(heads)] == heads:
+            return self
+        return replace(self, rows=(*heads, *self.rows), head_rows=before.head_rows)
+
+
+def tables_among(words: Sequence[Word], rules: Rules, *, row_gap: float = ROW_GAP) -> list[PageTable]:
+    """The tables of a page, from its top down; `row_gap` is the most between rows, in heights of their letters."""
+    if not words or len(words) > MOST_WORDS:
+        return []
+    lines = _lines(words, rules)
+    tables = []
+    for first, last in _regions(lines, rules, row_gap):
+        table = _table(lines[first:last], rules)
+        if table is not None:
+            tables.append(replace(table, is_first=_few_words(lines[:first]), is_last=_few_words(lines[last:])))
+    return tables
+
+
+def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
+    """Whether lines at a page's edge may all be running heads and page numbers."""
+    return len(lines) <= 2
+
+
+def _lines(words: Sequence[Word], rules: Rules) -> list[list[Word]]:
+    """The lines of a page from the top down, each its parts from the left, words without a gap between them joined."""
+    rows: list[list[Word]] = []
+    for word in sorted(words, key=lambda word: -word.middle):
+        if rows and abs(median(w.middle for w in rows[-1]) - word.middle) < 0.45 * max(word.height, rows[-1][0].height):
+            rows[-1].append(word)
+        else:
+            rows.append([word])
+    return [_parts(sorted(row, key=lambda word: word.box[0]), rules) for row in rows]
+
+
+def _parts(row: Sequence[Word], rules: Rules) -> list[Word]:
+    parts: list[Word] = []
+    for word in row:
+        before = parts[-1] if parts else None
+        if (
+            before is None
+            or word.box[0] - before.box[2] > COLUMN_GAP * max(word.height, before.height) * 0.8
+            or any(
+                before.box[2] - 1 <= x <= word.box[0] + 1 and bottom <= word.middle <= top
+                for x, bottom, top in rules.vertical
+            )
+        ):
+            parts.append(word)
+            continue
+        a, b = before.box, word.box
+        glue = " " if b[0] - a[2] > 0.08 * word.height else ""
+        box = (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
+        parts[-1] = Word(f"{before.text}{glue}{word.text}", box)
+    return parts
+
+
+def _regions(lines: Sequence[Sequence[Word]], rules: Rules, row_gap: float) -> Iterator[tuple[int, int]]:
+    """From which line to which there may be a table: rows of several parts, with what goes on or is ruled in."""
+    index = 0
+    while index < len(lines):
+        if len(lines[index]) < 2 and not _is_ruled_in(lines[index], rules):
+            index += 1
+            continue
+        end = index + 1
+        last_row = index
+        while end < len(lines) and _goes_on(lines[end - 1], lines[end], rules, row_gap):
+            if len(lines[end]) > 1 or _is_ruled_in(lines[end], rules):
+                last_row = end
+            elif not _is_inner(lines[end], lines[index:end]) and not _ends_first_cell(lines[end], lines[index:end]):
+                break
+            else:
+                last_row = end
+            end += 1
+        yield index, last_row + 1
+        index = last_row + 1
+
+
+def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: Rules, row_gap: float) -> bool:
+    gap = above[0].middle - line[0].middle
+    if gap <= row_gap * max(line[0].height, above[0].height):
+        return True
+    return _is_ruled_in(line, rules) and _is_ruled_in(above, rules) and gap < 80
+
+
+def _is_ruled_in(line: Sequence[Word], rules: Rules) -> bool:
+    """Whether a line stands between vertical lines on its left and right, with another between or a cell's width."""
+    left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
+    beside = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
+    return (
+        len(beside) >= 3
+        and min(beside) * SAME_LINE <= left + SAME_LINE
+        and max(beside) * SAME_LINE >= right - SAME_LINE
+    )
+
+
+def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
+    """Whether a line of one part stands in a column after the first, so that it goes on in the row above."""
+    rows = [row for row in region if len(row) > 1]
+    first_right = max((row[0].box[2] for row in rows), default=0.0)
+    left = min((row[1].box[0] for row in rows), default=0.0)
+    return bool(rows) and line[0].box[0] >= min(left, first_right) - 2
+
+
+def _ends_first_cell(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
+    """Whether a line is the rest of a row's first cell: it begins in small letters and stays within the column."""
+    rows = [row for row in region if len(row) > 1]
+    if not rows or not line[0].text[:1].islower():
+        return False
+    second = min(row[1].box[0] for row in rows)
+    return line[0].box[0] >= min(row[0].box[0] for row in rows) - 2 and line[0].box[2] < second
+
+
+def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PageTable | None:
+    parts = [part for line in lines for part in line]
+    left, bottom = min(p.box[0] for p in parts), min(p.box[1] for p in parts)
+    right, top = max(p.box[2] for p in parts), max(p.box[3] for p in parts)
+    height = median(p.height for p in parts)
+    near = [r for r in rules.horizontal if bottom - height < r[0] < top + height]
+    for _ in range(MOST_COLUMNS):
+        # The lines reach further than the words; those of cells are drawn one after the other.
+        reached = [r for r in near if r[1] < right + 15 and r[2] > left - 15]
+        widest = min([left, *(r[1] for r in reached)]), max([right, *(r[2] for r in reached)])
+        if widest == (left, right):
+            break
+        left, right = widest
+    inside = [
+        r
+        for r in rules.vertical
+        if left - SAME_LINE < r[0] < right + SAME_LINE and min(r[2], top) - max(r[1], bottom) > 0.4 * height
+    ]
+    verticals = _clustered([r[0] for r in inside])
+    horizontals = [
+        y
+        for y in _clustered([r[0] for r in near])
+        if sum(r[2] - r[1] for r in near if 0 <= r[0] - y <= SAME_LINE) > 0.3 * (right - left)
+    ]
+    has_grid = len(verticals) >= 3 and len(horizontals) >= 3
+    columns = list(pairwise(verticals)) if has_grid else _columns(lines)
+    if not 2 <= len(columns) <= MOST_COLUMNS:
+        return None
+    bands = _bands(lines, horizontals, len(columns), has_grid)
+    is_ruled = len(horizontals) >= 2
+    cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
+    if has_grid:
+        spans = _spans(bands, columns, inside, near)
+        cells = [
+            [_sorted([word for r, c in spans[row, column] for word in cells[r][c]]) for column in range(len(columns))]
+            for row in range(len(cells))
+        ]
+        grid = [[_text(words) for words in row] for row in cells]
+    else:
+        grid = [[_text(words) for words in row] for row in _with_wide(bands, columns, cells)]
+    grid, columns = _without_empty(grid, columns)
+    if not _is_table(grid, has_grid=has_grid, is_ruled=is_ruled):
+        return None
+    rows = tuple(tuple(row) for row in grid)
+    return PageTable(
+        box=(left, bottom, right, top),
+        lefts=tuple(column[0] for column in columns),
+        rows=rows,
+        head_rows=guessed_head_rows(rows),
+        source="".join(part.text for part in parts),
+    )
+
+
+def _clustered(places: Sequence[float]) -> list[float]:
+    """Places with those next to each other as one, from the least."""
+    found: list[float] = []
+    for place in sorted(places):
+        if not found or place - found[-1] > SAME_LINE:
+            found.append(place)
+    return found
+
+
+def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
+    """The columns of the rows with most parts, as far as gaps run through them."""
+    counts = Counter(len(line) for line in lines if len(line) > 1)
+    if not counts:
+        return []
+    usual = max((count for count, times in counts.items() if times >= max(2, len(lines) // 4)), default=0)
+    found: list[tuple[float, float]] = []
+    for part in sorted((p for line in lines if len(line) == usual for p in line), key=lambda part: part.box[0]):
+        if found and part.box[0] < found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], part.box[2]))
+        else:
+            found.append((part.box[0], part.box[2]))
+    return found
+
+
+def _bands(
+    lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
+) -> list[list[Sequence[Word]]]:
+    """The rows: lines between two ruling lines where every row has them, else each line with what goes on below it."""
+    if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
+        by_band: dict[int, list[Sequence[Word]]] = {}
+        for line in lines:
+            by_band.setdefault(sum(y > line[0].middle for y in horizontals), []).append(line)
+        return [by_band[band] for band in sorted(by_band)]
+    firsts = [line[0].box[0] for line in lines if len(line) > 1]
+    second = min((line[1].box[0] for line in lines if len(line) > 1), default=0.0)
+    bands: list[list[Sequence[Word]]] = []
+    for line in lines:
+        if (
+            bands
+            and len(line) < columns
+            and line[0].box[0] > min(firsts) + 4
+            and line[0].box[0] >= second - 2
+            and len(bands) > 1
+        ) or (bands and len(line) == 1 and len(bands) > 1 and _ends_first_cell(line, lines)):
+            bands[-1].append(line)
+        else:
+            bands.append([line])
+    return bands
+
+
+def _cells(
+    band: Sequence[Sequence[Word]], columns: Sequence[tuple[float, float]], *, by_middle: bool
+) -> list[list[Word]]:
+    cells: list[list[Word]] = [[] for _ in columns]
+    for part in (part for line in band for part in line):
+        middle = (part.box[0] + part.box[2]) / 2
+        if by_middle:
+            place = sum(middle > right for _, right in columns[:-1])
+        else:
+            shared = [min(part.box[2], right) - max(part.box[0], left) for left, right in columns]
+            place = shared.index(max(shared))
+        cells[place].append(part)
+    return cells
+
+
+def _with_wide(
+    bands: Sequence[Sequence[Sequence[Word]]],
+    columns: Sequence[tuple[float, float]],
+    cells: list[list[list[Word]]],
+) -> list[list[list[Word]]]:
+    """The cells, those over several columns in each of them: a head centred above its columns."""
+    for band, row in zip(bands, cells, strict=True):
+        for part in (part for line in band for part in line):
+            over = [
+                place
+                for place, (left, right) in enumerate(columns)
+                if min(part.box[2], right) - max(part.box[0], left) > 0.3 * min(right - left, part.box[2] - part.box[0])
+            ]
+            for place in over if len(over) > 1 else ():
+                if part not in row[place]:
+                    row[place].append(part)
+    return cells
+
+
+def _spans(
+    bands: Sequence[Sequence[Sequence[Word]]],
+    columns: Sequence[tuple[float, float]],
+    vertical: Sequence[tuple[float, float, float]],
+    horizontal: Sequence[tuple[float, float, float]],
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """For each cell of the grid those that are one with it: no line is drawn between them."""
+    middles = [median(line[0].middle for line in band) for band in bands]
+    groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
+
+    def join(one: tuple[int, int], other: tuple[int, int]) -> None:
+        if groups[one] is not groups[other]:
+            groups[one].extend(groups[other])
+            for cell in groups[other]:
+                groups[cell] = groups[one]
+
+    for row, middle in enumerate(middles):
+        for column in range(len(columns) - 1):
+            edge = columns[column][1]
+            if not any(abs(x - edge) < SAME_LINE and low - 1 <= middle <= high + 1 for x, low, high in vertical):
+                join((row, column), (row, column + 1))
+    for row, (upper, lower) in enumerate(pairwise(middles)):
+        for column, (left, right) in enumerate(columns):
+            centre = (left + right) / 2
+            if not any(lower < y < upper and low - 1 <= centre <= high + 1 for y, low, high in horizontal):
+                join((row, column), (row + 1, column))
+    return groups
+
+
+def _sorted(words: Sequence[Word]) -> list[Word]:
+    return sorted(dict.fromkeys(words), key=lambda word: (-round(word.middle / 3), word.box[0]))
+
+
+def _text(words: Sequence[Word]) -> str:
+    text = ""
+    for before, word in zip([None, *words], words, strict=False):
+        if before is not None:
+            text += " " if abs(before.middle - word.middle) < 0.45 * word.height else "\n"
+        text += word.text
+    return " ".join(normalise_characters(BROKEN.sub("", text)).split())
+
+
+def _without_empty(
+    grid: list[list[str]], columns: Sequence[tuple[float, float]]
+) -> tuple[list[list[str]], list[tuple[float, float]]]:
+    kept = [place for place in range(len(columns)) if any(row[place] for row in grid)]
+    rows = [[row[place] for place in kept] for row in grid if any(row)]
+    return rows, [columns[place] for place in kept]
+
+
+def _is_table(grid: Sequence[Sequence[str]], *, has_grid: bool, is_ruled: bool) -> bool:
+    if not grid or len(grid[0]) < 2 or len(grid) < (FEWEST_RULED_ROWS if is_ruled else FEWEST_ROWS):
+        return False
+    filled = [sum(bool(cell) for cell in row) for row in grid]
+    if sum(count > 1 for count in filled) < 0.6 * len(grid):
+        return False
+    if has_grid:
+        return True
+    columns = list(zip(*grid, strict=True))
+    if len(columns) == 2 and all(BULLET.fullmatch(cell) for cell in columns[0] if cell):
+        return False
+    # Without a line around it, text in columns, a form and a table of contents have to be told from it.
+    long = sum(sum(map(len, column)) / max(1, sum(map(bool, column))) > LONGEST_CELL for column in columns)
+    return long <= (len(columns) // 2 if len(columns) > 2 else 1 if is_ruled else 0) or (
+        is_ruled and long < len(columns)
+    )

@@ -1,0 +1,93 @@
+"""An application with secrets, a database and originals, which has a payload run where it reads files.
+
+Prints as JSON what the payload got there, and what it gets in a process that nothing confines.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import payload_worker
+
+from rag.child_process import ENVIRONMENT
+from rag.confinement import READING, close_own_memory
+from rag.embedded import start_server
+from rag.files import FileStore
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.ocr import confined_output
+from rag.ingestion.sandbox import Sandbox
+
+PAYLOAD = Path(__file__).with_name("payload.py")
+
+
+def main(folder: Path, variants: list[str]) -> None:
+    server = start_server(folder / "data")
+    try:
+        sys.stdout.write(json.dumps(results(folder, variants)))
+    finally:
+        server.stop()
+
+
+def unconfined(target: dict[str, object]) -> dict[str, str]:
+    """What the payload gets in a process of the same account that nothing confines."""
+    done = subprocess.run(
+        [sys.executable, str(PAYLOAD)], input=json.dumps({**target, "is_plain": True}),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return dict(json.loads(done.stdout))
+
+
+def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, str]]]:
+    data = folder / "data"
+    files = FileStore(data / "files")
+    key = files.put("other", b"of another tenant")
+    public = folder / "public"
+    public.mkdir()
+    public.chmod(0o777)
+    open_file = public / "open"
+    open_file.write_text("open")
+    open_file.chmod(0o666)
+    secret = ctypes.create_string_buffer(b"key-in-memory-0123456789")
+    with socket.create_server(("127.0.0.1", 0)) as port, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind(f"\0payload-{os.getpid()}")
+        abstract.listen(16)
+        target = {
+            "application": os.getpid(), "address": ctypes.addressof(secret), "folder": str(data),
+            "original": str(files.path("other", key)), "port": port.getsockname()[1],
+            "abstract": f"\0payload-{os.getpid()}", "open_file": str(open_file), "secrets": str(data / "secrets.toml"),
+            "environment": list(ENVIRONMENT), "descriptors": 1, "is_plain": False,
+        }  # fmt: skip
+        Path(target["secrets"]).write_text("OPENAI_API_KEY = 'sk-canary'")
+        found = {"plain": {"means": {}, "got": unconfined(target)}}
+        close_own_memory()
+        found["plain, of a closed application"] = {"means": {}, "got": unconfined(target)}
+        program = confined_output(
+            str(Path(sys.executable).resolve()), ["-I", "-c", PAYLOAD.read_text()], json.dumps(target).encode(), 60
+        )
+        found["program"] = {"means": {}, "got": json.loads(program or "{}")}
+        for variant in variants:
+            without = frozenset(filter(None, variant.split("+")))
+            open_file.write_text("open") if not open_file.exists() else None
+            for left in public.glob("payload-*"):
+                left.rmdir() if left.is_dir() and not left.is_symlink() else left.unlink()
+            sandbox = Sandbox(
+                ExtractionLimits(), processes=1, rules=replace(READING, without=without),
+                worker=payload_worker.COMMAND,
+            )  # fmt: skip
+            try:
+                got = json.loads(sandbox._run("payload", {}, json.dumps(target).encode()).blob)
+                found[variant] = {"means": dict(sandbox.known_means or {}), "got": got}
+            finally:
+                sandbox.close()
+    return found
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,30 @@
+"""The process that reads files, with a hole: what it is given as a file, it runs. All the rest is the real one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import payload
+
+from rag.child_process import Reply
+from rag.ingestion import sandbox_worker
+from rag.ingestion.extracted import ExtractionLimits
+
+#: Starts it from the project's folder.
+COMMAND = ("-c", "import sys; sys.path.append('tests'); import payload_worker; payload_worker.main()")
+
+
+def main() -> None:
+    sandbox_worker.perform = run
+    sandbox_worker.main(int(sys.argv[1]), sys.argv[2])
+
+
+def run(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
+    """Try everything, or answer with the very bytes that were given."""
+    if task.kind == "payload":
+        return {}, json.dumps(payload.try_all(json.loads(task.blob))).encode()
+    answers.write(task.blob)
+    answers.flush()
+    return {}, b""

@@ -1,0 +1,104 @@
+"""What is installed: complete, of exact versions, each file by its hash, and as the short lists say."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from rag import launch
+
+LISTS = [*launch.LISTS, launch.TOOL_LIST]
+PINNED = re.compile(r"([A-Za-z0-9._-]+)(\[[^\]]*\])?==([^\s;\\]+)")
+PROJECT = launch.PROJECT
+
+
+def locked(path: Path) -> dict[str, list[tuple[str, int]]]:
+    """The packages of a lock: their versions, one for each kind of machine, and how many hashes each has."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    text = re.sub(r"\\\n\s*", " ", path.read_text("utf-8"))
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            name = PINNED.match(line)
+            assert name, f"{path.name}: {line[:80]}"
+            found.setdefault(normal(name[1]), []).append((name[3], line.count("--hash=sha256:")))
+    return found
+
+
+def listed(path: Path) -> dict[str, str]:
+    lines = [line for line in path.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    matches = [PINNED.match(line) for line in lines]
+    return {normal(match[1]): match[3] for match in matches if match}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("source", LISTS)
+def test_every_package_is_locked_with_hashes_at_the_version_its_list_names(source: str) -> None:
+    target = locked((PROJECT / source).with_suffix(".txt"))
+    assert all(hashes for versions in target.values() for _, hashes in versions)
+    for name, version in listed(PROJECT / source).items():
+        assert [found for found, _ in target[name]] == [version], f"run make lock: {name}"
+
+
+def test_the_locks_agree_with_each_other() -> None:
+    """One environment holds the product, the tests and the benchmarks."""
+    product, *others = [locked((PROJECT / source).with_suffix(".txt")) for source in launch.LISTS]
+    for other in others:
+        for name in other.keys() & product.keys():
+            assert {version for version, _ in other[name]} <= {version for version, _ in product[name]}, name
+
+
+@pytest.mark.parametrize("source", LISTS)
+def test_no_list_names_where_packages_come_from(source: str) -> None:
+    for path in (PROJECT / source, (PROJECT / source).with_suffix(".txt")):
+        text = path.read_text("utf-8")
+        assert "://" not in text
+        assert not re.search(r"^\s*(--index-url|--extra-index-url|--find-links|-i |-f )", text, re.MULTILINE)
+
+
+def test_the_set_up_installs_by_hash_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "PROJECT", tmp_path)
+    python = tmp_path / launch.PYTHON.relative_to(launch.ENVIRONMENT)
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\necho "$@" > "{tmp_path}/asked"\n')
+    python.chmod(0o755)
+    (tmp_path / "requirements.txt").write_text("packaging==26.0\n")
+    launch.install(tmp_path / "requirements.txt", tmp_path)
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked[:3] == ["-m", "pip", "install"]
+    assert "--require-hashes" in asked
+
+
+def test_nothing_of_the_product_imports_pytest() -> None:
+    for path in [*(PROJECT / "rag").rglob("*.py"), *(PROJECT / "pages").rglob("*.py"), PROJECT / "app.py"]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [item.name for item in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] in ("pytest", "_pytest") for name in names), path
+
+
+def test_known_findings_of_the_scan_for_secrets_are_few_and_in_files_that_are_there() -> None:
+
+    known = json.loads((PROJECT / launch.SECRETS_KNOWN).read_text("utf-8"))["results"]
+    assert all((PROJECT / path).is_file() for path in known)
+    assert sum(map(len, known.values())) < 40
+
+
+def test_every_test_that_the_table_of_claims_names_exists() -> None:
+    text = (PROJECT / "docs" / "security.md").read_text("utf-8")
+    table = text[text.index("## Claims and their tests") :]
+    path = ""
+    for folder, name in re.findall(r"`(tests/[\w/]+\.py)?(?:::(\w+))?`", table):
+        path = folder or path
+        if not path or not (folder or name):
+            continue
+        source = (PROJECT / path).read_text("utf-8")
+        assert not name or f"def {name}(" in source, f"{path}::{name}"
+    rows = [line for line in table.splitlines() if line.startswith("| ") and line != "| Claim | Test |"]
+    assert all("`tests/" in row for row in rows), "a claim without a test"

@@ -1,0 +1,167 @@
+"""Text of others in Streamlit's Markdown: whatever it is made of, nothing in it acts."""
+
+from __future__ import annotations
+
+import tomllib
+from html import unescape
+from pathlib import Path
+from random import Random
+
+import pytest
+from markdown_links import PIECES, acting
+
+from rag.records.spreadsheet import to_csv
+from rag.ui import text as ui_text
+from rag.ui.text import GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
+
+
+def texts(number: int, seed: int) -> list[str]:
+    """Texts of some of the pieces, always the same."""
+    random = Random(seed)
+    return ["".join(random.choices(PIECES, k=random.randint(1, 14))) for _ in range(number)]
+
+
+#: Own citations are the only links there are.
+OWN = {f"#s1-{number}" for number in (1, 2)}
+
+
+def test_an_escaped_backtick_around_a_link_makes_no_link() -> None:
+    attack = r"Leave is 25 days. \`[click here](https://evil.test/phish)\` [1]"
+    assert acting(answer_markdown(attack, [1], "s1")) == ["#s1-1"]
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "https://evil.test/x",
+        "www.evil.test",
+        "somebody@evil.test",
+        "wow![1]",
+        '```mermaid\ngraph TD; A-->B; click A "https://evil.test"\n```',
+        "| `a\\\\|https://evil.test/` |\n|---|\n| x |",
+        "``a`b`c``www.evil.test`",
+        "&#10;&#10;&#35; x &#104;ttps://evil.test",
+        ":material/home: :material_home: :streamlit:",
+        "```\n```https://evil.test",
+        ">" * 30 + "https://evil.test",
+    ],
+)
+def test_an_answer_has_no_links_but_its_citations(attack: str) -> None:
+    assert set(acting(answer_markdown(attack, [1], "s1"))) <= {"#s1-1"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_mixture_acts_in_an_answer(seed: int) -> None:
+    for text in texts(250, seed):
+        drawn = answer_markdown(text, [1, 2], "s1")
+        assert set(acting(drawn)) <= OWN, (text, drawn)
+
+
+#: What an answer is made of, and what makes its blocks.
+BLOCKS = (
+    "Leave is **25 days** [1].", "- one\n- two", "- one\n\n- two\n\n  more", "1. first\n2. second", "> said\n> so",
+    "| Plan | Cost |\n|---|---|\n| Plus | £14 |", "```\ncode\n\nmore\n```", "# Head", "    indented", "~~~\nopen",
+    "a\r\nb\rc",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> None:
+    random = Random(seed)
+    answers = [random.choice(["\n", "\n\n"]).join(random.choices(BLOCKS, k=6)) for _ in range(60)]
+    for text in answers + texts(60, seed):
+        growing, end = GrowingAnswer(), 0
+        while end < len(text):
+            end += random.randint(1, 40)
+            assert growing.answer_so_far(text[:end]) == answer_markdown(text[:end]), text[:end]
+
+
+def test_blocks_that_are_finished_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    parse = ui_text.PARSER.parse
+    monkeypatch.setattr(ui_text.PARSER, "parse", lambda text: (parsed.append(text), parse(text))[1])
+    growing, paragraph = GrowingAnswer(), "Leave is **25 days** a year [1].\n\n"
+    for count in range(1, 101):
+        growing.answer_so_far(paragraph * count)
+    assert max(map(len, parsed)) <= 3 * len(paragraph)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_mixture_acts_where_a_name_or_a_passage_is_drawn(seed: int) -> None:
+    for text in texts(150, 100 + seed):
+        for drawn in (
+            plain(text),
+            lines(text),
+            code(text),
+            f"**{plain(text)}**",
+            f"| {plain(text)} | {plain(text)} |\n|---|---|\n| {plain(text)} | x |",
+        ):
+            assert acting(drawn) == [], (text, drawn)
+        shown = marked(excerpt(text, ["leave", "evil"]), ["leave", "evil", "https", "a]b"])
+        assert [a for a in acting(shown) if a != "directive :yellow-background["] == [], (text, shown)
+
+
+def test_no_name_closes_the_badge_it_is_drawn_in() -> None:
+    for text in texts(400, 7):
+        drawn = plain(text)
+        depth = 0
+        position = 0
+        # Streamlit looks for the end of a badge without a thought for code.
+        while position < len(drawn):
+            character = drawn[position]
+            if character == "\\":
+                position += 2
+                continue
+            depth += {"[": 1, "]": -1}.get(character, 0)
+            assert depth == 0, (text, drawn)
+            position += 1
+
+
+def test_an_answer_keeps_its_words() -> None:
+    for text in (
+        "25 days, 12:30, a_b, R&D; 5 * 3 = 15",
+        "hr@example.com or https://example.com/a_(b)?c=1&d=2.",
+        "1. x\n2. y",
+    ):
+        drawn = answer_markdown(text)
+        for word in text.replace("\n", " ").split():
+            assert word.rstrip(".,;") in drawn.replace("\\", ""), drawn
+
+
+def test_addresses_are_shown_as_they_are_and_can_be_copied() -> None:
+    assert plain("See https://example.com/a_b?c=1.") == r"See `https://example.com/a_b?c=1`\."
+    assert answer_markdown("Write to hr@example.com, please.") == "Write to `hr@example.com`, please."
+
+
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t=", "\r=", "\n=", " =", "|", "%", "＝", "＋", "－", "＠", "\u00a0="]
+)
+def test_no_cell_or_heading_of_an_export_is_a_formula(start: str) -> None:
+    text = f'{start}HYPERLINK("https://evil.test")'
+    for line in to_csv([text], [[text]]).split("\r\n"):
+        assert not line.strip('"').strip().startswith(("=", "+", "-", "@", "|", "%", "＝", "＋", "－", "＠"))
+    assert to_csv(["Cost"], [[-1.5]]) == "Cost\r\n-1.5\r\n"  # a figure is one
+
+
+def test_a_model_s_name_is_no_html_of_a_chart() -> None:
+    name = '<a href="https://evil.test">gpt</a> <b>x</b> &lt;a&gt;'
+    assert "<" not in in_chart(name)
+    assert unescape(in_chart(name)) == name
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        "https://evil.test", "www.evil.test", "x a@evil.test", "[x](y)", "![x](y)", "<b>", "<https://evil.test>",
+        ":red[x]", "::leaf[x]", ":::note\n", "$x$", "[^1]", ":material/home:", ":streamlit:", "```mermaid\nx\n```",
+        "[a]\n\n[a]: b",
+    ],
+)  # fmt: skip
+def test_what_acts_is_found(acts: str) -> None:
+    assert acting(acts)
+
+
+def test_tables_are_saved_by_exports_of_ours_alone() -> None:
+    """Streamlit's own button below a table writes formulas as they are."""
+    settings = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())
+    assert settings["client"]["disableDataExport"] is True
