@@ -1,6 +1,6 @@
 """How many questions find their paragraph among the first five, by language and with no key, beside bm25s.
 
-    python benchmarks/retrieval_languages.py --sets FOLDER [--only xquad_en,jaquad_ja] [--every 3]
+    python benchmarks/retrieval_languages.py --sets FOLDER [--only xquad_en,jaquad_ja] [--every 3] [--meaning]
     python benchmarks/retrieval_languages.py --sets FOLDER --across
 
 FOLDER holds one folder per set, named …_<language>, with corpus.jsonl ("id", "text") and queries.jsonl ("question",
@@ -8,6 +8,9 @@ FOLDER holds one folder per set, named …_<language>, with corpus.jsonl ("id", 
 of the words that carry topic left out, as if others had been used for them. Both do nothing to scripts without spaces;
 of Korean a letter within a syllable is mistyped.
 Which words is drawn `--draws` times: with 600 questions a single draw differs from another by half a point and more.
+
+`--meaning` asks the product in place of bm25s: by words alone, and with vectors of meaning, which take a quarter of a
+second a paragraph.
 
 `--across` asks the XQuAD questions of one language about the paragraphs of another, translated by a stand-in that knows
 them: the same questions exist in every language under the same id.
@@ -40,8 +43,11 @@ from standin import ProviderStandin
 
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
+from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.work import Bench
 from rag.migrations import migrate
 from rag.profiles import HR
+from rag.providers.meaning import MeaningEmbedder
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
@@ -68,6 +74,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of sets, separated by commas")
     parser.add_argument("--every", type=int, default=1, help="ask every so manieth question")
     parser.add_argument("--draws", type=int, default=3, help="times the words mistyped and left out are drawn anew")
+    parser.add_argument("--meaning", action="store_true", help="the product without and with vectors of meaning")
     parser.add_argument("--across", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="retrieval-languages-") as folder:
@@ -79,7 +86,7 @@ def main() -> None:
             try:
                 with database.transaction(TENANT) as connection:
                     connection.execute("INSERT INTO tenants (id, name) VALUES (%s, 'Languages')", (TENANT,))
-                (across if options.across else each_language)(database, options)
+                (across if options.across else by_meaning if options.meaning else each_language)(database, options)
             finally:
                 database.close()
         finally:
@@ -87,21 +94,14 @@ def main() -> None:
 
 
 def each_language(database: Database, options: argparse.Namespace) -> None:
-    wordings: dict[str, Callable[[str, str], str]] = {
-        "as asked": lambda text, language: text,
-        "mistyped": mistyped,
-        "in other words": in_other_words,
-    }
-    for folder in sorted(path for path in options.sets.iterdir() if path.is_dir()):
-        if options.only and folder.name not in options.only.split(","):
-            continue
+    for folder in folders_of(options):
         language = folder.name.rsplit("_", 1)[1]
         corpus, questions = read(folder, options.every)
         scope = Scope(tenant_id=TENANT, collection_ids=(fill(database, folder.name, language, corpus).id,))
         reference = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
         reference.index([tokenize(row["text"], language) for row in corpus], show_progress=False)
         shown = []
-        for name, put in wordings.items():
+        for name, put in wordings().items():
             theirs, ours = [], []
             for draw in range(options.draws if name != "as asked" else 1):
                 random.seed(f"{name} {draw}")
@@ -110,6 +110,46 @@ def each_language(database: Database, options: argparse.Namespace) -> None:
                 ours += [wanted in first_by_us(database, scope, corpus, text, language) for text, wanted in asked]
             shown.append(f"{name} {100 * statistics.mean(theirs):5.1f} {100 * statistics.mean(ours):5.1f}")
         print(f"{folder.name:12} recall@5, bm25s and ours:  {'   '.join(shown)}", flush=True)
+
+
+def wordings() -> dict[str, Callable[[str, str], str]]:
+    return {"as asked": lambda text, language: text, "mistyped": mistyped, "in other words": in_other_words}
+
+
+def folders_of(options: argparse.Namespace) -> list[Path]:
+    folders = sorted(path for path in options.sets.iterdir() if path.is_dir())
+    return [path for path in folders if not options.only or path.name in options.only.split(",")]
+
+
+def by_meaning(database: Database, options: argparse.Namespace) -> None:
+    meaning = MeaningEmbedder(gives_way=False)
+    providers = {
+        "words": Providers(Settings(builtin_embedder="lexical")),
+        "meaning": Providers(Settings(), meaning=meaning),
+    }
+    asker = Identity(account_id=UUID(int=0), tenant_id=TENANT, email="", name="benchmark", role=Role.ADMIN)
+    for folder in folders_of(options):
+        language = folder.name.rsplit("_", 1)[1]
+        corpus, questions = read(folder, options.every)
+        collection = fill(database, folder.name, language, corpus)
+        with tempfile.TemporaryDirectory() as data:
+            work = MeaningWork(Bench(database), meaning, Path(data))
+            while not work.run(TENANT, collection.id):
+                pass
+        shown = []
+        for name, put in wordings().items():
+            found: dict[str, list[bool]] = {kind: [] for kind in providers}
+            for draw in range(options.draws if name != "as asked" else 1):
+                random.seed(f"{name} {draw}")
+                for text, wanted in [(put(row["question"], language), row["doc_id"]) for row in questions]:
+                    question = Question(text=text, identity=asker, collection=collection)
+                    for kind, known in providers.items():
+                        judged = Retriever(database, known).retrieve(question, profile=HR, language=language).judged
+                        found[kind].append(wanted in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
+            shown.append(f"{name} " + " ".join(f"{100 * statistics.mean(found[kind]):5.1f}" for kind in providers))
+        print(f"{folder.name:12} recall@5, words and meaning:  {'   '.join(shown)}", flush=True)
+    for known in providers.values():
+        known.close()
 
 
 def across(database: Database, options: argparse.Namespace) -> None:

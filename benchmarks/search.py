@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,36 @@ def speed(
         print(f"  hybrid against {name}, median of each question's ratio: {ratio:.2f}")
 
 
+#: Each passage a vector of meaning and three parts, taken from its own vector: what they cost is not what they say.
+MEANING = """
+INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding)
+SELECT id, tenant_id, collection_id, document_id, 'en', l2_normalize(subvector(embedding, 1, 384)) FROM document_chunks;
+INSERT INTO meaning_parts (chunk_id, part, tenant_id, collection_id, embedding)
+SELECT chunk_id, part, tenant_id, collection_id, embedding FROM meaning_vectors CROSS JOIN generate_series(0, 2) part;
+ANALYZE meaning_vectors, meaning_parts;
+"""
+
+
+def meaning(database: Database, superuser: str, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    """The hybrid search without and with vectors of meaning, question by question."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        connection.execute("SET search_path = public, extensions")
+        connection.execute(MEANING)
+    times: dict[str, list[float]] = {"hybrid": [], "hybrid with meaning": []}
+    for number, (tenant, query) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
+        assert query.vector is not None
+        direction = query.vector[:384] / np.linalg.norm(query.vector[:384])
+        asked = {"hybrid": query, "hybrid with meaning": replace(query, meaning=direction)}
+        for name in [*asked] if number % 2 else [*asked][::-1]:
+            taken = milliseconds(partial(hybrid_search, database, asked[name], scope=scope_of(tenant), limit=10))
+            if number >= 20:
+                times[name].append(taken)
+    for name, values in times.items():
+        line(name, values)
+    ratio = np.median(np.array(times["hybrid with meaning"]) / np.array(times["hybrid"]))
+    print(f"  with meaning against without, median of each question's ratio: {ratio:.2f}")
+
+
 def recall(database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
     """recall@10 of the vector search against all vectors of the tenant, with and without a filter."""
     random = np.random.default_rng(3)
@@ -356,7 +387,7 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument(
-        "--only", choices=["speed", "recall", "writing", "processes", "peers", "ingest", "seal"], default=None
+        "--only", choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest", "seal"]
     )
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
     parser.add_argument("--index-tenants", action="store_true", help="with an index on the tenant's field for them")
@@ -405,6 +436,9 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
         seal(server, database, corpus, tenants, options.questions)
     if wanted in (None, "recall"):
         recall(database, corpus, tenants, max(10, options.questions // 5))
+    if wanted in (None, "meaning"):
+        superuser = make_conninfo(server.superuser, dbname="measured")
+        meaning(database, superuser, corpus, tenants, options.questions)
     if wanted in (None, "writing"):
         writing(database, reach, corpus, tenants[len(tenants) // 2], 30)
     if wanted in (None, "processes") and count > 1:

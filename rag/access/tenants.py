@@ -30,7 +30,7 @@ NOT_EXPORTED = frozenset(
     | {"embedding", "weights", "terms", "bits"}
 )
 #: Tables that only make search fast; they are made anew from the passages.
-INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|meaning_vectors|.*postings.*")
+INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|meaning_(vectors|parts)|.*postings.*")
 
 
 @dataclass(frozen=True, kw_only=True)

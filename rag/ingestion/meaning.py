@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import UUID
 
+import numpy as np
 from pgvector import HalfVector
 
 from rag.database import Database, queries
@@ -35,6 +37,14 @@ log = logging.getLogger("rag.meaning")
 #: Passages read at once, and stored in one transaction.
 PASSAGES_READ = 500
 PASSAGES_STORED = 8
+#: Length of a part of a passage, in characters: a few sentences, or a short section with its heading.
+PART_CHARACTERS = 280
+#: A shorter rest belongs to the part before it.
+LEAST_PART = 80
+#: A line of at most so many characters that is no sentence and no row of a table is the heading of what follows.
+HEADING_CHARACTERS = 70
+_PIECE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_HEADING = re.compile(r"\w[^|]*[^\s.!?。！？,;:|]\s*\n\s*")
 #: After so long another collection has its turn, in seconds.
 TURN_SECONDS = 30.0
 #: After so long without a passage the engine ends, in seconds: the next document may be on its way.
@@ -53,9 +63,9 @@ class UnreadPassage:
     language: str
 
     @property
-    def text(self) -> str:
-        """What is embedded of it."""
-        return contextual_text(self.title, self.section, self.content)
+    def texts(self) -> list[str]:
+        """What is embedded of it: its parts, each with what stands in front of the passage."""
+        return [contextual_text(self.title, self.section, part) for part in parts_of(self.content)]
 
 
 @dataclass(frozen=True)
@@ -92,17 +102,22 @@ class MeaningWork:
             while passages := self._next(tenant_id, collection_id):
                 for first in range(0, len(passages), PASSAGES_STORED):
                     batch = passages[first : first + PASSAGES_STORED]
-                    self._store(tenant_id, batch, [self._vector(passage) for passage in batch])
+                    self._store(tenant_id, batch, [self._vectors(passage) for passage in batch])
                     if time.monotonic() >= ends_at:
                         return False
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
         """Store vectors that are known by the digest of their text; how many passages there were to store them for."""
-        passages = [passage for passage in self._next(tenant_id, collection_id) if digest_of(passage.text) in known]
-        if passages:
-            self._store(tenant_id, passages, [known[digest_of(passage.text)] for passage in passages])
-        return len(passages)
+        found = dict[UnreadPassage, list[FloatMatrix]]()
+        for passage in self._next(tenant_id, collection_id):
+            vectors = [known.get(digest_of(text)) for text in passage.texts]
+            there = [vector for vector in vectors if vector is not None]
+            if vectors and len(there) == len(vectors):
+                found[passage] = there
+        if found:
+            self._store(tenant_id, list(found), list(found.values()))
+        return len(found)
 
     def interrupt(self) -> None:
         """End the process that embeds passages; a passage under way is given up."""
@@ -122,20 +137,21 @@ class MeaningWork:
             limit=PASSAGES_READ,
         )
 
-    def _vector(self, passage: UnreadPassage) -> FloatMatrix | None:
-        """Its vector; None for a text that the model cannot read."""
-        self._bench.stop_if_asked()
-        try:
-            vector: FloatMatrix = self._embedder.embed([passage.text], purpose="document").vectors[0]
-        except ProviderUnavailable:
-            self._bench.stop_if_asked()  # then it was ended for that
-            raise
-        except InvalidInput as exc:
-            log.warning("Passage %s has no vector of meaning: %s", passage.id, exc.message)
-            return None
-        return vector
+    def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
+        """The vectors of its parts, less those whose text the model cannot read."""
+        vectors = list[FloatMatrix]()
+        for text in passage.texts:
+            self._bench.stop_if_asked()
+            try:
+                vectors.append(self._embedder.embed([text], purpose="document").vectors[0])
+            except ProviderUnavailable:
+                self._bench.stop_if_asked()  # then it was ended for that
+                raise
+            except InvalidInput as exc:
+                log.warning("A part of passage %s has no vector of meaning: %s", passage.id, exc.message)
+        return vectors
 
-    def _store(self, tenant_id: str, passages: Sequence[UnreadPassage], vectors: Sequence[FloatMatrix | None]) -> None:
+    def _store(self, tenant_id: str, passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatrix]]) -> None:
         with self._bench.database.transaction(tenant_id) as connection:
             connection.execute(queries["add_meaning"], _columns(passages, vectors))
 
@@ -147,6 +163,26 @@ class MeaningWork:
             if not _locked(file):
                 raise WorkedOnElsewhere
             yield
+
+
+def parts_of(content: str) -> list[str]:
+    """A passage's parts of about the same length: whole sentences or lines, a heading with what follows it."""
+    pieces, ends = list[str](), [found.end() for found in _PIECE.finditer(content)]
+    for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
+        piece = content[start:end]
+        if pieces and len(pieces[-1]) <= HEADING_CHARACTERS and _HEADING.fullmatch(pieces[-1]):
+            pieces[-1] += piece
+        elif piece:
+            pieces.append(piece)
+    length = len(content) / max(1, round(len(content) / PART_CHARACTERS))
+    parts = [""]
+    for piece in pieces:
+        if parts[-1] and len(parts[-1]) + len(piece) / 2 > length:
+            parts.append("")
+        parts[-1] += piece
+    if len(parts) > 1 and len(parts[-1].strip()) < LEAST_PART:
+        parts[-2:] = ["".join(parts[-2:])]
+    return [part for part in parts if part.strip()]
 
 
 def digest_of(text: str) -> bytes:
@@ -163,14 +199,26 @@ def meaning_progress(
     )
 
 
-def _columns(
-    passages: Sequence[UnreadPassage], vectors: Sequence[FloatMatrix | None]
-) -> dict[str, list[UUID] | list[str] | list[HalfVector | None]]:
+def _columns(passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatrix]]) -> dict[str, list[Any]]:
+    parts = [
+        (passage.id, number, HalfVector(vector))
+        for passage, made in zip(passages, vectors, strict=True)
+        for number, vector in enumerate(made)
+    ]
     return {
         "chunk_ids": [passage.id for passage in passages],
         "languages": [passage.language for passage in passages],
-        "embeddings": [None if vector is None else HalfVector(vector) for vector in vectors],
+        "embeddings": [HalfVector(_mean(made)) if made else None for made in vectors],
+        "part_of": [chunk_id for chunk_id, _, _ in parts],
+        "parts": [number for _, number, _ in parts],
+        "part_embeddings": [vector for _, _, vector in parts],
     }
+
+
+def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
+    """Their common direction, of length 1."""
+    mean: FloatMatrix = np.mean(vectors, axis=0)
+    return mean / np.linalg.norm(mean)
 
 
 def _locked(file: IO[str]) -> bool:

@@ -147,7 +147,8 @@ class Retriever:
             thresholds=run.thresholds,
         )
         judged = self._rerank(run, asked.translation, judged)
-        judged = in_order(judged, found, places=run.top_k, named=named_languages(run.text) - {run.language})
+        named = named_languages(run.text) - {run.language}
+        judged = in_order(judged, found, places=run.top_k, language=run.language, named=named)
         with run.step("evidence") as step:
             speaking = worth_citing(judged) if profile.only_evidence else judged
             evidence = EvidenceDetails(outcome=outcome_of(best_of(judged)), probability=round(best_of(judged), 4))

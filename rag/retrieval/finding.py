@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rag.database import Database
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderError, SettingsError
@@ -19,6 +21,7 @@ from rag.retrieval.order import meets, of_passage, read_facts
 from rag.retrieval.query import TermStatistics, asked_words
 from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
+from rag.retrieval.synonyms import reworded
 from rag.retrieval.understanding import Asked, describe
 from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult
 
@@ -38,7 +41,8 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     run.on_step("searching", "")
     wordings = [asked.translation.query, *asked.others]
     vectors = _embed(run, wordings, providers)
-    meanings = _embed_meaning(run, wordings, providers)
+    spoken = _language(run, asked)
+    meanings = _embed_meaning(run, [(text, spoken) for text in wordings], providers)
     run.details.search = SearchDetails(
         type=run.profile.search_type, vector_top_k=candidates if vectors is not None else 0
     )
@@ -158,15 +162,22 @@ def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix 
     return made.vectors
 
 
-def _embed_meaning(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+def _embed_meaning(run: Run, wordings: Sequence[tuple[str, str]], providers: Providers) -> FloatMatrix | None:
     """The question's vectors of meaning; None where there is no such model, or it does not answer: words are enough."""
     embedder = providers.meaning_for(run.question.collection.embedding_model)
     if embedder is None:
         return None
     try:
         with run.step("embed meaning") as step:
-            vectors = generate_embeddings_batch(texts, embedder=embedder, purpose="query").vectors
-            step.detail = f"{len(texts)} by {embedder.model}"
+            # What the question means is between how it is asked and how documents would say it.
+            others = [reworded(text, language) or text for text, language in wordings]
+            both = [*(text for text, _ in wordings), *others]
+            made = generate_embeddings_batch(list(dict.fromkeys(both)), embedder=embedder, purpose="query").vectors
+            row = {text: number for number, text in enumerate(dict.fromkeys(both))}
+            vectors: FloatMatrix = np.array(
+                [(made[row[text]] + made[row[other]]) / 2 for (text, _), other in zip(wordings, others, strict=True)]
+            )
+            step.detail = f"{len(row)} by {embedder.model}"
     except (InvalidInput, ProviderError) as error:
         logger.warning("A question is searched for by its words only (%s)", error)
         return None

@@ -194,6 +194,7 @@ def find_hits(
             average_length=contents.average_length,
             wanted=contents.wanted_places,
             limit=limit,
+            weights=terms.weights if terms else {},
         )
         statistics = TermStatistics(chunks_by_term=found.passages_by_term, chunks=contents.chunks)
     return Hits(
@@ -222,6 +223,8 @@ def _ask_for_meaning(flight: Flight, query: SearchQuery, values: dict[str, Any])
 
 
 class _AskedTerms(NamedTuple):
+    #: The terms by number, each with what it counts.
+    weights: dict[int, float]
     removed: Answer
     blocks: Answer
 
@@ -230,17 +233,16 @@ def _ask_for_terms(
     flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
     """Ask where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
-    terms = {
-        term_id(term)
-        for analyser in expected.analysers
-        for term in question_terms(query.text, query.language, analyser)
-    }
-    if not terms:
+    weights: dict[int, float] = {}
+    for analyser in expected.analysers:
+        for term, weight in question_terms(query.text, query.language, analyser).items():
+            weights[term_id(term)] = max(weight, weights.get(term_id(term), 0.0))
+    if not weights:
         return None
     removed = flight.execute(queries["search_removed"], values)
-    blocks = flight.execute(queries["search_postings"], {**values, "terms": sorted(terms)})
+    blocks = flight.execute(queries["search_postings"], {**values, "terms": sorted(weights)})
     flight.flush()
-    return _AskedTerms(removed, blocks)
+    return _AskedTerms(weights, removed, blocks)
 
 
 def _ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:

@@ -156,11 +156,18 @@ def _records_of(term: int, block: bytes) -> tuple[int, int]:
 
 
 def best_of(
-    matches: Matches, *, chunks: float, average_length: float, wanted: Ranges | None, limit: int
+    matches: Matches,
+    *,
+    chunks: float,
+    average_length: float,
+    wanted: Ranges | None,
+    limit: int,
+    weights: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
     """The places with the highest BM25 and their scores, best first; of equal ones, the first written.
 
-    `wanted` are the places that may be among them; the idf is that of the whole scope.
+    `wanted` are the places that may be among them; the idf is that of the whole scope. `weights` say what each term
+    counts, 1 where they do not.
     """
     terms, places, counts = matches.terms, matches.places, matches.counts
     if wanted is not None:
@@ -169,17 +176,20 @@ def best_of(
     if not len(places):
         return []
     known = sorted(matches.passages_by_term)
-    idfs = np.array([inverse_document_frequency(matches.passages_by_term[term], chunks) for term in known])
+    counted = weights or {}
+    idfs = np.array(
+        [counted.get(t, 1.0) * inverse_document_frequency(matches.passages_by_term[t], chunks) for t in known]
+    )
     frequencies = (counts & 0xFFFF).astype(np.float64)
     norms = K1 * (1 - B) + (K1 * B / average_length) * (counts >> 16)
-    weights = idfs[np.searchsorted(known, terms)] * (frequencies * (K1 + 1) / (frequencies + norms))
+    shares = idfs[np.searchsorted(known, terms)] * (frequencies * (K1 + 1) / (frequencies + norms))
     least = int(places.min())
     if int(places.max()) - least < DENSE_SPAN:
-        scores = np.bincount(places - least, weights)
+        scores = np.bincount(places - least, shares)
         named = None
     else:
         named, position = np.unique(places, return_inverse=True)
-        scores = np.bincount(position, weights)
+        scores = np.bincount(position, shares)
     if limit < len(scores):
         # Those equal to the last one that fits are ordered below.
         least_score = np.partition(scores, -limit)[-limit]

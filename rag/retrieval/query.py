@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from rag.errors import InvalidInput
+from rag.retrieval.analysers import analyser_code
 from rag.retrieval.evidence import QuestionWord, question_words
 from rag.retrieval.postings import inverse_document_frequency
+
+#: What a term counts that the question does not say, but means.
+SYNONYM_WEIGHT = 0.5
+#: The same in another language than the question's: there every passage that speaks of it at all would come first.
+FOREIGN_WEIGHT = 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +96,16 @@ class TermStatistics:
 
 
 @lru_cache(maxsize=2_000)
-def question_terms(text: str, language: str, analyser: str) -> tuple[str, ...]:
-    """Distinct index terms of a question for documents of one language, in the question's order."""
+def question_terms(text: str, language: str, analyser: str) -> Mapping[str, float]:
+    """Distinct index terms of a question for documents of one language, each with what it counts.
+
+    The question's own come in its order and count whole; those of other words for the same count less.
+    """
     words = asked_words(text, language, analyser)
-    return tuple(dict.fromkeys(term for word in words for term in word.terms))
+    own = dict.fromkeys((term for word in words for term in word.terms), 1.0)
+    others = (term for word in words for synonym in word.synonyms for term in synonym)
+    weight = SYNONYM_WEIGHT if analyser_code(language) == analyser else FOREIGN_WEIGHT
+    return own | {term: weight for term in others if term not in own}
 
 
 @lru_cache(maxsize=2_000)

@@ -53,7 +53,7 @@ def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Ca
     unknown = [
         word.text
         for word in asked_words(query.text, query.language, own)
-        if not any(is_known(word, analyser) for analyser in analysers)
+        if not word.synonyms and not any(is_known(word, analyser) for analyser in analysers)
     ]
     meant = spelling.corrections(unknown, (r.content for r in found)) if unknown else {}
     if not meant:
@@ -71,7 +71,7 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
         asked = question_terms(query.text, query.language, language)
         said.update(asked)
         own = [i for i, code in enumerate(codes) if code == language]
-        weights = {term_id(term): statistics.idf(term_id(term)) for term in asked}
+        weights = {term_id(term): weight * statistics.idf(term_id(term)) for term, weight in asked.items()}
         held = boosts.closenesses([_terms_of(found[i]) for i in own], weights)
         for i, closeness in zip(own, held, strict=True):
             near[i] = closeness

@@ -20,12 +20,14 @@ from rag.retrieval import meaning as meanings
 from rag.retrieval.fusion import Shares
 from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
 from rag.retrieval.meaning import MeaningHit
-from rag.retrieval.query import SearchQuery, TermStatistics
+from rag.retrieval.query import SearchQuery, TermStatistics, asked_words
 from rag.retrieval.refine import corrected, refined
 from rag.types import Scope, SearchFilters, SearchResult
 
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
 REFINED_CANDIDATES = 24
+#: Passages nearest by meaning as a whole of which the parts are looked at.
+MEANT_CANDIDATES = 40
 #: Passages looked at when only those with certain metadata are wanted.
 MOST_FILTERED = 20_000
 
@@ -43,7 +45,7 @@ def vector_search(
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """The passages with the highest BM25 for the question, exactly, best first."""
+    """The passages with the highest BM25 for the question's words and others for the same, exactly, best first."""
     with database.flight(scope.who) as flight:
         hits = find_hits(flight, query, read_scope(flight, scope, filters), limit=limit, by_vector=False)
         shares = Shares(near=(), matching=[score for _, score in hits.matching])
@@ -113,7 +115,8 @@ def search(
     if by_keyword and query.refine:
         scored = refined(asked, hits.statistics, rows)
     if hits.meant:
-        scored = _with_meaning(scored, hits)
+        hits = replace(hits, meant=_by_parts(hits.meant, rows, asked.language))
+        scored = _with_meaning(scored, hits, asked)
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
     others = _from_others(asked, hits.meant)
     kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
@@ -128,13 +131,23 @@ def search(
     )
 
 
-def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits) -> list[tuple[_Row, float]]:
+def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
+    """The nearest by meaning in their order, each as near as the nearest of its parts."""
+    nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
+    known = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meant if hit.chunk_id in nearest]
+    return meanings.in_order(known, language)
+
+
+def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits, query: SearchQuery) -> list[tuple[_Row, float]]:
     """One order of three: that of the words, as far as there are any in common, and two of what is meant."""
     rows = [row for row, _ in scored]
     sharing = [row.chunk_id for row in rows if row.keyword_rank or (row.similarity or 0) >= meanings.LEAST_WORDS]
     orders = (sharing, [hit.chunk_id for hit in hits.meant], [hit.chunk_id for hit in meanings.by_standing(hits.meant)])
     ranks = [{chunk_id: rank for rank, chunk_id in enumerate(order, 1)} for order in orders]
-    scores = meanings.fused_scores(*([order.get(row.chunk_id) for row in rows] for order in ranks))
+    words = asked_words(query.text.partition("\n")[0], query.language, query.language or "en")
+    scores = meanings.fused_scores(
+        *([order.get(row.chunk_id) for row in rows] for order in ranks), words_weight=meanings.words_weight(len(words))
+    )
     return sorted(zip(rows, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 
@@ -200,7 +213,8 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
 
 def _nearest_by_meaning(query: SearchQuery, meant: Sequence[MeaningHit], limit: int) -> list[UUID]:
     """So many in their order, and the best of other languages, which cosines alone hide."""
-    return list(dict.fromkeys([*(hit.chunk_id for hit in meant[:limit]), *_from_others(query, meant)]))
+    first = meant[: max(limit, MEANT_CANDIDATES)]
+    return list(dict.fromkeys([*(hit.chunk_id for hit in first), *_from_others(query, meant)]))
 
 
 def _from_others(query: SearchQuery, meant: Sequence[MeaningHit]) -> list[UUID]:

@@ -73,7 +73,7 @@ def main() -> None:
             embedder.close()
             parts.close()
     write_vectors(made)
-    print(f"{FILE.name}: {len(made)} passages, {FILE.stat().st_size:,} bytes")
+    print(f"{FILE.name}: {len(made)} parts of passages, {FILE.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -27,15 +27,23 @@ WHERE l.embedding_model = 'builtin/lexical@1536'
 ORDER BY d.published_at, d.id, c.chunk_index
 
 -- add_meaning --
--- Vectors of passages that are still there
-INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding)
-SELECT c.id, c.tenant_id, c.collection_id, c.document_id, made.language, made.embedding
-FROM unnest(%(chunk_ids)s::uuid[], %(languages)s::text[], %(embeddings)s::halfvec[])
-    AS made (chunk_id, language, embedding)
-JOIN document_chunks c ON c.id = made.chunk_id
-WHERE c.tenant_id = rag_tenant()
-FOR KEY SHARE OF c
-ON CONFLICT (chunk_id) DO NOTHING
+-- Vectors of passages that are still there, and of their parts
+WITH added AS (
+    INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding)
+    SELECT c.id, c.tenant_id, c.collection_id, c.document_id, made.language, made.embedding
+    FROM unnest(%(chunk_ids)s::uuid[], %(languages)s::text[], %(embeddings)s::halfvec[])
+        AS made (chunk_id, language, embedding)
+    JOIN document_chunks c ON c.id = made.chunk_id
+    WHERE c.tenant_id = rag_tenant()
+    FOR KEY SHARE OF c
+    ON CONFLICT (chunk_id) DO NOTHING
+    RETURNING chunk_id, tenant_id, collection_id
+)
+INSERT INTO meaning_parts (chunk_id, part, tenant_id, collection_id, embedding)
+SELECT added.chunk_id, made.part, added.tenant_id, added.collection_id, made.embedding
+FROM unnest(%(part_of)s::uuid[], %(parts)s::smallint[], %(part_embeddings)s::halfvec[])
+    AS made (chunk_id, part, embedding)
+JOIN added ON added.chunk_id = made.chunk_id
 
 -- meaning_progress --
 -- How many passages of each document have their vector of meaning, of how many, and how many cannot have one
@@ -66,7 +74,7 @@ WHERE d.tenant_id = rag_tenant() AND d.status = 'completed' AND l.embedding_mode
 -- The passages nearest by meaning, exactly, of each language of the scope so many, with what is usual of the similarities
 -- in that language. All passages are compared once; the nearest of a language are looked for among what came of it.
 WITH compared AS MATERIALIZED (
-    SELECT m.chunk_id, m.language, 1 - (m.embedding <=> %(vector)s::halfvec) AS similarity
+    SELECT m.chunk_id, m.language, -(m.embedding <#> %(vector)s::halfvec) AS similarity
     FROM (
         SELECT chunk_id, language, embedding FROM meaning_vectors
         WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])

@@ -224,15 +224,19 @@ WITH near AS (
     WHERE k.collection_id = (%(collection_ids)s::uuid[])[asked.position + 1]
 ), meant AS (
     SELECT * FROM unnest(%(meant)s::uuid[]) WITH ORDINALITY AS asked (id, rank)
+), joined AS MATERIALIZED (
+    -- By itself: looked up by an expression over several lists, a passage costs a scan of all there are.
+    SELECT id, near.similarity, near.rank AS vector_rank, matching.rank AS keyword_rank, meant.rank AS meaning_rank,
+           coalesce(near.share, 0) + coalesce(matching.share, 0) AS share
+    FROM near FULL JOIN matching USING (id) FULL JOIN meant USING (id)
 ), fused AS (
-    SELECT id, compared.similarity, near.rank AS vector_rank, matching.rank AS keyword_rank, meant.rank AS meaning_rank,
-           coalesce(near.share, 0) + coalesce(matching.share, 0)
-           + CASE WHEN near.rank IS NULL AND compared.similarity >= greatest(%(threshold)s::float8, 0)
-                  THEN %(similarity_share)s::float8 * compared.similarity ELSE 0 END AS score
-    FROM near FULL JOIN matching USING (id) FULL JOIN meant USING (id) CROSS JOIN LATERAL (
-        SELECT CASE WHEN near.rank IS NOT NULL THEN near.similarity ELSE (
+    SELECT joined.id, compared.similarity, vector_rank, keyword_rank, meaning_rank,
+           joined.share + CASE WHEN vector_rank IS NULL AND compared.similarity >= greatest(%(threshold)s::float8, 0)
+                               THEN %(similarity_share)s::float8 * compared.similarity ELSE 0 END AS score
+    FROM joined CROSS JOIN LATERAL (
+        SELECT CASE WHEN joined.vector_rank IS NOT NULL THEN joined.similarity ELSE (
             SELECT nullif(1 - (embedding <=> %(vector)s::halfvec), 'NaN') FROM document_chunks
-            WHERE document_chunks.id = coalesce(matching.id, meant.id) AND embedding_model = %(embedding_model)s
+            WHERE document_chunks.id = joined.id AND embedding_model = %(embedding_model)s
         ) END OFFSET 0
     ) AS compared (similarity)
 ), best AS (
@@ -254,7 +258,9 @@ CROSS JOIN LATERAL (
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = fused.id OFFSET 0) AS t ON true
 LEFT JOIN LATERAL (
-    SELECT 1 - (embedding <=> %(meaning)s::halfvec) AS meaning FROM meaning_vectors
-    WHERE chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
+    SELECT coalesce(
+        (SELECT max(-(p.embedding <#> %(meaning)s::halfvec)) FROM meaning_parts p WHERE p.chunk_id = v.chunk_id),
+        -(v.embedding <#> %(meaning)s::halfvec)) AS meaning
+    FROM meaning_vectors v WHERE v.chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
 ) AS m ON true
 ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank

@@ -20,7 +20,7 @@ from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
-from rag.ingestion.meaning import MeaningWork, digest_of, meaning_progress
+from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meaning_progress, parts_of
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.work import Bench, WorkedOnElsewhere
@@ -47,6 +47,15 @@ class Counted(MeaningEmbedder):
         if any("unreadable" in text for text in texts):
             raise TextEndsEngine
         return Embeddings(vectors=np.full((len(texts), 384), 384**-0.5, dtype=np.float32))
+
+
+class Different(Counted):
+    """Gives every text a vector of its own."""
+
+    def embed(self, texts: list[str], *, purpose: str) -> Embeddings:  # type: ignore[override]
+        super().embed(texts, purpose=purpose)
+        vectors = np.array([np.random.default_rng(len(text)).standard_normal(384) for text in texts], dtype=np.float32)
+        return Embeddings(vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 @pytest.fixture
@@ -108,6 +117,53 @@ def test_passages_get_their_vectors_with_title_and_section_and_each_once(
     assert work.run("demo", collection.id)
     assert len(counted.texts) == 2
     assert stored(database) == 2
+
+
+SECTIONS = """2.1 Parking
+Cars are left on the parking lot behind the main building. The gate opens at six in the morning and closes at ten in the
+evening, and whoever stays longer tells the porter before nine.
+2.2 Counselling
+Whoever wants to talk to somebody in confidence may call the counsellor at any hour. The calls are free, nobody at the
+company learns who called. Six talks a year are paid for each person and their family.
+2.3 Keys
+Keys are returned on the last day."""
+
+
+def test_the_parts_of_a_passage_are_whole_sentences_and_a_heading_stays_with_what_follows() -> None:
+    parts = parts_of(SECTIONS)
+    assert "".join(parts) == SECTIONS
+    assert all(40 < len(part) < 2 * PART_CHARACTERS for part in parts)
+    [talks] = [part for part in parts if "2.2 Counselling" in part]
+    assert "talk to somebody in confidence" in talks
+    assert not any(part.rstrip().endswith(("Counselling", "Keys", "Parking")) for part in parts)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "  \n ", "one", "a | b\n" * 200, "word " * 400, "가나다라 " * 300, "\n" * 500, "x" * 3000],
+    ids=["nothing", "spaces", "one", "table", "words", "korean", "lines", "letters"],
+)
+def test_every_text_has_its_parts(content: str) -> None:
+    parts = parts_of(content)
+    assert "".join(parts).strip() == content.strip()
+    assert all(part.strip() for part in parts)
+
+
+def test_a_passage_of_several_sections_has_a_vector_of_each_and_their_mean(
+    database: Database, collection: Collection, settings: Settings
+) -> None:
+    embedder = Different()
+    document_id = add(database, collection, [SECTIONS])
+    assert MeaningWork(Bench(database), embedder, settings.data_dir).run("demo", collection.id)
+    assert embedder.texts == [f"Handbook\n{part}" for part in parts_of(SECTIONS)]
+    with database.transaction("demo") as connection:
+        parts = connection.execute("SELECT embedding FROM meaning_parts ORDER BY part").fetchall()
+        [(whole,)] = connection.execute("SELECT embedding FROM meaning_vectors").fetchall()
+        mean = np.mean([part.to_numpy() for (part,) in parts], axis=0)
+        assert len(parts) == len(embedder.texts) == 2
+        assert whole.to_numpy() == pytest.approx(mean / np.linalg.norm(mean), abs=2e-3)
+        connection.execute("DELETE FROM documents WHERE id = %s", (document_id,))
+        assert connection.execute("SELECT count(*) FROM meaning_parts").fetchone() == (0,)
 
 
 def test_progress_is_shown_by_document_and_a_turn_ends_in_time(
@@ -207,10 +263,10 @@ def test_an_export_of_a_company_leaves_them_out_and_its_deletion_takes_them(
     add(database, collection, ["one"])
     work.run("demo", collection.id)
     tenants = Tenants(database, files, owner_conninfo)
-    assert "meaning_vectors" not in tenants.export("demo", tmp_path / "demo.zip")
+    assert not {"meaning_vectors", "meaning_parts"} & set(tenants.export("demo", tmp_path / "demo.zip"))
     tenants.suspend("demo")
     deletion = tenants.delete("demo")
-    assert deletion.rows_before["meaning_vectors"] == 1
+    assert deletion.rows_before["meaning_vectors"] == deletion.rows_before["meaning_parts"] == 1
     assert deletion.is_complete
 
 

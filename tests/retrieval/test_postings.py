@@ -121,3 +121,13 @@ def test_of_equal_scores_the_first_written_is_first() -> None:
     matches = matches_in(found_in([blocks], [4]), NONE)
     found = best_of(matches, chunks=30, average_length=1.0, wanted=None, limit=5)
     assert [place for place, _ in found] == [100, 101, 102, 103, 104]
+
+
+def test_a_term_that_is_only_meant_counts_what_it_is_given() -> None:
+    blocks = list(
+        blocks_of(postings_of([np.array([4], np.int32), np.array([5], np.int32)] + [np.array([6], np.int32)] * 8, 1))
+    )
+    matches = matches_in(found_in([blocks], [4, 5]), NONE)
+    whole, half = best_of(matches, chunks=10, average_length=1.0, wanted=None, limit=5, weights={4: 0.5, 5: 1.0})
+    assert (whole[0], half[0]) == (2, 1)
+    assert half[1] == pytest.approx(whole[1] / 2)

@@ -1,0 +1,199 @@
+"""Words for the same thing: people ask about vacation where the documents say annual leave, in whatever language.
+
+`synonyms.txt` holds what personnel documents of every kind speak about; it is general and knows no collection.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from rag.retrieval.analysers import analyse, analyser_code, words_with_terms
+
+FILE = Path(__file__).with_name("synonyms.txt")
+#: Expressions of a language that a word is also searched for as; the first are the commonest.
+MOST_EXPRESSIONS = 6
+#: Languages in which an expression may begin a longer word: "vakantie" in "vakantiedagen".
+COMPOUNDING = frozenset({"nl", "de"})
+LEAST_BEGINNING = 5
+#: Written without spaces, so that an expression may stand anywhere; Korean ones begin a word and have particles behind.
+UNSPACED = frozenset({"ja", "zh"})
+#: Questions are short; what is pasted behind one is not looked through.
+LONGEST_QUESTION = 600
+_LINE = re.compile(r"([a-z]{2}): (.+)")
+_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+
+Keys = tuple[tuple[str, ...], ...]
+
+
+class Expressions(NamedTuple):
+    """How a language says one thing."""
+
+    #: By which a question is known to speak of it.
+    asked: tuple[str, ...] = ()
+    #: Which may mean other things, but are looked for in documents.
+    written: tuple[str, ...] = ()
+
+
+#: The expressions for one thing by language.
+Idea = Mapping[str, Expressions]
+NOTHING = Expressions()
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Where a text speaks of an idea."""
+
+    start: int
+    end: int
+    idea: int
+    #: The number of the expression in its language.
+    expression: int
+
+
+def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The words of a question for which documents in another language or in the same say something else.
+
+    Each word, as `words_with_terms` gives it, has the index terms of every other expression; all the terms of one
+    have to stand in a passage for it to be said there.
+    """
+    found: dict[str, tuple[tuple[str, ...], ...]] = {}
+    text = _normal(text)
+    for mention in _mentions(text, analyser_code(language)):
+        said = words_with_terms(text[mention.start : mention.end], analyser)
+        own = {term for _, terms in said for term in terms}
+        others = tuple(terms for terms in _terms(mention.idea, analyser) if not own.issuperset(terms))
+        for word, terms in said:
+            if terms:
+                found[word] = tuple(dict.fromkeys((*found.get(word, ()), *others)))
+    return found
+
+
+def reworded(text: str, language: str) -> str:
+    """The question with the commonest other expression for what it is about; "" where none is known."""
+    text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
+    parts, at = list[str](), 0
+    for mention in _mentions(text, code):
+        expressions = _ideas()[mention.idea][code].asked
+        other = next((e for number, e in enumerate(expressions) if number != mention.expression), "")
+        if other:
+            parts += [text[at : mention.start], other]
+            at = mention.end
+    return "".join([*parts, text[at:]]) if parts else ""
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text[:LONGEST_QUESTION])[:LONGEST_QUESTION]
+
+
+@lru_cache(maxsize=2_000)
+def _mentions(text: str, language: str) -> tuple[Mention, ...]:
+    """The ideas that a text speaks of, in its order; of expressions that overlap, the longest."""
+    language = language.removesuffix("+kiwi")
+    if language not in _languages():
+        return ()
+    found = list(_standing_in(text, language) if language in UNSPACED | {"ko"} else _said_in(text, language))
+    found.sort(key=lambda m: (m.start - m.end, m.start, m.idea, m.expression))
+    kept = list[Mention]()
+    for mention in found:
+        if all(mention.end <= other.start or other.end <= mention.start for other in kept):
+            kept.append(mention)
+    return tuple(sorted(kept, key=lambda m: m.start))
+
+
+def _standing_in(text: str, language: str) -> Iterator[Mention]:
+    """Mentions in a language whose words have no bounds or particles behind."""
+    for number, idea in enumerate(_ideas()):
+        for place, expression in enumerate(idea.get(language, NOTHING).asked):
+            start = text.find(expression)
+            while start >= 0:
+                end = start + len(expression)
+                if language in UNSPACED or start == 0 or not text[start - 1].isalnum():
+                    yield Mention(start, end, number, place)
+                start = text.find(expression, end)
+
+
+def _said_in(text: str, language: str) -> Iterator[Mention]:
+    """Mentions in a language whose words are parted by spaces, in whatever form they stand."""
+    words = list(_WORD.finditer(text))
+    keys = [_key(word.group(), language) for word in words]
+    by_first = _by_first_word(language)
+    for at, key in enumerate(keys):
+        for wanted, number, place in by_first.get(key, ()):
+            if tuple(keys[at : at + len(wanted)]) == wanted:
+                yield Mention(words[at].start(), words[at + len(wanted) - 1].end(), number, place)
+        if language in COMPOUNDING and key not in by_first:
+            yield from _beginning(key, words[at], language)
+
+
+def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
+    """The mention of the longest expression that a compound begins with."""
+    stem = key[0] if key else ""
+    for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
+        for wanted, number, place in _by_first_word(language).get((stem[:length],), ()):
+            if len(wanted) == 1:
+                yield Mention(word.start(), word.end(), number, place)
+                return
+
+
+def _key(word: str, language: str) -> tuple[str, ...]:
+    """By what a word is recognised: its index terms, or itself where it is too common to be one."""
+    return tuple(analyse(word, language)) or (word.lower(),)
+
+
+@lru_cache(maxsize=1)
+def _ideas() -> tuple[Idea, ...]:
+    ideas, current = list[Idea](), dict[str, Expressions]()
+    for line in [*FILE.read_text("utf-8").splitlines(), ""]:
+        if found := _LINE.fullmatch(line):
+            asked, _, written = unicodedata.normalize("NFKC", found[2]).partition("|")
+            current[found[1]] = Expressions(_listed(asked), _listed(written))
+        elif current:
+            ideas.append(current)
+            current = {}
+    return tuple(ideas)
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in words.split(",") if word.strip())
+
+
+@lru_cache(maxsize=1)
+def _languages() -> frozenset[str]:
+    return frozenset(language for idea in _ideas() for language in idea)
+
+
+@lru_cache(maxsize=32)
+def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
+    """The expressions of a language by their first word, each with its idea and its number."""
+    found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
+    for number, idea in enumerate(_ideas()):
+        for place, expression in enumerate(idea.get(language, NOTHING).asked):
+            keys = tuple(_key(word, language) for word in _WORD.findall(expression))
+            found.setdefault(keys[0], []).append((keys, number, place))
+    return found
+
+
+@lru_cache(maxsize=4_000)
+def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
+    """The index terms of an idea's expressions in the language documents are analysed in.
+
+    Expressions with a word too common to be indexed are left out: the rest of them would say something else.
+    """
+    found = dict[tuple[str, ...], None]()
+    asked, written = _ideas()[idea].get(analyser.removesuffix("+kiwi"), NOTHING)
+    for expression in (*written, *asked):
+        words = words_with_terms(expression, analyser)
+        if words and all(terms for _, terms in words):
+            # Of a Korean word its pairs of syllables are enough: it may be part of a longer one.
+            found[tuple(t for _, terms in words for t in (terms[1:] if _is_korean(terms) else terms))] = None
+    return tuple(found)[:MOST_EXPRESSIONS]
+
+
+def _is_korean(terms: tuple[str, ...]) -> bool:
+    return len(terms) > 1 and "\uac00" <= terms[0][0] <= "\ud7a3"

@@ -1,0 +1,89 @@
+"""Words for the same thing: what a question is taken to speak of, and what documents may say in its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag.retrieval.evidence import coverage, question_words
+from rag.retrieval.query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms
+from rag.retrieval.query_analysis import DETECTED
+from rag.retrieval.synonyms import FILE, _ideas, reworded, synonyms_of
+
+LANGUAGES = [language for language in DETECTED if language != "tr"]
+
+
+def usual(term: str) -> float:
+    return {"": 6.0, "leav": 2.0, "annual": 3.0}.get(term, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "other"),
+    [
+        ("What is the vacation policy?", "en", "What is the annual leave rules?"),
+        ("How many Vacations do I get?", "en", "How many annual leave do I get?"),
+        ("Can I get time off?", "en", "Can I get annual leave?"),
+        ("Hoeveel vakantiedagen krijg ik?", "nl", "Hoeveel vakantie krijg ik?"),
+        ("Wie hoch ist mein Urlaubsanspruch?", "de", "Wie hoch ist mein Jahresurlaub?"),
+        ("연차휴가는 며칠인가요?", "ko", "연차는 며칠인가요?"),
+        ("有給休暇は何日ありますか", "ja", "年次有給休暇は何日ありますか"),
+        ("كم يوم إجازة سنوية لدي", "ar", "كم يوم الإجازة السنوية لدي"),
+    ],
+)
+def test_a_question_is_put_as_documents_would(question: str, language: str, other: str) -> None:
+    assert reworded(question, language) == other
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        ("When must I leave the building?", "en"),
+        ("Does the plan pay for X-rays?", "en"),
+        ("생리휴가는 한 달에 며칠이에요?", "ko"),  # a kind of leave of its own: the word stands within another
+        ("How many vacation days do I get?", "xx"),
+        ("How many vacation days do I get?", ""),
+        ("", "en"),
+    ],
+)
+def test_what_says_something_else_stays(question: str, language: str) -> None:
+    assert reworded(question, language) == ""
+    assert synonyms_of(question, language, "en") == {}
+
+
+def test_of_words_that_overlap_the_longer_ones_count() -> None:
+    assert synonyms_of("Is a bank holiday paid?", "en", "de").keys() == {"bank", "holiday"}
+    assert ("feiertag",) in synonyms_of("Is a bank holiday paid?", "en", "de")["holiday"]
+    assert ("urlaub",) not in synonyms_of("Is a bank holiday paid?", "en", "de")["holiday"]
+
+
+def test_a_passage_holds_a_word_when_it_says_the_same_in_others() -> None:
+    words = question_words("How many vacation days do I get?", "en", "en")
+    held = coverage(words, ["employe", "27", "day", "annual", "leav"], usual)
+    assert (held.share, held.found) == (1.0, ("vacation", "days"))
+    half = coverage(words, ["employe", "annual", "meet"], usual)
+    assert half.found == ()
+
+
+def test_a_passage_in_another_language_holds_it_too() -> None:
+    words = question_words("How many vacation days do I get?", "en", "nl")
+    assert coverage(words, ["26", "vakantiedag"], usual).share == 1.0
+    assert coverage(words, ["26", "verlof"], usual).share == 0.0
+
+
+def test_terms_that_are_meant_count_less_and_least_in_another_language() -> None:
+    own, other = (question_terms("vacation", "en", analyser) for analyser in ("en", "nl"))
+    assert own["vacat"] == other["vacation"] == 1.0
+    assert own["leav"] == SYNONYM_WEIGHT > other["vakantie"] == FOREIGN_WEIGHT > 0
+    assert question_terms("cardboard", "en", "en") == {"cardboard": 1.0}
+
+
+def test_a_page_pasted_as_a_question_is_not_looked_through() -> None:
+    assert synonyms_of("x " * 400 + "vacation", "en", "en") == {}
+
+
+def test_every_idea_is_there_in_every_language_once() -> None:
+    for idea in _ideas():
+        assert set(idea) == set(LANGUAGES), idea["en"]
+        for expressions in idea.values():
+            assert expressions.asked
+            assert len(set(expressions.asked)) == len(expressions.asked)
+    assert "\t" not in FILE.read_text("utf-8")
