@@ -21,7 +21,7 @@ import httpx
 import psycopg
 
 from benchmarks.product import TENANT, Product
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import DATABASE, EmbeddedServer, start_server
 from rag.profiles import NOTICES
 from rag.services import Services, assemble
@@ -120,7 +120,7 @@ def main() -> int:
         )
         product.start()
         server = start_server(Path(folder))
-        database = Database(server.application)
+        database = Database(server.application, sealing_key(server.owner))
         database.open()
         settings = Settings(
             data_dir=Path(folder), tenant=TENANT, openai_api_key="key", openai_base_url=standin.openai_url

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.paid_calls import PaidCalls
@@ -82,7 +82,7 @@ def main() -> None:
         server = start_server(Path(folder))
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             document = add_document(database)
             settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=address.get())

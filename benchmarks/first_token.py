@@ -20,7 +20,7 @@ from threading import Event
 
 from benchmarks.product import free_port
 from benchmarks.timed_provider import add_latency_options, latency_from
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.migrations import migrate
 from rag.profiles import HR
@@ -104,7 +104,7 @@ def main() -> None:
         server = start_server(settings.data_dir)
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             parts = assemble(settings, database)
             try:

@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
@@ -55,7 +55,7 @@ def main() -> int:
         server = start_server(Path(folder) / "data")
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             settings = Settings(
                 data_dir=Path(folder) / "data", openai_api_key="sk-test", openai_base_url=standin.openai_url
@@ -85,7 +85,7 @@ def compare(
     print(f"undisturbed, in {time.monotonic() - started:.0f} s:")
     expected = report(database, calm, standin)
     dice, kills, steps, number, wrong = random.Random(arguments.seed), 0, Counter[str](), 0, 0
-    worker = WorkerProcess(database.conninfo, settings.data_dir, standin.openai_url)
+    worker = WorkerProcess(database, settings.data_dir, standin.openai_url)
     started = time.monotonic()
     while kills < arguments.kills:
         number += 1

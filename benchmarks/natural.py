@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.files import FileStore
@@ -182,7 +182,7 @@ def main() -> None:
         settings = Settings(data_dir=data)
         server = start_server(data)
         migrate(server.owner)
-        database = Database(server.application)
+        database = Database(server.application, sealing_key(server.owner))
         database.open()
         providers = Providers(settings, meaning=MeaningEmbedder(gives_way=False))
         by_words = Providers(Settings(data_dir=data, builtin_embedder="lexical"))

@@ -24,7 +24,7 @@ from streamlit.testing.v1 import AppTest
 
 import rag.services
 from rag.access.sessions import token_hash
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import DATABASE, start_server
 from rag.migrations import migrate
 from rag.services import Services, assemble
@@ -161,7 +161,7 @@ def main() -> None:
         server = start_server(Path(folder) / "data")
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             parts = assemble(Settings(data_dir=Path(folder) / "data"), database)
             rag.services.connect_services = lambda _settings: parts

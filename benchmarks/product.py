@@ -17,8 +17,8 @@ from uuid import uuid4
 from rag.access.accounts import Accounts
 from rag.access.guard import SESSION_COOKIE
 from rag.access.sessions import Sessions
-from rag.database import Database
-from rag.embedded import start_server
+from rag.database import Database, sealing_key
+from rag.embedded import EmbeddedServer, start_server
 from rag.settings import LIMITS, Settings, environment_name
 from rag.types import Identity, Role
 
@@ -142,7 +142,7 @@ class Product:
             self._process.stdout.close()
 
     def _database(self) -> _Opened:
-        return _Opened(start_server(self._data_dir).application)
+        return _Opened(start_server(self._data_dir))
 
     def _states(self, database: Database) -> list[str]:
         with database.transaction(TENANT) as connection:
@@ -155,8 +155,8 @@ class Product:
 
 
 class _Opened:
-    def __init__(self, conninfo: str) -> None:
-        self._database = Database(conninfo, maximum_connections=4)
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._database = Database(server.application, sealing_key(server.owner), maximum_connections=4)
 
     def __enter__(self) -> Database:
         self._database.open()

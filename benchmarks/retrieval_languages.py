@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from standin import ProviderStandin
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
@@ -81,7 +81,7 @@ def main() -> None:
         server = start_server(Path(folder))
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             try:
                 with database.transaction(TENANT) as connection:

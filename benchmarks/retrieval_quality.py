@@ -25,7 +25,7 @@ from pgvector import HalfVector
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
@@ -60,7 +60,7 @@ def main() -> None:
         server = start_server(Path(folder))
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             try:
                 measure(database, options)

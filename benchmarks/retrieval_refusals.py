@@ -36,7 +36,7 @@ from retrieval_languages import EMBEDDER, TENANT, fill, read
 from shelf import Shelf
 from test_samples import BENEFITS, HANDBOOK, KOREAN, VERLOF
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.migrations import migrate
 from rag.profiles import HR
@@ -108,7 +108,7 @@ def main() -> None:
         server = start_server(Path(folder))
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             try:
                 with database.transaction(TENANT) as connection:

@@ -32,7 +32,7 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.database import ENTER, Database, entering
+from rag.database import ENTER, Database, entering, sealing_key
 from rag.embedded import EmbeddedServer, start_server
 from rag.flights import Flight
 from rag.ingestion.chunk_rows import add_chunks
@@ -45,6 +45,8 @@ from rag.types import Chunk, Document, FloatMatrix, Scope, SearchFilters, Who
 Asked = tuple[Tenant, SearchQuery]
 #: Text and parameters.
 Statement = tuple[str, dict[str, object]]
+#: How the application connects, and what it seals identities with.
+Reach = tuple[str, bytes]
 
 
 def scope_of(tenant: Tenant) -> Scope:
@@ -93,10 +95,61 @@ class Listening:
         return getattr(self._flight, name)
 
 
+#: Takes an identity for what it says.
+UNSEALED = """
+CREATE OR REPLACE FUNCTION public.rag_verified(p_name text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN nullif(current_setting('rag.identity', true), '')::json ->> p_name
+"""
+
+
+def seal(server: EmbeddedServer, database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    """What it costs a search that the database checks whose transaction it is: beside a copy that does not.
+
+    In processor time of this process and the server's, which other work on the machine changes least.
+    """
+    database.close()
+    with psycopg.connect(server.superuser, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS unsealed WITH (FORCE)")
+        connection.execute("CREATE DATABASE unsealed TEMPLATE measured OWNER rag_owner")
+    with psycopg.connect(server.owner, dbname="unsealed") as connection:
+        connection.execute(UNSEALED)
+    key = sealing_key(server.owner)
+    opened = [
+        Database(make_conninfo(server.application, dbname=name), key, maximum_connections=1)
+        for name in ("measured", "unsealed")
+    ]
+    for one in opened:
+        one.open()
+    backends = []
+    for one in opened:
+        with one.transaction(None) as connection:
+            backends.append(connection.info.backend_pid)
+    times: list[list[float]] = [[], []]
+    for number, (tenant, query) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
+        for turn in range(6):
+            which = (number + turn) % 2
+            before = processor_ms(backends[which])
+            hybrid_search(opened[which], query, scope=scope_of(tenant), limit=10)
+            if number >= 20:
+                times[which].append(processor_ms(backends[which]) - before)
+    line("identity checked by the database, processor", times[0])
+    ratio = sum(times[0]) / sum(times[1])
+    line("taken for what it says, processor", times[1], f"checked takes {ratio:.3f} times as long")
+    for one in opened:
+        one.close()
+
+
+def processor_ms(backend: int) -> float:
+    """Processor time of this process and of a backend of Postgres so far."""
+    of_backend = Path(f"/proc/{backend}/schedstat").read_text("ascii").split()[0]
+    return 1000 * time.process_time() + int(of_backend) / 1e6
+
+
 class RawSearch:
     """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion."""
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, reach: Reach) -> None:
+        conninfo, self.key = reach
         self.connection = psycopg.connect(conninfo, autocommit=True)
         self.connection.execute("SET search_path = public, extensions")
         register_vector(self.connection)
@@ -109,15 +162,15 @@ class RawSearch:
 
     def run(self, tenant: Tenant, statements: list[Statement]) -> None:
         with self.connection.transaction():
-            self.connection.execute(ENTER, entering(tenant.id, is_search=True))
+            self.connection.execute(ENTER, entering(self.key, tenant.id, is_search=True))
             for text, values in statements:
                 self.connection.execute(text, values, binary=True).fetchall()  # type: ignore[arg-type]
 
 
 def speed(
-    database: Database, unguarded: Database, conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int
+    database: Database, unguarded: Database, reach: Reach, corpus: Corpus, tenants: Sequence[Tenant], count: int
 ) -> None:
-    raw = RawSearch(conninfo)
+    raw = RawSearch(reach)
     searches = {
         "hybrid": partial(hybrid_search, database),
         "vector": partial(vector_search, database),
@@ -195,9 +248,9 @@ def recall(database: Database, corpus: Corpus, tenants: Sequence[Tenant], count:
     print(f"  recall@10 {np.mean(shares):.4f}, with a filter {np.mean(filtered):.4f}, worst question {worst:.1f}")
 
 
-def _answer(conninfo: str, inbox: object, outbox: object) -> None:
+def _answer(reach: Reach, inbox: object, outbox: object) -> None:
     """Another process: searches when told to, says which documents it found."""
-    database = Database(conninfo)
+    database = Database(*reach)
     database.open()
     while (task := inbox.get()) is not None:  # type: ignore[attr-defined]
         tenant, query = task
@@ -227,11 +280,11 @@ def add_document(
         connection.execute("UPDATE documents SET status = 'completed' WHERE id = %s", (document.id,))
 
 
-def writing(database: Database, conninfo: str, corpus: Corpus, tenant: Tenant, rounds: int) -> None:
+def writing(database: Database, reach: Reach, corpus: Corpus, tenant: Tenant, rounds: int) -> None:
     """One document of 20 chunks added, its embeddings given, and deleted; searched from another process each time."""
     context = multiprocessing.get_context("spawn")
     inbox, outbox = context.Queue(), context.Queue()
-    other = context.Process(target=_answer, args=(conninfo, inbox, outbox), daemon=True)
+    other = context.Process(target=_answer, args=(reach, inbox, outbox), daemon=True)
     other.start()
     adding, deleting, wrong = [], [], 0
     for number in range(rounds + 3):
@@ -262,10 +315,10 @@ def writing(database: Database, conninfo: str, corpus: Corpus, tenant: Tenant, r
 
 
 def _load_generator(
-    conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], seed: int, count: int, out: object
+    reach: Reach, corpus: Corpus, tenants: Sequence[Tenant], seed: int, count: int, out: object
 ) -> None:
     asked = questions(corpus, tenants, count + 20, seed)
-    database = Database(conninfo)
+    database = Database(*reach)
     database.open()
     for tenant, query in asked[:20]:
         hybrid_search(database, query, scope=scope_of(tenant), limit=10)
@@ -275,12 +328,12 @@ def _load_generator(
     database.close()
 
 
-def several_processes(conninfo: str, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+def several_processes(reach: Reach, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
     context = multiprocessing.get_context("fork")
     for processes in (1, 2, 4):
         out = context.Queue()
         running = [
-            context.Process(target=_load_generator, args=(conninfo, corpus, tenants, 100 + n, count, out))
+            context.Process(target=_load_generator, args=(reach, corpus, tenants, 100 + n, count, out))
             for n in range(processes)
         ]
         for process in running:
@@ -305,8 +358,8 @@ def ingest(database: Database, tenant: Tenant, number: int, chunks: int, *, corp
     add_document(database, new_document(database, tenant), made, vectors, corpus.model)
 
 
-def empty_collection(conninfo: str, corpus: Corpus, tenant: Tenant) -> UUID:
-    database = Database(conninfo)
+def empty_collection(reach: Reach, corpus: Corpus, tenant: Tenant) -> UUID:
+    database = Database(*reach)
     database.open()
     with database.transaction(tenant.id) as connection:
         row = connection.execute(
@@ -333,7 +386,11 @@ def main() -> None:
     parser.add_argument("--tenants", type=int, nargs="+", default=[1, 20], choices=[1, 20, 200])
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--only", choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest"])
+    parser.add_argument(
+        "--only",
+        choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest", "seal"],
+        default=None,
+    )
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
     parser.add_argument("--index-tenants", action="store_true", help="with an index on the tenant's field for them")
     options = parser.parse_args()
@@ -361,8 +418,8 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
     print(f"\n{chunks} chunks, {corpus.dimensions} dimensions, {count} tenants ({sizes}); ", end="")
     print(f"a loop of 3 million steps takes {loop_ms():.0f} ms; ", end="")
     print(f"loaded in {time.perf_counter() - started:.0f} s\n  {'':44}{'p50 ms':>9}{'p95 ms':>9}")
-    conninfo = make_conninfo(server.application, dbname="measured")
-    database = Database(conninfo)
+    reach = make_conninfo(server.application, dbname="measured"), sealing_key(server.owner)
+    database = Database(*reach)
     database.open()
     wanted = options.only
     if wanted in (None, "speed"):
@@ -375,17 +432,19 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
             )
         )
         unguarded.open()
-        speed(database, unguarded, conninfo, corpus, tenants, options.questions)
+        speed(database, unguarded, reach, corpus, tenants, options.questions)
         unguarded.close()
+    if wanted == "seal":
+        seal(server, database, corpus, tenants, options.questions)
     if wanted in (None, "recall"):
         recall(database, corpus, tenants, max(10, options.questions // 5))
     if wanted in (None, "meaning"):
         superuser = make_conninfo(server.superuser, dbname="measured")
         meaning(database, superuser, corpus, tenants, options.questions)
     if wanted in (None, "writing"):
-        writing(database, conninfo, corpus, tenants[len(tenants) // 2], 30)
+        writing(database, reach, corpus, tenants[len(tenants) // 2], 30)
     if wanted in (None, "processes") and count > 1:
-        several_processes(conninfo, corpus, tenants, options.questions)
+        several_processes(reach, corpus, tenants, options.questions)
     if wanted in (None, "peers") and options.peers and count > 1:
         ours = {"ours, vector": vector_search, "ours, hybrid": hybrid_search}
         asking = {
@@ -394,8 +453,8 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
         }
         peers(options.peers, server, corpus, tenants, asking, line, has_index=options.index_tenants)
     if wanted == "ingest":
-        tenant = Tenant(tenants[-1].id, empty_collection(conninfo, corpus, tenants[-1]), 0, 0)
-        during_ingest(conninfo, corpus, tenant, partial(ingest, corpus=corpus), 1_000, line)
+        tenant = Tenant(tenants[-1].id, empty_collection(reach, corpus, tenants[-1]), 0, 0)
+        during_ingest(reach, corpus, tenant, partial(ingest, corpus=corpus), 1_000, line)
     database.close()
 
 

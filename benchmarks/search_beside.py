@@ -136,17 +136,17 @@ INGESTED_CHUNKS = 3
 
 
 def during_ingest(
-    conninfo: str, corpus: Corpus, tenant: Tenant, add: Callable[..., object], documents: int, line: Line
+    reach: tuple[str, bytes], corpus: Corpus, tenant: Tenant, add: Callable[..., object], documents: int, line: Line
 ) -> None:
     """20 searchers, 5 in each of 4 processes, while documents are added one after the other."""
     context = multiprocessing.get_context("fork")
     is_over, out = context.Event(), context.Queue()
     searching = [
-        context.Process(target=_searchers, args=(conninfo, corpus, tenant, seed, is_over, out)) for seed in range(4)
+        context.Process(target=_searchers, args=(reach, corpus, tenant, seed, is_over, out)) for seed in range(4)
     ]
     for process in searching:
         process.start()
-    database = Database(conninfo)
+    database = Database(*reach)
     database.open()
     adding = []
     for number in range(documents):
@@ -167,8 +167,8 @@ def during_ingest(
     print(f"  compared with all passages: {wrong} wrong by keyword, recall@10 by vector {recall:.4f}")
 
 
-def _searchers(conninfo: str, corpus: Corpus, tenant: Tenant, seed: int, is_over: Any, out: Any) -> None:
-    database = Database(conninfo)
+def _searchers(reach: tuple[str, bytes], corpus: Corpus, tenant: Tenant, seed: int, is_over: Any, out: Any) -> None:
+    database = Database(*reach)
     database.open()
     times, checked = list[float](), list[tuple[bool, float]]()
 

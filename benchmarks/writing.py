@@ -30,7 +30,7 @@ from pgvector import HalfVector
 from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
+from rag.database import Database, queries, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.chunk_rows import add_chunks
 from rag.ingestion.intake import find_documents
@@ -202,7 +202,7 @@ def main() -> None:
         server = start_server(Path(folder))
         try:
             migrate(server.owner)
-            database = Database(server.application)
+            database = Database(server.application, sealing_key(server.owner))
             database.open()
             document = add_document(database)
             superuser = make_conninfo(server.superuser, dbname="rag", options="-c search_path=public,extensions")

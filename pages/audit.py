@@ -19,6 +19,7 @@ KINDS = {
     "Everything": None,
     "People": "account",
     "Password links": "password",
+    "Second factors": "second",
     "Sessions": "session",
     "API keys": "API",
     "Collections": "collection",
@@ -28,6 +29,8 @@ KINDS = {
     "Syncs": "sync",
     "Company": "company",
     "Exports": "export",
+    "Sign-ins": "sign-in",
+    "Conversations read": "conversation",
 }
 SHOWN = 500
 
@@ -36,7 +39,9 @@ audit = services().audit
 zone = time_zone(st.context.timezone)
 
 st.title("Audit log", anchor=False)
-st.caption("What people changed here. The database writes it with each change; it can only be added to.")
+st.caption(
+    "What people changed here, who signed in, took something along or read what others asked. It can only be added to."
+)
 with st.grid(4, min_column_width=170):
     period = st.selectbox("Period", list(PERIODS), index=1, key="audit_period")
     kind = st.selectbox("Kind", list(KINDS), key="audit_kind")

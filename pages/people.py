@@ -212,6 +212,15 @@ def draw_person(person: Account) -> None:
                     args=(person,),
                     help="For somebody who lost their password. The present one works until the link is used.",
                 )
+                if person.id in enrolled and not is_oneself:
+                    st.button(
+                        "Remove second factor",
+                        key=f"people_factor_{person.id}",
+                        icon=":material/phonelink_erase:",
+                        on_click=attempt,
+                        args=("Second factor removed.", accounts.second_factors.remove, identity, person.id),
+                        help="For somebody who lost telephone and recovery codes. Make sure that it is them.",
+                    )
                 if st.button(
                     "Disable",
                     key=f"people_disable_{person.id}",
@@ -244,7 +253,28 @@ def draw_open_sessions(person: Account) -> None:
         draw_sessions(sessions.list(identity, person.id), identity.session_id, zone, end)
 
 
+def require_factor() -> None:
+    attempt("Saved.", accounts.second_factors.require_for, identity, state.people_factor_roles)
+
+
+def draw_second_factor_rule() -> None:
+    """Which roles need a second factor."""
+    st.multiselect(
+        "Second factor required for",
+        list(ROLES),
+        [role for role in ROLES if role in accounts.second_factors.required_roles(identity)],
+        format_func=ROLES.__getitem__,
+        placeholder="Nobody: everybody may choose it",
+        key="people_factor_roles",
+        on_change=require_factor,
+        width=480,
+        help="A code of an app on their telephone follows the password. Whoever has none sets it up at their next "
+        "sign-in. Single sign-on asks for its own.",
+    )
+
+
 people = accounts.list(identity)
+enrolled = accounts.second_factors.enrolled(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     st.title("People", anchor=False, width="content")
     if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:"):
@@ -263,6 +293,7 @@ if done := state.people_done:
     state.people_done = ""
     st.toast(plain(done), icon=":material/check:")
 
+draw_second_factor_rule()
 person = draw_list(people)
 if person is not None:
     draw_person(person)

@@ -1,12 +1,16 @@
 """The one door to Postgres: a pool, transactions that carry their tenant, statements by name.
 
-Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and names its tenant
-and, where a person acts, the person. All of it lasts for the transaction only, so a pooler in transaction mode is fine.
-Without a tenant nothing is visible.
+Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and presents its
+identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that
+no statement smuggled into a transaction can present another one. All of it lasts for the transaction only, so a pooler
+in transaction mode is fine. Without an identity nothing is visible.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -46,33 +50,67 @@ DISK_FULL = "The disk of the database server is full. Free some space there and 
 # Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms,
 # waited 7 ms for them. At 5000, five times its default, they are started for some 50,000 and more.
 ENTER = """
-SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true),
-       set_config('rag.tenant_id', %(tenant_id)s, true), set_config('rag.account_id', %(account_id)s, true),
-       set_config('rag.actor', %(actor)s, true), set_config('rag.reads', %(reads)s, true),
-       set_config('rag.token_hash', %(token_hash)s, true), set_config('rag.email', %(email)s, true),
+SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions, pg_temp', true),
+       set_config('rag.identity', %(identity)s, true), set_config('rag.seal', %(seal)s, true),
        set_config('plan_cache_mode', %(plans)s, true), set_config('parallel_setup_cost', '5000', true)
 """
 
 
-def entering(who: Who | None, *, token_hash: str = "", email: str = "", is_search: bool = False) -> dict[str, str]:
-    """The parameters of `ENTER`: whose transaction it is and what they may read.
+class Worker:
+    """Who looks after the queue of all tenants, and sees nothing else of them."""
+
+
+WORKER = Worker()
+Entering = Who | Worker | None
+
+
+def entering(
+    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", is_search: bool = False
+) -> dict[str, str]:
+    """The parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
 
     The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
     A search's statements are planned once, not for each value, which took as long as running the small ones.
     """
-    values = {"tenant_id": "", "account_id": "", "actor": "", "reads": ""}
-    values |= {"token_hash": token_hash, "email": email, "plans": "force_generic_plan" if is_search else "auto"}
+    values: dict[str, str] = {}
     if isinstance(who, Identity):
         reads = "all" if who.may(Role.ADMIN) else f"group:{who.user_group}"
-        values |= {
-            "tenant_id": who.tenant_id,
-            "account_id": str(who.account_id),
-            "actor": who.email or who.name,
-            "reads": reads,
-        }
+        actor = who.email or who.name
+        values = {"tenant_id": who.tenant_id, "account_id": str(who.account_id), "actor": actor, "reads": reads}
+    elif isinstance(who, Worker):
+        values = {"worker": "yes"}
     elif who:
-        values |= {"tenant_id": who, "reads": "all"}
-    return values
+        values = {"tenant_id": who, "reads": "all"}
+    values |= {name: value for name, value in (("token_hash", token_hash), ("email", email)) if value}
+    # Postgres knows neither zero characters nor halves of surrogate pairs.
+    known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
+    return {**sealed(key, known), "plans": "force_generic_plan" if is_search else "auto"}
+
+
+def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
+    """An identity and its seal, as `rag_verified` of the database checks it."""
+    identity = json.dumps(values) if values else ""
+    return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
+
+
+def sealing_key(conninfo: str) -> bytes:
+    """The key of identities, read as the owner of the tables.
+
+    Raises `DatabaseUnavailable` when the server does not answer, or `conninfo` is not of the owner.
+    """
+    try:
+        with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
+            found = connection.execute("SELECT key FROM rag_private.sealing_key").fetchone()
+    except psycopg.errors.InsufficientPrivilege as exc:
+        raise DatabaseUnavailable(
+            "Only the owner of the tables may read the key by which transactions prove whose they are. "
+            "Set MIGRATION_DATABASE_URL to the owner's address."
+        ) from exc
+    except psycopg.OperationalError as exc:
+        raise DatabaseUnavailable(f"The database does not answer: {first_line(exc)}") from exc
+    if found is None:
+        raise DatabaseUnavailable("The database has lost the key of its identities. Restore a backup.")
+    return bytes(found[0])
 
 
 class Database:
@@ -81,16 +119,20 @@ class Database:
     def __init__(
         self,
         conninfo: str,
+        key: bytes = b"",
         *,
         maximum_connections: int = 20,
         is_pooled: bool | None = None,
         outage: Callable[[], str] | None = None,
     ) -> None:
-        """`is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one.
+        """`key`: what identities are sealed with (`sealing_key`); without it no tenant is visible.
+
+        `is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one.
 
         `outage` says why the server does not answer, where more is known than that.
         """
         self.conninfo = conninfo
+        self.key = key
         self._outage = outage
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
@@ -143,14 +185,16 @@ class Database:
         return DatabaseUnavailable(self._outage() if self._outage else None)
 
     @contextmanager
-    def transaction(self, who: Who | None, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
+    def transaction(self, who: Entering, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
         """One transaction as a person or, given a tenant's id, as the product at work for it; committed at its end.
+
+        `WORKER` sees the queue of all tenants.
 
         `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
         with self._session() as connection, connection.transaction():
-            connection.execute(ENTER, entering(who, token_hash=token_hash, email=email))
+            connection.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email))
             yield connection
 
     @contextmanager
@@ -161,7 +205,7 @@ class Database:
         """
         with self._session() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            connection.execute(ENTER, entering(who))
+            connection.execute(ENTER, entering(self.key, who))
             yield connection
 
     @contextmanager
@@ -171,26 +215,26 @@ class Database:
         Raises `DatabaseUnavailable`.
         """
         with self._session() as session, Flight(session) as flight:
-            flight.execute(ENTER, entering(who, is_search=True))
+            flight.execute(ENTER, entering(self.key, who, is_search=True))
             yield flight
 
-    def fetch_all(self, who: Who | None, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
+    def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""
         with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchall()
 
-    def fetch_one(self, who: Who | None, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
+    def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
         """The first row of a named statement as a value of `row`, or None."""
         with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchone()
 
-    def fetch_value(self, who: Who | None, name: str, /, **parameters: Any) -> Any:
+    def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
         """The first column of the first row, or None."""
         with self.transaction(who) as connection:
             found = connection.execute(queries[name], parameters).fetchone()
             return found[0] if found else None
 
-    def execute(self, who: Who | None, name: str, /, **parameters: Any) -> int:
+    def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
         """Run a named statement; the number of rows it touched."""
         with self.transaction(who) as connection:
             return connection.execute(queries[name], parameters).rowcount
@@ -234,7 +278,8 @@ class Database:
         with connection.transaction():
             # As the application's role: another may not see the schema the types are in.
             connection.execute(
-                "SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions', true)"
+                "SELECT set_config('role', 'rag_app', true), "
+                "set_config('search_path', 'public, extensions, pg_temp', true)"
             )
             register_vector(connection)
 
@@ -270,4 +315,4 @@ def looks_pooled(conninfo: str) -> bool:
     return port in POOLER_PORTS
 
 
-__all__ = ["Database", "queries"]
+__all__ = ["WORKER", "Database", "queries", "sealing_key"]

@@ -55,6 +55,7 @@ def _checked(parts: Services, database: Check) -> Health:
     return Health(
         checks=(
             database,
+            _database_role(parts),
             _documents(parts),
             _originals(parts),
             _reading(parts),
@@ -85,6 +86,33 @@ def _database(parts: Services) -> Check:
         state="ok",
         sentence=f"{kind} {row[0]} with pgvector {row[1]}, used as {row[2]}, a role bound by row-level security.",
     )
+
+
+def _database_role(parts: Services) -> Check:
+    """Whether a statement smuggled into a query stays within the rights of `rag_app`."""
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        row = connection.execute(
+            "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
+            "OR pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = 'public.tenants'::regclass), "
+            "'MEMBER'), has_database_privilege('rag_app', current_database(), 'TEMPORARY'), current_database()"
+        ).fetchone()
+    assert row is not None  # noqa: S101
+    login, is_more, has_temporary, name = row
+    if is_more:
+        sentence = (
+            f"The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
+            "could become it. Give DATABASE_URL a login that is only rag_app, and the owner of the tables to "
+            "MIGRATION_DATABASE_URL (docs/operations.md, A Postgres of your own)."
+        )
+        return Check(name="Database role", state="warning", sentence=sentence)
+    if has_temporary:
+        sentence = (
+            "rag_app may make temporary tables, and the owner of the tables may not change that. As the owner of the "
+            f"database, run: REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;"
+        )
+        return Check(name="Database role", state="warning", sentence=sentence)
+    sentence = f"The application signs in as {login}, which owns nothing and can become nobody else."
+    return Check(name="Database role", state="ok", sentence=sentence)
 
 
 def _documents(parts: Services) -> Check:

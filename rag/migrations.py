@@ -32,7 +32,10 @@ def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
             _require_pgvector(connection)
             connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-            return _apply_missing(connection, folder)
+            applied = _apply_missing(connection, folder)
+            if connection.execute("SELECT to_regproc('public.rag_close_database')").fetchone() != (None,):
+                connection.execute("SELECT rag_close_database()")
+            return applied
     except psycopg.errors.InsufficientPrivilege as exc:
         raise DatabaseUnavailable(
             f"The database role may not set up the tables ({first_line(exc)}). "

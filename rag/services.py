@@ -24,7 +24,7 @@ from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
 from rag.answering.searching import Searches
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
 from rag.files import FileStore, Originals
@@ -142,7 +142,7 @@ def assemble(
         analytics=Analytics(database),
         accounts=accounts or Accounts(database, sessions, settings),
         sessions=sessions,
-        tenants=Tenants(database, files),
+        tenants=Tenants(database, files, owner_conninfo),
         audit=AuditLog(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
@@ -186,6 +186,7 @@ def connect_services(settings: Settings) -> Services:
         applied = migrate(owner)
         if applied:
             log.info("Brought the tables up to date (%d migrations)", len(applied))
+        database.key = sealing_key(owner)
         database.open()
     except DatabaseUnavailable as exc:
         if embedded is None:

@@ -105,6 +105,8 @@ class Settings:
     extraction_memory_mb: int = 1024
     maximum_question_characters: int = 4000
     session_days: int = 14
+    # Without anything done for so long a session ends before; 0: it does not.
+    session_idle_minutes: int = 4320
     # Of one person, or of one network address; 0: no limit.
     questions_per_minute: int = 30
     answers_at_once: int = 4
@@ -157,6 +159,7 @@ ENVIRONMENT_NAMES = {
     "extraction_memory_mb": "RAG_EXTRACTION_MEMORY_MB",
     "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
     "session_days": "RAG_SESSION_DAYS",
+    "session_idle_minutes": "RAG_SESSION_IDLE_MINUTES",
     "questions_per_minute": "RAG_QUESTIONS_PER_MINUTE",
     "answers_at_once": "RAG_ANSWERS_AT_ONCE",
     "key_answers_at_once": "RAG_KEY_ANSWERS_AT_ONCE",

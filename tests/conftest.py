@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from psycopg.rows import class_row
 from standin import ProviderStandin
 from starlette.applications import Starlette
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import DATABASE, start_server
 from rag.migrations import migrate
 from rag.settings import Settings, environment_name
@@ -87,7 +88,7 @@ def server() -> Iterator[PlainServer]:
         with plain_server(ELSEWHERE) as given:
             migrate(given.owner)
             add_tenants(given)
-            yield given
+            yield replace(given, key=sealing_key(given.owner))
         return
     with tempfile.TemporaryDirectory(prefix="hr-tests-", dir=fast_folder(), ignore_cleanup_errors=True) as folder:
         running = start_server(Path(folder))
@@ -97,7 +98,8 @@ def server() -> Iterator[PlainServer]:
             connection.execute("ALTER SYSTEM SET synchronous_commit = off")
             connection.execute("ALTER SYSTEM SET full_page_writes = off")
             connection.execute("SELECT pg_reload_conf()")
-        made = PlainServer(running.application, running.owner, running.superuser, DATABASE)
+        key = sealing_key(running.owner)
+        made = PlainServer(running.application, running.owner, running.superuser, DATABASE, key)
         add_tenants(made)
         yield made
         running.stop()
@@ -119,6 +121,8 @@ def database_name(server: PlainServer) -> Iterator[str]:
                 identifier, sql.Identifier(server.template)
             )
         )
+        # Rights on a database are not copied with it.
+        connection.execute(sql.SQL("REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC").format(identifier))
     yield name
     with psycopg.connect(server.superuser, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
@@ -139,7 +143,7 @@ def superuser_conninfo(server: PlainServer, database_name: str) -> str:
 @pytest.fixture
 def database(server: PlainServer, database_name: str) -> Iterator[Database]:
     """The application's own door to the test's database, as role rag_app."""
-    opened = Database(make_conninfo(server.application, dbname=database_name))
+    opened = Database(make_conninfo(server.application, dbname=database_name), server.key)
     opened.open()
     yield opened
     opened.close()
@@ -178,12 +182,16 @@ def provider_standin() -> Iterator[ProviderStandin]:
 
 @pytest.fixture
 def app_services(
-    database: Database, settings: Settings, collection: Collection, monkeypatch: pytest.MonkeyPatch
+    database: Database,
+    settings: Settings,
+    collection: Collection,
+    owner_conninfo: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Services]:
     """The whole product on the test's database, as pages and routes see it: `services()` returns it."""
     import rag.services as services_module  # here, so that tests of single stages do not wait for Streamlit
 
-    assembled = services_module.assemble(settings, database)
+    assembled = services_module.assemble(settings, database, owner_conninfo=owner_conninfo)
     monkeypatch.setattr(services_module, "connect_services", lambda settings: assembled)
     services_module.services.clear()
     yield assembled

@@ -37,7 +37,7 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 settings = Settings(data_dir=Path(sys.argv[2]), openai_api_key="sk-test", openai_base_url=sys.argv[3])
-database = Database(sys.argv[1])
+database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()
 processor = Processor(database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
 Queue(database, processor, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2).start_worker()
@@ -54,13 +54,14 @@ Files = Mapping[str, tuple[bytes, ChunkingMethod]]
 class WorkerProcess:
     """How to start a worker on one database."""
 
-    conninfo: str
+    database: Database
     data_dir: Path
     openai_url: str
 
     def start(self) -> subprocess.Popen[bytes]:
         """A worker that is ready. Kill it with its `kill`."""
-        command = [sys.executable, "-c", WORKER, self.conninfo, str(self.data_dir), self.openai_url]
+        command = [sys.executable, "-c", WORKER, self.database.conninfo, str(self.data_dir), self.openai_url]
+        command.append(self.database.key.hex())
         environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=PROJECT)
         assert process.stdout is not None

@@ -23,6 +23,8 @@ class PlainServer:
     owner: str
     superuser: str
     template: str
+    #: Seals identities in the migrated database and its copies.
+    key: bytes = b""
 
 
 @contextmanager

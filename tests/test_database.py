@@ -26,16 +26,22 @@ def test_every_table_with_a_tenant_forces_row_level_security(superuser_conninfo:
     assert open_tables == []
 
 
-TOKEN = r"decode\(NULLIF\(current_setting\('rag\.token_hash'::text, true\), ''::text\), 'hex'::text\)"
+TOKEN = r"\( SELECT rag_presented\(\) AS rag_presented\)"
 #: What may show a row before its tenant is known: the hash of a secret, or an address, that whoever asks presents.
 PRESENTED = re.compile(
     rf"\((?:(?:token|secret|subject)_hash = {TOKEN}"
-    r"|email = NULLIF\(current_setting\('rag\.email'::text, true\), ''::text\)"
+    r"|email = \( SELECT rag_verified\('email'::text\) AS rag_verified\)"
     rf"|\({TOKEN} = subject_hash\) OR \({TOKEN} = session_hash\))\)"
 )
 TENANT = "( SELECT rag_tenant() AS rag_tenant)"
 OWN = f"(tenant_id = {TENANT})"
-OWN_JOBS = f"(({TENANT} IS NULL) OR ((args ->> 'tenant_id'::text) = {TENANT}))"
+WORKER = "( SELECT rag_is_worker() AS rag_is_worker)"
+OWN_JOBS = f"({WORKER} OR ((args ->> 'tenant_id'::text) = {TENANT}))"
+#: Of jobs that may be seen.
+OWN_EVENTS = re.compile(
+    rf"\({re.escape(WORKER)} OR \(EXISTS \( SELECT\s+FROM procrastinate_jobs j\s+"
+    r"WHERE \(j\.id = procrastinate_events\.job_id\)\)\)\)"
+)
 
 
 def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> None:
@@ -58,6 +64,12 @@ def test_every_policy_holds_rows_to_their_tenant(superuser_conninfo: str) -> Non
             assert (name, command, writes) == ("reader", "SELECT", None), where
             assert reads.startswith("(( SELECT rag_reads_all() AS rag_reads_all) OR "), where
             assert "true" not in reads, where
+        elif table == "procrastinate_events":
+            assert OWN_EVENTS.fullmatch(reads), reads
+            assert reads == writes
+        elif name == "worker":  # what belongs to no tenant
+            assert (command, reads, writes) == ("ALL", WORKER, WORKER), where
+            assert table in ("procrastinate_workers", "procrastinate_periodic_defers")
         elif name == "tenant":
             own = {"tenants": OWN.replace("tenant_id", "id", 1), "procrastinate_jobs": OWN_JOBS}.get(table, OWN)
             assert (command, reads, writes) == ("ALL", own, own), where

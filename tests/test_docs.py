@@ -27,7 +27,7 @@ from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
 from rag.__main__ import command_line
 from rag.access.api_keys import ApiKeys
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.public import _program
 
@@ -146,7 +146,7 @@ def running(data: Path) -> Iterator[Product]:
 def secret(running: Product, data: Path) -> Iterator[str]:
     """An API key for everything that the documents do with one."""
     server = start_server(data)
-    database = Database(server.application)
+    database = Database(server.application, sealing_key(server.owner))
     database.open()
     yield ApiKeys(database).create(
         _program("demo"), "Documents", ["chat", "search", "documents:read", "documents:write"]
@@ -208,12 +208,12 @@ def test_the_statements_of_a_page_run(page: str, running: Product, data: Path) -
             # What sets a server up is tried on an empty database, what asks on the product's.
             is_setup = "CREATE " in block.text
             if "CREATE ROLE" in block.text:
-                text = block.text.replace("rag_owner", "docs_owner").replace("DATABASE hr", "DATABASE docs_hr")
+                text = block.text.replace("rag_", "docs_").replace("DATABASE hr", "DATABASE docs_hr")
                 with psycopg.connect(server.superuser, autocommit=True) as connection:
                     for statement in filter(str.strip, text.split(";")):
                         connection.execute(statement)  # type: ignore[arg-type]
                 continue
-            conninfo = psycopg.conninfo.make_conninfo(server.superuser, dbname=name) if is_setup else server.application
+            conninfo = psycopg.conninfo.make_conninfo(server.superuser, dbname=name) if is_setup else server.owner
             with psycopg.connect(conninfo, autocommit=True) as connection:
                 rows: list[tuple[object, ...]] = []
                 for statement in filter(str.strip, block.text.split(";")):
@@ -306,7 +306,7 @@ def test_pages_uploads_and_streamed_answers_pass_the_proxy_of_the_documents(
 
 def _key(data: Path) -> str:
     server = start_server(data)
-    database = Database(server.application)
+    database = Database(server.application, sealing_key(server.owner))
     database.open()
     try:
         return ApiKeys(database).create(_program("demo"), "Proxy", SCOPES)[1]

@@ -22,7 +22,7 @@ COUNT = "SELECT count(*) FROM collections"
 @pytest.fixture
 def alone(database: Database) -> Iterator[Database]:
     """The same database through a single connection, so that whatever is left on it meets the next one."""
-    opened = Database(database.conninfo, maximum_connections=1)
+    opened = Database(database.conninfo, database.key, maximum_connections=1)
     opened.open()
     yield opened
     opened.close()
@@ -130,7 +130,7 @@ def test_statements_that_the_driver_made_the_server_forget_are_prepared_anew(
 
 
 def test_behind_a_pooler_nothing_is_prepared(database: Database, collection: Collection) -> None:
-    pooled = Database(database.conninfo, maximum_connections=1, is_pooled=True)
+    pooled = Database(database.conninfo, database.key, maximum_connections=1, is_pooled=True)
     pooled.open()
     try:
         for _ in range(8):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,17 +19,24 @@ from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database
+from rag.access.api_keys import PREFIX
+from rag.access.passwords import Passwords
+from rag.access.sessions import token_hash
+from rag.database import Database, sealing_key
+from rag.embedded import DATABASE, start_server
+from rag.health import check_rag_health
 from rag.ingestion.meaning import meaning_progress
-from rag.migrations import migrate
+from rag.migrations import MIGRATIONS, migrate
 from rag.profiles import HR
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.samples import SAMPLES
-from rag.services import Services, assemble
+from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
 from rag.types import Account, Citation, Collection, Identity, Message
 
 FIRST_VERSION = "20261121000300"
+#: The last whose transactions named a tenant without a proof.
+VERSION_BEFORE = "20261122101100"
 PASSWORD = "a long enough password 7"
 QUESTIONS = [
     "How many days of annual leave do full-time employees have?",
@@ -84,7 +94,7 @@ def upgraded(
         applied = migrate(owner)
         assert applied[0][:14] > FIRST_VERSION
         assert migrate(owner) == []
-        database = Database(make_conninfo(server.application, dbname=name))
+        database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
         database.open()
         parts = assemble(replace(settings, data_dir=settings.data_dir), database)
         yield parts, rows
@@ -171,3 +181,51 @@ def test_passages_from_before_wait_for_their_vectors_of_meaning(upgraded: tuple[
     assert waiting == [(str(collection.id),)]
     [progress] = meaning_progress(parts.database, "demo")
     assert 0 == progress.done < progress.passages
+
+
+def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: Settings) -> None:
+    """Its people sign in, their sessions and keys work, and the role that the application works as is bound."""
+    earlier = tmp_path / "migrations"
+    earlier.mkdir()
+    for path in MIGRATIONS.glob("*.sql"):
+        if path.stem[:14] <= VERSION_BEFORE:
+            shutil.copy(path, earlier)
+    server = start_server(settings.data_dir)
+    session, secret = secrets.token_urlsafe(32), PREFIX + secrets.token_urlsafe(32)
+    try:
+        migrate(server.owner, earlier)
+        with psycopg.connect(server.superuser, dbname=DATABASE) as connection:
+            connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo'), ('other', 'Other')")
+            made = connection.execute(
+                "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
+                "VALUES ('demo', 'admin@demo.example', 'Admin', 'admin', %s) RETURNING id",
+                (Passwords().hash(PASSWORD),),
+            ).fetchone()
+            assert made is not None
+            connection.execute(
+                "INSERT INTO sessions (token_hash, tenant_id, account_id, expires_at) "
+                "VALUES (decode(%s, 'hex'), 'demo', %s, now() + interval '1 day')",
+                (token_hash(session), made[0]),
+            )
+            connection.execute(
+                "INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, created_by) "
+                "VALUES ('demo', 'Intranet', decode(%s, 'hex'), 'rag_', '{chat}', %s)",
+                (token_hash(secret), made[0]),
+            )
+    finally:
+        server.stop()
+    parts = connect_services(settings)
+    try:
+        admin = parts.sessions.find(session)
+        assert admin is not None
+        assert parts.accounts.sign_in("admin@demo.example", PASSWORD).id == admin.account_id
+        assert parts.api_keys.find(secret).identity.name == "Intranet"
+        (key,) = parts.api_keys.list(admin)
+        assert timedelta(days=89) < key.expires_at - datetime.now(UTC) < timedelta(days=91)
+        (role,) = (check for check in check_rag_health(parts).checks if check.name == "Database role")
+        assert role.state == "ok", role.sentence
+        with parts.database.transaction("demo") as connection:
+            connection.execute("SELECT set_config('rag.identity', '{\"tenant_id\": \"other\"}', true)")
+            assert connection.execute("SELECT count(*) FROM tenants").fetchone() == (0,)
+    finally:
+        parts.close()

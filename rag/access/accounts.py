@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -25,9 +25,10 @@ from rag.access.attempts import Attempts, Browser, Strangers, Waiting, Wishes, n
 from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
+from rag.access.second_factor import SecondFactors
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.database import Database, queries
-from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, WrongPassword
+from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
 
@@ -37,6 +38,8 @@ NOBODY = UUID(int=0)
 KNOWN_BROWSER_DAYS, MOST_KNOWN_BROWSERS = 180, 20
 # The class has a method called list.
 Groups = list[str]
+#: Accounts with their tenants.
+OfAddress = list[tuple[UUID, str]]
 
 
 class Accounts:
@@ -65,6 +68,7 @@ class Accounts:
         self._clock = clock
         self._strangers = strangers or Strangers(clock)
         self._wishes = wishes or Wishes()
+        self.second_factors = SecondFactors(database, clock=clock)
 
     # Passwords
 
@@ -74,9 +78,24 @@ class Accounts:
         Raises `WrongPassword` alike for a wrong password and an unknown address, `TooManyAttempts` with the seconds to
         wait (a right password is refused as well until then), `AccessError` when the account is disabled.
         """
-        address = email.strip().lower()
-        account_id, tenant_id = self._find_by_email(address)
-        browser = browser or Browser()
+        address, browser = email.strip().lower(), browser or Browser()
+        refused: list[AccessError] = []
+        found = self._of_address(address, browser)
+        try:
+            for account_id, tenant_id in found:
+                try:
+                    return self._sign_in_to(tenant_id, account_id, address, password, browser)
+                except AccessError as exc:
+                    refused.append(exc)
+            self._note_refused(found, refused)
+        finally:
+            # How long it takes does not tell a company whether another one has an account with an address it invited.
+            if len(found) == 1 and browser.mark:
+                self._passwords.matches(password, None)
+        raise most_telling(refused)
+
+    def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
+        """One account of an address, as `sign_in`."""
         stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
             self._strangers.count(address[:254], browser)
@@ -106,13 +125,17 @@ class Accounts:
         Raises `WrongPassword` or `TooManyAttempts` for the old one, `WeakPassword` for the new one.
         """
         require_good_password(new, email=identity.email)
-        stored, _ = self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
-        if not self._passwords.matches(old, stored):
-            raise WrongPassword("Your current password is not right.")
+        self.require_password(identity, old)
         hashed = self._passwords.hash(new)
         with self._database.transaction(identity) as connection:
             _, ended = set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
         self._sessions.forget(ended)
+
+    def require_password(self, identity: Identity, password: str) -> None:
+        """Have somebody who is signed in prove it again. Raises `WrongPassword`, `TooManyAttempts`."""
+        stored, _ = self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
+        if not self._passwords.matches(password, stored):
+            raise WrongPassword("Your current password is not right.")
 
     # Browsers that are known
 
@@ -120,9 +143,8 @@ class Accounts:
         """Whether the account of this address has signed in there before."""
         if not TOKEN.fullmatch(browser.known_token):
             return False
-        account_id, tenant_id = self._find_by_email(email.strip().lower())
-        token = token_hash(browser.known_token)
-        return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
+        found = self._find_by_email(email.strip().lower())
+        return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in found)
 
     def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
         """Note that the account has signed in where this token is; returns the token that the browser has to keep.
@@ -203,8 +225,8 @@ class Accounts:
 
         Nothing is said to whoever asks. Raises `DatabaseUnavailable`.
         """
-        account_id, tenant_id = self._find_by_email(email.strip().lower())
-        self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
+        for account_id, tenant_id in self._find_by_email(email.strip().lower()):
+            self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
         """Set the password of whoever came by a link in an e-mail. Raises `LinkExpired`: none is sent by us."""
@@ -290,7 +312,7 @@ class Accounts:
             if before.is_active and not after.is_active:
                 touched = end_sessions(connection, account_id)
             else:
-                rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id})
+                rows = connection.execute(queries["sessions_of_account"], {"account_id": account_id, "idle_minutes": 0})
                 touched = [row[0] for row in rows]
         if before.is_active != after.is_active or before.role != after.role:
             self._sessions.forget(touched)
@@ -316,12 +338,34 @@ class Accounts:
                 raise NotAllowed
             yield connection
 
-    def _find_by_email(self, address: str) -> tuple[UUID, str]:
+    def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
+        """Note in the audit log of each account why nobody came in; who only had to wait longer is not worth a line.
+
+        Where one account of an address let its person in, the others' companies are told nothing of it.
+        """
+        for (account_id, tenant_id), error in zip(found, refused, strict=True):
+            if not isinstance(error, TooManyAttempts):
+                refusal = {"account_id": account_id, "action": "sign-in refused", "target": error.message}
+                self._database.execute(tenant_id, "note_sign_in", **refusal)
+
+    def _find_by_email(self, address: str) -> OfAddress:
+        """The account of this address in each tenant that has one; nobody's where none has."""
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
-                if found := connection.execute(queries["account_by_email"], {"email": address}).fetchone():
-                    return found[0], found[1]
-        return NOBODY, self._tenant_id
+                if found := connection.execute(queries["accounts_by_email"], {"email": address}).fetchall():
+                    return [(row[0], row[1]) for row in found]
+        return [(NOBODY, self._tenant_id)]
+
+    def _of_address(self, address: str, browser: Browser) -> OfAddress:
+        """As `_find_by_email`, those first that have signed in in this browser."""
+        found = self._find_by_email(address)
+        if len(found) > 1 and TOKEN.fullmatch(browser.known_token):
+            found.sort(key=lambda one: not self._knows(one[1], one[0], browser))
+        return found
+
+    def _knows(self, tenant_id: str, account_id: UUID, browser: Browser) -> bool:
+        token = token_hash(browser.known_token)
+        return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
         """Count an attempt as wrong; the stored hash (None: no such account), and the browser if it is known.
@@ -356,6 +400,19 @@ class Accounts:
         if wait_seconds:
             raise too_early(wait_seconds)
         return str(stored), ""
+
+
+def most_telling(refused: Sequence[AccessError]) -> AccessError:
+    """Of an address' accounts, each of which refused: what to tell whoever typed it.
+
+    The password was right for an account that is disabled; else it was wrong; else all have to wait, the first the
+    least.
+    """
+    waits = [error for error in refused if isinstance(error, TooManyAttempts)]
+    wrong = [error for error in refused if isinstance(error, WrongPassword)]
+    right = [error for error in refused if error not in waits and error not in wrong]
+    soonest = sorted(waits, key=lambda error: float(str(error.details.get("wait_seconds", 0))))
+    return (right or wrong or soonest)[0]
 
 
 def _why_not_oneself(connection: Connection) -> str:

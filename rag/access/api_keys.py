@@ -12,7 +12,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 from uuid import UUID
@@ -40,6 +40,8 @@ PREFIX = "rag_"
 SECRET = re.compile(r"rag_[A-Za-z0-9_-]{43}")
 HINT_CHARACTERS = 8
 LONGEST_NAME = 80
+#: How long a key works unless somebody chooses another day.
+LASTS_DAYS = 90
 REQUESTS_PER_MINUTE = 120
 MOST_REQUESTS_PER_MINUTE = 100_000
 MAXIMUM_KEPT = 10_000
@@ -62,18 +64,21 @@ class ApiKey:
     scopes: list[str]
     requests_per_minute: int
     created_at: datetime
-    expires_at: datetime | None
+    expires_at: datetime
     revoked_at: datetime | None
     last_used_at: datetime | None
-    created_by_name: str = ""
+    #: Who made it; empty for the operator's.
+    owner_name: str = ""
+    #: Whether the owner may still have keys: an active administrator, or the operator.
+    has_owner: bool = True
 
     @property
     def is_expired(self) -> bool:
-        return self.expires_at is not None and self.expires_at <= datetime.now(UTC)
+        return self.expires_at <= datetime.now(UTC)
 
     @property
     def works(self) -> bool:
-        return self.revoked_at is None and not self.is_expired
+        return self.revoked_at is None and not self.is_expired and self.has_owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +122,9 @@ class ApiKeys:
         *,
         requests_per_minute: int = REQUESTS_PER_MINUTE,
     ) -> tuple[ApiKey, str]:
-        """Make a key; returns it with its secret, which nobody can see again.
+        """Make a key; returns it with its secret, which nobody can see again. Without an end it works for 90 days.
 
+        It stops when its maker's account is disabled or no longer an administrator's.
         Raises `NotAllowed`, and `InvalidInput` with a sentence for what cannot be chosen.
         """
         _require_admin(identity)
@@ -146,7 +152,7 @@ class ApiKeys:
             scopes=wanted,
             requests_per_minute=requests_per_minute,
             account_id=identity.account_id,
-            expires_at=expires_at,
+            expires_at=expires_at or datetime.now(UTC) + timedelta(days=LASTS_DAYS),
         )
         return self.list(identity, api_key_id=made)[0], secret
 

@@ -99,9 +99,18 @@ class ExternalAccounts:
         Raises `AccessError` when it is disabled, of another tenant, or its address was bound to another person.
         """
         address = normal_email(person.email)
-        known = self._known(person) or self._by_email(address)
+        known = self._known(person) or self._by_email(person.tenant_id, address)
         if known and known[0] != person.tenant_id:
             raise AccessError(ELSEWHERE)
+        try:
+            return self._admit(person, address, known)
+        except AccessError as exc:
+            if known:
+                refusal = {"account_id": known[1], "action": "sign-in refused", "target": exc.message}
+                self._database.execute(person.tenant_id, "note_sign_in", **refusal)
+            raise
+
+    def _admit(self, person: ExternalPerson, address: str, known: tuple[str, UUID] | None) -> Account:
         with self._database.transaction(person.tenant_id) as connection:
             if person.makes_tenant:
                 connection.execute(queries["create_tenant"], {"id": person.tenant_id, "name": person.tenant_id})
@@ -126,10 +135,9 @@ class ExternalAccounts:
         with self._database.transaction(None, token_hash=person.subject_hash) as connection:
             return connection.execute(queries["external_identity"], parameters).fetchone()
 
-    def _by_email(self, address: str) -> tuple[str, UUID] | None:
-        with self._database.transaction(None, email=address) as connection:
-            found = connection.execute(queries["account_by_email"], {"email": address}).fetchone()
-            return (found[1], found[0]) if found else None
+    def _by_email(self, tenant_id: str, address: str) -> tuple[str, UUID] | None:
+        found = self._database.fetch_value(tenant_id, "account_by_email", email=address)
+        return (tenant_id, found) if found else None
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:

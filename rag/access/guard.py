@@ -7,13 +7,16 @@ nothing else. What is open for a session closes when the session ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from urllib.parse import quote, urlsplit
 
 from anyio import CapacityLimiter, move_on_after, to_thread
+from google.protobuf.message import DecodeError
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag.access.api_keys import SECRET, KeyUse
 from rag.access.headers import with_headers, with_security_headers
@@ -42,7 +45,9 @@ SESSION_COOKIE = "hr_session"
 FORMS = frozenset({"GET", "HEAD", "POST"})
 #: What visitors may call, with the methods it has. Any other method would be answered with a page of Streamlit's.
 PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(["/login", "/welcome", "/set-password", "/forgot-password", "/new-password"], FORMS),
+    **dict.fromkeys(
+        ["/login", "/welcome", "/set-password", "/forgot-password", "/new-password", "/second-factor"], FORMS
+    ),
     **dict.fromkeys(["/sso/start", "/sso/callback", "/_stcore/health"], frozenset({"GET", "HEAD"})),
     "/sso/logout": frozenset({"POST"}),
 }
@@ -50,6 +55,8 @@ PUBLIC_METHODS: Mapping[str, frozenset[str]] = {
 ADMIN_PATHS = ("/_stcore/metrics", "/_stcore/agent/")
 #: Where programs call, with a key in place of a session.
 API = "/api/"
+#: Asked by open pages, again and again, whether they are still signed in.
+ME_PATH = "/api/me"
 UPLOAD_PATH = "/_stcore/upload_file"
 FORM_TYPE = "application/x-www-form-urlencoded"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -129,7 +136,9 @@ class AuthGuard:
         identity: Identity | None = None
         try:
             with move_on_after(OPEN_SECONDS if is_open else None):
-                identity = await self._identify(scope, services, may_abandon=is_open)
+                # A page that only asks whether it is still signed in keeps nobody so.
+                is_act = path != ME_PATH
+                identity = await self._identify(scope, services, may_abandon=is_open, is_act=is_act)
         except DatabaseUnavailable as exc:
             if not is_open:
                 await _refusal(scope, exc)(scope, receive, send)
@@ -204,14 +213,14 @@ class AuthGuard:
 
         async def is_alive() -> bool:
             try:
-                return await self._look_up(session_id, services.sessions) is not None
+                return await self._look_up(session_id, services.sessions, is_act=False) is not None
             except DatabaseUnavailable:
                 return True  # Not the session's fault; whoever asks the database next is told.
 
         await self._sockets.serve(
             self._app,
             _as(scope, identity),
-            receive,
+            self._noting_acts(session_id, services.sessions, receive),
             self._media.noting(session_id, send),
             session_id,
             identity.account_id,
@@ -230,17 +239,34 @@ class AuthGuard:
     def _has_many_pages(self, identity: Identity, settings: Settings) -> bool:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
-    async def _identify(self, scope: Scope, services: AccessServices, *, may_abandon: bool = False) -> Identity | None:
+    def _noting_acts(self, session_id: str, sessions: Sessions, receive: Receive) -> Receive:
+        """`receive`, with a note of what a person does in the page."""
+
+        async def noting() -> Message:
+            message = await receive()
+            if is_act(message) and sessions.is_act_to_note(session_id):
+                await to_thread.run_sync(sessions.note_act, session_id, limiter=self._threads())
+            return message
+
+        return noting
+
+    async def _identify(
+        self, scope: Scope, services: AccessServices, *, may_abandon: bool = False, is_act: bool = True
+    ) -> Identity | None:
         token = read_cookie(scope, services.settings, SESSION_COOKIE)
         if not TOKEN.fullmatch(token):
             return None
-        return await self._look_up(token_hash(token), services.sessions, may_abandon=may_abandon)
+        return await self._look_up(token_hash(token), services.sessions, may_abandon=may_abandon, is_act=is_act)
 
-    async def _look_up(self, session_id: str, sessions: Sessions, *, may_abandon: bool = False) -> Identity | None:
+    async def _look_up(
+        self, session_id: str, sessions: Sessions, *, may_abandon: bool = False, is_act: bool = True
+    ) -> Identity | None:
         if identity := sessions.kept(session_id):
             return identity
         return await to_thread.run_sync(
-            sessions.find_by_id, session_id, limiter=self._threads(), abandon_on_cancel=may_abandon
+            partial(sessions.find_by_id, session_id, is_act=is_act),
+            limiter=self._threads(),
+            abandon_on_cancel=may_abandon,
         )
 
     def _threads(self) -> CapacityLimiter:
@@ -253,6 +279,18 @@ class AuthGuard:
             sessions.on_end(self._sockets.close_session)
             sessions.on_end(self._media.forget)
             self._watched = sessions
+
+
+def is_act(message: Message) -> bool:
+    """Whether a message of a page says that a person did something, and not that a part of it draws itself again."""
+    content = message.get("bytes")
+    if message["type"] != "websocket.receive" or not content:
+        return False
+    try:
+        parsed = BackMsg.FromString(content)
+    except DecodeError:
+        return False
+    return parsed.WhichOneof("type") == "rerun_script" and not parsed.rerun_script.is_auto_rerun
 
 
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:

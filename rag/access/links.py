@@ -1,4 +1,4 @@
-"""Links that work once, kept as hashes: the first administrator's, and those that set a password."""
+"""What works once, kept as hashes: the first administrator's link, those that set a password, half a sign-in."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rag.access.sessions import token_hash
 from rag.database import Database, queries
 from rag.errors import LinkExpired
 
-Purpose = Literal["first_admin", "set_password"]
+Purpose = Literal["first_admin", "set_password", "second_factor"]
 #: How long a link of each kind works, in hours.
-HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72}
+HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72, "second_factor": 1}
 
 
 def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None = None) -> str:

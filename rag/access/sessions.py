@@ -13,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,6 +28,8 @@ from rag.settings import Settings
 from rag.types import Account, Identity, Role
 
 KEPT_SECONDS = 3.0
+#: How often it is noted that a session is in use.
+NOTED_SECONDS = 60.0
 MAXIMUM_KEPT = 10_000
 #: What `secrets.token_urlsafe(32)` makes; anything else is not worth a question to the database.
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -48,6 +51,11 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def shown_browser(user_agent: str) -> str:
+    """What a browser says of itself, as it is stored."""
+    return user_agent.replace("\x00", "")[:300]
+
+
 class Sessions:
     """Starts, finds and ends sessions. Thread-safe."""
 
@@ -56,11 +64,14 @@ class Sessions:
     ) -> None:
         self._database = database
         self._session_days = (settings or Settings()).session_days
+        self._idle_minutes = (settings or Settings()).session_idle_minutes
         self._clock = clock
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Identity, float]] = OrderedDict()
         self._listeners: list[Callable[[str], None]] = []
         self._elsewhere: SignInElsewhere | None = None
+        #: When an act was last noted, by session.
+        self._acts: OrderedDict[str, float] = OrderedDict()
         #: Counts what was forgotten, so that an answer read before is not kept after.
         self._generation = 0
 
@@ -74,11 +85,13 @@ class Sessions:
                 {
                     "session_id": token_hash(token),
                     "account_id": account.id,
-                    "user_agent": user_agent.replace("\x00", "")[:300],
+                    "user_agent": shown_browser(user_agent),
                     "days": self._session_days,
                 },
             )
-            connection.execute(queries["note_sign_in"], {"account_id": account.id})
+            connection.execute(queries["note_signed_in"], {"account_id": account.id})
+            came_in = {"account_id": account.id, "action": "sign-in succeeded", "target": shown_browser(user_agent)}
+            connection.execute(queries["note_sign_in"], came_in)
             if isinstance(account, AccountFromElsewhere):
                 note_origin(connection, token_hash(token), account.origin)
         return token
@@ -93,14 +106,17 @@ class Sessions:
             identity, until = self._kept.get(session_id, (None, 0.0))
             return identity if self._clock() < until else None
 
-    def find_by_id(self, session_id: str) -> Identity | None:
-        """Who acts in the session of this id, as `find`; for callers that were told the id by the guard."""
+    def find_by_id(self, session_id: str, *, is_act: bool = True) -> Identity | None:
+        """Who acts in the session of this id, as `find`; for callers that were told the id by the guard.
+
+        Without `is_act` nobody does anything: a page only asks whether it is still signed in.
+        """
         if identity := self.kept(session_id):
             return identity
         if not re.fullmatch("[0-9a-f]{64}", session_id):
             return None
         generation = self._generation
-        identity = self._read(session_id)
+        identity = self._read(session_id, is_act=is_act)
         with self._lock:
             self._kept.pop(session_id, None)
             if identity and generation == self._generation:
@@ -108,6 +124,25 @@ class Sessions:
                 while len(self._kept) > MAXIMUM_KEPT:
                     self._kept.popitem(last=False)
         return identity
+
+    def is_act_to_note(self, session_id: str) -> bool:
+        """Whether an act in this session is worth a statement: at most one a minute is. Never blocks."""
+        now = self._clock()
+        with self._lock:
+            if now < self._acts.get(session_id, -NOTED_SECONDS) + NOTED_SECONDS:
+                return False
+            self._acts.pop(session_id, None)
+            self._acts[session_id] = now
+            while len(self._acts) > MAXIMUM_KEPT:
+                self._acts.popitem(last=False)
+            return True
+
+    def note_act(self, session_id: str) -> None:
+        """Note that somebody did something in the page of a session that has not ended. Raises nothing."""
+        with suppress(DatabaseUnavailable):
+            if tenant_id := self._tenant_of(session_id):
+                where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
+                self._database.execute(tenant_id, "note_act", **where)
 
     def end(self, token: str) -> None:
         """End the session of this token; nothing happens when there is none."""
@@ -164,7 +199,11 @@ class Sessions:
         if account_id not in (None, identity.account_id) and not identity.may(Role.ADMIN):
             raise NotAllowed
         return self._database.fetch_all(
-            identity, "sessions_of_account", OpenSession, account_id=account_id or identity.account_id
+            identity,
+            "sessions_of_account",
+            OpenSession,
+            account_id=account_id or identity.account_id,
+            idle_minutes=self._idle_minutes,
         )
 
     def refresh(self, session_ids: Iterable[str]) -> None:
@@ -189,7 +228,7 @@ class Sessions:
         with self._lock:
             self._listeners.append(listener)
 
-    def _read(self, session_id: str) -> Identity | None:
+    def _read(self, session_id: str, *, is_act: bool) -> Identity | None:
         tenant_id = self._tenant_of(session_id)
         if tenant_id is None or not self._is_still_signed_in(tenant_id, session_id):
             return None
@@ -197,7 +236,9 @@ class Sessions:
             self._database.transaction(tenant_id) as connection,
             connection.cursor(row_factory=kwargs_row(_identity)) as cursor,
         ):
-            return cursor.execute(queries["identity_of_session"], {"session_id": session_id}).fetchone()
+            return cursor.execute(
+                queries["identity_of_session"], {"session_id": session_id, "is_act": is_act}
+            ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
         """Ask the service that this session began at, if it is time to; trouble with asking ends nothing."""
@@ -220,7 +261,8 @@ class Sessions:
 
     def _tenant_of(self, session_id: str) -> str | None:
         with self._database.transaction(None, token_hash=session_id) as connection:
-            found = connection.execute(queries["tenant_of_session"], {"session_id": session_id}).fetchone()
+            where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
+            found = connection.execute(queries["tenant_of_session"], where).fetchone()
             return found[0] if found else None
 
 

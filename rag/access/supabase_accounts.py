@@ -16,7 +16,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from supabase_auth.types import AdminUserAttributes
 
 from rag.access.account_fields import role_from
-from rag.access.accounts import Accounts
+from rag.access.accounts import Accounts, most_telling
 from rag.access.attempts import Browser
 from rag.access.external import (
     AccountFromElsewhere,
@@ -30,7 +30,15 @@ from rag.access.external import (
 from rag.access.passwords import NOT_CHOSEN, require_good_password
 from rag.access.sessions import Sessions
 from rag.database import Database, queries
-from rag.errors import AccessError, InvalidInput, LinkExpired, ProviderAnswerInvalid, RagError, WrongPassword
+from rag.errors import (
+    AccessError,
+    InvalidInput,
+    LinkExpired,
+    ProviderAnswerInvalid,
+    RagError,
+    TooManyAttempts,
+    WrongPassword,
+)
 from rag.providers.supabase import UNREADABLE, SupabaseProject, call
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
@@ -42,6 +50,7 @@ NO_TENANT = (
     "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
     "or set tenant and role in its app_metadata."
 )
+NOT_TAKEN = "Supabase does not take this address. Ask whoever runs this service."
 #: As good as for ever: about a hundred years.
 BANNED = "876000h"
 USERS_PER_PAGE = 200
@@ -69,13 +78,28 @@ class SupabaseAccounts(Accounts):
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
         """As `Accounts.sign_in`, checked at Supabase. Raises `ProviderError` too."""
         address = email.strip().lower()
-        account_id, tenant_id = self._find_by_email(address)
         browser = browser or Browser()
-        stored, known = self._count_attempt(tenant_id, account_id, browser)
-        if stored is None:
-            self._strangers.count(address[:254], browser)
-        account = self._enter(address, password)
-        self._record_sign_in(account.tenant_id, account.id, browser=known)
+        refused: list[AccessError] = []
+        counted: dict[UUID, str] = {}
+        found = self._find_by_email(address)
+        for account_id, tenant_id in found:
+            try:
+                stored, counted[account_id] = self._count_attempt(tenant_id, account_id, browser)
+                if stored is None:
+                    self._strangers.count(address[:254], browser)
+            except TooManyAttempts as exc:
+                refused.append(exc)
+        if not counted:
+            raise most_telling(refused)
+        try:
+            account = self._enter(address, password)
+            if refused and account.id not in counted:
+                raise most_telling(refused)
+        except AccessError as exc:
+            tried = [one for one in found if one[0] in counted]
+            self._note_refused(tried, [exc] * len(tried))
+            raise
+        self._record_sign_in(account.tenant_id, account.id, browser=counted.get(account.id, ""))
         return account
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
@@ -208,20 +232,26 @@ class SupabaseAccounts(Accounts):
         try:
             call(self._project.server.auth.admin.create_user, AdminUserAttributes(email=email, **attributes))
         except InvalidInput:
-            if (subject := self._subject_at_supabase(email)) is None:
+            subject, tenant = self._subject_at_supabase(email)
+            if subject is None:
                 raise
+            if tenant not in (None, "", tenant_id):
+                # There it is one person for all companies; whoever has it keeps it.
+                raise InvalidInput(NOT_TAKEN) from None
             call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
         return NOT_CHOSEN
 
-    def _subject_at_supabase(self, email: str) -> str | None:
+    def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
+        """Supabase's id of the person of this address, and the tenant named there; None for what there is not."""
         for number in range(1, MOST_PAGES + 1):
             users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
             for user in users:
                 if (user.email or "").lower() == email:
-                    return str(user.id)
+                    tenant = (user.app_metadata or {}).get("tenant")
+                    return str(user.id), None if tenant is None else str(tenant)
             if len(users) < USERS_PER_PAGE:
-                return None
-        return None
+                break
+        return None, None
 
     def _enter(self, address: str, password: str) -> AccountFromElsewhere:
         with self._project.visitor() as client:

@@ -26,7 +26,7 @@ from rag.files import TENANT, Originals
 
 #: Columns that stay here: secrets, and what is computed from the rest.
 NOT_EXPORTED = frozenset(
-    {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret"}
+    {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret", "code_hash"}
     | {"embedding", "weights", "terms", "bits"}
 )
 #: Tables that only make search fast; they are made anew from the passages.
@@ -61,9 +61,11 @@ class Deletion:
 class Tenants:
     """Makes, suspends, exports and deletes tenants."""
 
-    def __init__(self, database: Database, files: Originals) -> None:
+    def __init__(self, database: Database, files: Originals, owner_conninfo: str = "") -> None:
+        """`owner_conninfo`: of the owner of the tables, who alone may delete a tenant's row."""
         self._database = database
         self._files = files
+        self._owner_conninfo = owner_conninfo
 
     def create(self, tenant_id: str, name: str = "") -> None:
         """Add a tenant. Raises `InvalidInput` for an id that cannot be one or is taken."""
@@ -142,8 +144,11 @@ class Tenants:
         files_before = len(self._files.keys(tenant_id))
         with self._database.transaction(tenant_id) as connection:
             before = count_rows(connection)
-            connection.execute(queries["delete_tenant_jobs"], {"tenant_id": tenant_id})
-            connection.execute(queries["delete_tenant"])
+        with psycopg.connect(self._owner_conninfo, prepare_threshold=None) as owner:
+            owner.execute("SELECT set_config('search_path', 'public, extensions, pg_temp', true)")
+            owner.execute(queries["enter_tenant"], {"tenant_id": tenant_id})
+            owner.execute(queries["delete_tenant_jobs"], {"tenant_id": tenant_id})
+            owner.execute(queries["delete_tenant"], {"tenant_id": tenant_id})
         for key in self._files.keys(tenant_id):
             self._files.delete(tenant_id, key)
         with self._database.transaction(tenant_id) as connection:

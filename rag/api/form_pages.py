@@ -9,7 +9,7 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rag.access.accounts import KNOWN_BROWSER_DAYS
 from rag.access.attempts import Browser
+from rag.access.external import AccountFromElsewhere
 from rag.access.guard import FORM_TYPE, SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices
 from rag.access.password_queue import PasswordQueue
@@ -27,6 +28,9 @@ from rag.types import Account, Identity
 CSRF_COOKIE = "hr_csrf"
 #: Kept after signing out: wrong passwords are counted apart where somebody has signed in before.
 KNOWN_COOKIE = "hr_known_browser"
+#: Stands for a password that was right, until the second factor is given.
+PENDING_COOKIE = "hr_second_factor"
+SECOND_FACTOR = "/second-factor"
 MAXIMUM_FORM_BYTES = 16 * 1024
 #: Where passwords are kept elsewhere, nothing is hashed here: who signs in waits for the network.
 PASSWORDS_ELSEWHERE_AT_ONCE = 100
@@ -68,13 +72,36 @@ class FormPages:
         token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)
         self._set_cookie(request, answer, KNOWN_COOKIE, token, days=KNOWN_BROWSER_DAYS)
 
-    async def start_session(self, request: Request, account: Account, target: str) -> Response:
-        """Send a signed-in person on with a new session; whatever session the browser had is over."""
+    async def start_session(
+        self,
+        request: Request,
+        account: Account,
+        target: str,
+        *,
+        is_proven: bool = False,
+        answer: Response | None = None,
+    ) -> Response:
+        """Send a signed-in person on with a new session; whatever session the browser had is over.
+
+        Where a second factor is to be given or set up, that comes first (`is_proven`: it was). Other services ask for
+        their own. `answer` takes the place of being sent on.
+        """
         services = self.services()
+        if not is_proven and not isinstance(account, AccountFromElsewhere):
+            factors = services.accounts.second_factors
+            state = await to_thread.run_sync(factors.state, account.tenant_id, account.id)
+            if not state.is_enough_without:
+                pending = await to_thread.run_sync(factors.begin, account)
+                answer = redirect(f"{SECOND_FACTOR}?next={quote(target, safe='/')}")
+                answer.set_cookie(
+                    PENDING_COOKIE, pending, max_age=3600, path=SECOND_FACTOR, httponly=True, samesite="lax",
+                    secure=self.is_https(request),
+                )  # fmt: skip
+                return answer
         if before := self.cookie(request, SESSION_COOKIE):
             await to_thread.run_sync(services.sessions.end, before)
         token = await to_thread.run_sync(services.sessions.start, account, request.headers.get("user-agent", ""))
-        answer = redirect(target)
+        answer = answer or redirect(target)
         self._set_cookie(request, answer, SESSION_COOKIE, token)
         self._set_cookie(request, answer, CSRF_COOKIE, secrets.token_urlsafe(32))
         await self.know_browser(request, answer, account)

@@ -12,17 +12,19 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.jobs import Job
-from psycopg import Connection
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool
 
-from rag.database import Database, queries
+from rag.database import ENTER, WORKER, Database, entering, queries
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerInvalid,
@@ -70,6 +72,20 @@ FILES_SECONDS = 60.0
 
 class FilesLeft(Exception):
     """Files of deleted documents could not be removed yet."""
+
+
+class WorkerPool(AsyncConnectionPool):
+    """Connections of the queue's library: each statement is in a transaction of the worker's."""
+
+    def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
+        super().__init__(conninfo, **options)
+        self._key = key
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection[Any]]:
+        async with super().connection(timeout) as connection, connection.transaction():
+            await connection.execute(ENTER, entering(self._key, WORKER))
+            yield connection
 
 
 class Queue:
@@ -140,14 +156,14 @@ class Queue:
         """Wait until no job is left; False when there still is one after the time given."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
-            if self._database.fetch_value(None, "waiting_jobs") == 0:
+            if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
                 return True
             time.sleep(0.05)
         return False
 
     def take_up_abandoned(self) -> None:
         """Put back what dead processes left: their jobs, and documents in the middle of work without a job."""
-        with self._database.transaction(None) as connection:
+        with self._database.transaction(WORKER) as connection:
             quiet = {"quiet_seconds": self._abandoned_seconds}
             connection.execute(queries["drop_abandoned"], quiet)
             connection.execute(queries["take_up_abandoned"], quiet)
@@ -168,7 +184,7 @@ class Queue:
             availability.wait_until_up(self._stop)
             try:
                 if is_first:
-                    with self._database.transaction(None) as connection:
+                    with self._database.transaction(WORKER) as connection:
                         connection.execute(queries["wake_waiting_jobs"])
                     is_first = False
                 self._processor.sandbox.warm_up()
@@ -192,6 +208,7 @@ class Queue:
             timeout=OUTAGE_SECONDS,
             reconnect_timeout=OUTAGE_SECONDS,
             kwargs={"prepare_threshold": None},
+            pool_factory=partial(WorkerPool, self._database.key),
         )
         is_pooled = self._database.is_pooled
         app = App(connector=connector)
@@ -254,7 +271,7 @@ class Queue:
         changed: list[int] = []
 
         def postpone() -> None:
-            with self._database.transaction(None) as connection:
+            with self._database.transaction(WORKER) as connection:
                 parameters = {"queueing_lock": queueing_lock, "wait_seconds": wait_seconds}
                 changed.append(connection.execute(queries["postpone_job"], parameters).rowcount)
 

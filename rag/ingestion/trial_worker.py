@@ -41,7 +41,7 @@ def serve(files: Originals | None = None) -> None:
 
 def work(task: Task, files: Originals) -> None:
     """Do the task with parts of this process's own."""
-    database = Database(task.conninfo, maximum_connections=10, is_pooled=task.is_pooled)
+    database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
     database.open()
     processor = Processor(database, files, Providers(task.settings), Ledger(database), task.settings)
     try:

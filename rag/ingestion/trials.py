@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
@@ -30,6 +30,7 @@ class Task:
     """What such a process is told: the document and how to reach what it needs."""
 
     conninfo: str
+    database_key: bytes = field(repr=False)
     is_pooled: bool
     settings: Settings
     tenant_id: str
@@ -51,7 +52,14 @@ class Trials:
 
         Raises `WorkKeepsDying` when the document ends its process each time, and what `stop_if_asked` raises.
         """
-        task = Task(self._database.conninfo, self._database.is_pooled, self._settings, tenant_id, document_id)
+        task = Task(
+            self._database.conninfo,
+            self._database.key,
+            self._database.is_pooled,
+            self._settings,
+            tenant_id,
+            document_id,
+        )
         for _ in range(TRIALS):
             answer = self._answer(task, stop_if_asked)
             stop_if_asked()  # ended with the application, not by the document

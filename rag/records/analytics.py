@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from rag.database import Database
 from rag.errors import NotFound
 from rag.records.figures import (
@@ -33,7 +35,7 @@ from rag.records.question_log import (
     UnansweredQuestion,
     questions_to_csv,
 )
-from rag.types import Who
+from rag.types import Identity, Who
 
 Row = TypeVar("Row")
 
@@ -117,21 +119,31 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """One question with everything logged of it. Raises `NotFound`."""
+        """One question with everything logged of it. Raises `NotFound`.
+
+        Where another person asked it, that it was read is in the audit log.
+        """
         read = self._database
         found = read.fetch_one(who, "analytics_question", LoggedQuestionDetails, chat_log_id=chat_log_id)
         if found is None:
             raise NotFound
+        if isinstance(who, Identity):
+            read.execute(who, "note_reading", chat_log_id=chat_log_id)
         passages = read.fetch_all(who, "analytics_question_passages", FoundPassage, chat_log_id=chat_log_id)
         charges = read.fetch_all(who, "analytics_question_charges", QuestionCharge, chat_log_id=chat_log_id)
         return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges))
 
     def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
-        """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first.
+        """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first. Who took them is on record.
 
         UTF-8 with a byte order mark, without which Excel misreads Korean.
         """
         rows = self.questions(who, period, filters, wanted, limit=EXPORT_LIMIT)
+        if isinstance(who, Identity):
+            taken = f"questions of {period.first} to {period.last}"
+            self._database.execute(
+                who, "add_audit_entry", action="export made", target=taken, changes=Jsonb({"rows": len(rows)})
+            )
         return questions_to_csv(rows).encode("utf-8-sig")
 
     def user_groups(self, who: Who, period: Period) -> list[str]:

@@ -6,6 +6,7 @@ an export.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +36,23 @@ class AuditEntry:
     changes: dict[str, Any]
     created_at: datetime
 
+    def to_json(self, tenant_id: str) -> str:
+        """The entry as a line of JSON."""
+        return json.dumps(
+            {
+                "id": self.id,
+                "at": self.created_at.isoformat(),
+                "tenant": tenant_id,
+                "actor": self.actor,
+                "account_id": str(self.account_id) if self.account_id else None,
+                "action": self.action,
+                "target": self.target,
+                "target_id": self.target_id,
+                "changes": self.changes,
+            },
+            ensure_ascii=False,
+        )
+
 
 class AuditLog:
     """Reads `audit_log`, and adds to it what the database cannot see."""
@@ -45,6 +63,14 @@ class AuditLog:
     def note(self, identity: Identity, action: str, target: str = "", details: Mapping[str, Any] | None = None) -> None:
         """Add an act that changes no row."""
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
+
+    def last(self, tenant_id: str) -> int:
+        """The number of the tenant's latest entry; for whoever runs the product."""
+        return int(self._database.fetch_value(tenant_id, "last_audit_entry"))
+
+    def after(self, tenant_id: str, number: int) -> list[AuditEntry]:
+        """A tenant's next entries after this number, oldest first; for whoever runs the product."""
+        return self._database.fetch_all(tenant_id, "audit_after", AuditEntry, after=number, limit=MAXIMUM_ENTRIES)
 
     def entries(
         self,

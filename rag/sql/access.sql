@@ -1,6 +1,10 @@
+-- accounts_by_email --
+-- Who this e-mail address belongs to in each tenant, before any is known; needs the address presented.
+SELECT id, tenant_id FROM accounts WHERE email = %(email)s ORDER BY last_signed_in_at DESC NULLS LAST, created_at, id
+
 -- account_by_email --
--- Who this e-mail address belongs to, before any tenant is known; needs the address presented.
-SELECT id, tenant_id FROM accounts WHERE email = %(email)s
+-- Who this e-mail address belongs to in the tenant.
+SELECT id FROM accounts WHERE tenant_id = rag_tenant() AND email = %(email)s
 
 -- attempts_of_account --
 -- Locks an account's count of wrong passwords, so that guesses made at once are counted one after the other.
@@ -164,7 +168,7 @@ INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at)
 VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agent)s,
         now() + make_interval(days => %(days)s))
 
--- note_sign_in --
+-- note_signed_in --
 -- By password or by a link that was good for one: whoever gets a session has signed in.
 UPDATE accounts SET last_signed_in_at = now() WHERE id = %(account_id)s
 
@@ -174,18 +178,26 @@ DELETE FROM sessions WHERE account_id = %(account_id)s AND expires_at <= now()
 
 -- tenant_of_session --
 -- The tenant of a session that still works; needs the token's hash presented.
-SELECT tenant_id FROM sessions WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
+SELECT tenant_id FROM sessions
+WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
+  AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
 
 -- identity_of_session --
--- Who acts in a session, as the account stands now. Notes at most once a minute that the session is in use.
+-- Who acts in a session, as the account stands now. Where somebody acts, notes at most once a minute that it is in use.
 WITH seen AS (
     UPDATE sessions SET last_seen_at = now()
-    WHERE token_hash = decode(%(session_id)s, 'hex') AND last_seen_at < now() - interval '1 minute'
+    WHERE %(is_act)s AND token_hash = decode(%(session_id)s, 'hex') AND last_seen_at < now() - interval '1 minute'
 )
 SELECT a.id AS account_id, a.tenant_id, a.email, a.name, a.role, a.user_group, %(session_id)s::text AS session_id
 FROM sessions s JOIN accounts a ON a.id = s.account_id JOIN tenants t ON t.id = a.tenant_id
 WHERE s.token_hash = decode(%(session_id)s, 'hex') AND s.expires_at > now() AND a.is_active
   AND t.suspended_at IS NULL
+
+-- note_act --
+-- Somebody did something in a session that has not ended.
+UPDATE sessions SET last_seen_at = now()
+WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
+  AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
 
 -- end_session --
 -- Ends one session.
@@ -204,5 +216,7 @@ RETURNING encode(token_hash, 'hex')
 -- sessions_of_account --
 -- Where an account is signed in, latest first.
 SELECT encode(token_hash, 'hex') AS session_id, user_agent, created_at, last_seen_at, expires_at
-FROM sessions WHERE account_id = %(account_id)s AND expires_at > now()
+FROM sessions
+WHERE account_id = %(account_id)s AND expires_at > now()
+  AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
 ORDER BY last_seen_at DESC

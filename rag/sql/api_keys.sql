@@ -1,17 +1,24 @@
 -- add_api_key --
--- A key, kept as the hash of its secret. One made by a key has no account behind it.
-INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, created_by, expires_at)
-VALUES (rag_tenant(), %(name)s, decode(%(secret_hash)s, 'hex'), %(hint)s, %(scopes)s, %(requests_per_minute)s,
-        (SELECT id FROM accounts WHERE id = %(account_id)s), %(expires_at)s)
+-- A key, kept as the hash of its secret. Its owner is who made it, or the owner of the key that did; of neither, it is
+-- the operator's.
+INSERT INTO api_keys (tenant_id, name, secret_hash, hint, scopes, requests_per_minute, created_by, is_operators, expires_at)
+SELECT rag_tenant(), %(name)s, decode(%(secret_hash)s, 'hex'), %(hint)s, %(scopes)s, %(requests_per_minute)s,
+       owner.id, owner.id IS NULL AND NOT EXISTS (
+           SELECT FROM api_keys WHERE id = %(account_id)s AND NOT is_operators),
+       %(expires_at)s
+FROM (SELECT coalesce((SELECT id FROM accounts WHERE id = %(account_id)s),
+                      (SELECT created_by FROM api_keys WHERE id = %(account_id)s)) AS id) AS owner
 RETURNING id
 
 -- list_api_keys --
 -- The tenant's keys, those that work first, then the latest.
 SELECT k.id, k.tenant_id, k.name, k.hint, k.scopes, k.requests_per_minute, k.created_at, k.expires_at, k.revoked_at,
-       k.last_used_at, coalesce(a.name, '') AS created_by_name
+       k.last_used_at, coalesce(a.name, '') AS owner_name,
+       k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false) AS has_owner
 FROM api_keys k LEFT JOIN accounts a ON a.id = k.created_by
 WHERE %(api_key_id)s::uuid IS NULL OR k.id = %(api_key_id)s
-ORDER BY k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= now(), false), k.created_at DESC, k.id
+ORDER BY k.revoked_at IS NOT NULL OR k.expires_at <= now()
+             OR NOT (k.is_operators OR coalesce(a.is_active AND a.role = 'admin', false)), k.created_at DESC, k.id
 
 -- revoke_api_key --
 -- It stops working at once; the row stays, to say what asked.
@@ -33,7 +40,9 @@ SET last_used_at = now(),
                            THEN least(k.minute_requests, k.requests_per_minute) + 1 ELSE 1 END
 FROM quick
 WHERE k.secret_hash = decode(%(secret_hash)s, 'hex') AND k.revoked_at IS NULL
-  AND (k.expires_at IS NULL OR k.expires_at > now()) AND quick.setting = 'off'
+  AND k.expires_at > now() AND quick.setting = 'off'
+  AND (k.is_operators OR EXISTS (
+      SELECT FROM accounts a WHERE a.id = k.created_by AND a.is_active AND a.role = 'admin'))
   AND NOT EXISTS (SELECT FROM tenants WHERE suspended_at IS NOT NULL)
 RETURNING k.id, k.tenant_id, k.name, k.scopes, k.requests_per_minute, k.minute_requests AS requests,
           ceil(extract(epoch FROM k.minute_started_at + interval '1 minute' - now()))::integer AS reset_seconds

@@ -48,8 +48,12 @@ INSERT INTO audit_log (tenant_id, actor, action, target)
 SELECT id, 'operator', %(action)s, name FROM tenants WHERE id = rag_tenant();
 
 -- delete_tenant --
--- Delete the tenant; everything of it follows.
-DELETE FROM tenants WHERE id = rag_tenant();
+-- Delete the tenant; everything of it follows. As the owner: the application's role may not.
+DELETE FROM tenants WHERE id = %(tenant_id)s;
+
+-- enter_tenant --
+-- Make the rest of a transaction of the owner a tenant's.
+SELECT rag_enter(%(tenant_id)s);
 
 -- delete_tenant_jobs --
 -- Jobs of a tenant that have not begun.

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 import pandas as pd
 import streamlit as st
 
-from rag.access.api_keys import MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
+from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
 from rag.errors import RagError
 from rag.types import Identity
 from rag.ui.formats import SELECT_A_ROW, date_time
@@ -54,11 +54,11 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
             "Name": [key.name for key in found],
             "Key": [f"{key.hint}…" for key in found],
             "Status": [_status(key) for key in found],
-            "Expires": [when(key.expires_at, "Never") for key in found],
+            "Expires": [date_time(key.expires_at, zone) for key in found],
             "Last used": [when(key.last_used_at, "Never") for key in found],
             "May": [", ".join(key.scopes) for key in found],
             "Requests a minute": [key.requests_per_minute for key in found],
-            "Made by": [key.created_by_name for key in found],
+            "Owner": [key.owner_name or "Operator" for key in found],
         }
     )
     picked = st.dataframe(
@@ -68,7 +68,7 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
         on_select="rerun",
         selection_mode="single-row",
         key=f"people_keys_{hash(tuple((k.id, k.works) for k in found)) & 0xFFFFFFFF}",
-        alt="API keys with what they may do, their status, when they expire and when they were last used",
+        alt="API keys with what they may do, their owner and status, when they expire and when they were last used",
     )
     rows = picked.selection.rows
     return found[rows[0]] if rows and rows[0] < len(found) else None
@@ -77,7 +77,9 @@ def _draw_table(found: Sequence[ApiKey], zone: tzinfo) -> ApiKey | None:
 def _status(key: ApiKey) -> str:
     if key.revoked_at is not None:
         return "Revoked"
-    return "Expired" if key.is_expired else "Active"
+    if key.is_expired:
+        return "Expired"
+    return "Active" if key.has_owner else "Stopped: its owner is no administrator any more"
 
 
 @st.dialog("Make an API key", icon=":material/key:")
@@ -110,11 +112,11 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
             key="people_key_scopes",
         )
         st.date_input(
-            "Last day (optional)",
-            None,
+            "Last day",
+            datetime.now(UTC).date() + timedelta(days=LASTS_DAYS - 1),
             min_value="today",
             key="people_key_expires",
-            help="It stops working when this day is over (UTC).",
+            help="It stops working when this day is over (UTC), or when your account is disabled or loses its role.",
         )
         st.number_input("Requests a minute", 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit")
         st.form_submit_button("Make the key", type="primary", icon=":material/key:", on_click=make)

@@ -19,6 +19,7 @@ FIELDS: Mapping[str, str] = {
     "password_hash": "password",
     "account_id": "account",
     "expires_at": "end",
+    "confirmed_at": "in use since",
     "embedding_model": "embedding model",
     "overrides": "settings",
     "groups": "groups that may read it",

@@ -55,6 +55,7 @@ def account_actions(csrf_token: str) -> str:
     cookie. Without the token, which an old tab may lack, it is a link to the page that asks once more.
     """
     change = f'<a href="/account/password" target="_self" style="{LOOK}">Change password</a>'
+    change += f'<a href="/account/second-factor" target="_self" style="{LOOK}">Second factor</a>'
     if not csrf_token:
         return change + f'<a href="/logout" target="_self" style="{LOOK}">Sign out</a>'
     return change + (

@@ -91,8 +91,8 @@ def test_what_is_kept_is_bounded(access: Access, person: Account) -> None:
 
 def test_a_session_read_before_its_end_is_not_kept_after(database: Database, person: Account) -> None:
     class EndedWhileRead(Sessions):
-        def _read(self, session_id: str) -> Identity | None:
-            identity = super()._read(session_id)
+        def _read(self, session_id: str, *, is_act: bool) -> Identity | None:
+            identity = super()._read(session_id, is_act=is_act)
             self.end(token)
             return identity
 

@@ -44,8 +44,8 @@ from rag.types import ChatMessage, Identity, Question, Role
 
 PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
 
-def ask(conninfo, settings, account, collection, text, way, fields, said):
-    database = Database(conninfo)
+def ask(conninfo, key, settings, account, collection, text, way, fields, said):
+    database = Database(conninfo, bytes.fromhex(key))
     database.open()
     parts = assemble(Settings(**settings), database)
     who = Identity(account_id=UUID(account), tenant_id="demo", email="a@example.org", name="A", role=Role.EMPLOYEE)
@@ -169,7 +169,9 @@ def test_an_answer_whose_process_is_killed_is_paid_for_in_the_ledger(
             row = connection.execute("SELECT content FROM messages WHERE role = 'assistant'").fetchone()
         return row[0] if row else None
 
-    asker.ask(database.conninfo, keys, str(who.account_id), str(collection.id), VACATION, "live", {}, ())
+    asker.ask(
+        database.conninfo, database.key.hex(), keys, str(who.account_id), str(collection.id), VACATION, "live", {}, ()
+    )
     wait_for(lambda: stored() if written == "in the middle" else provider_standin.calls["chat"])
     asker.kill()
     kept = stored() or ""
@@ -227,7 +229,7 @@ def test_a_call_of_a_question_whose_process_is_killed_is_an_estimated_row(
             return "They receive 25 days [1]."
 
         provider_standin.reply(reply)
-    asker.ask(database.conninfo, keys, str(who.account_id), str(shelf.id), text, way, fields, said)
+    asker.ask(database.conninfo, database.key.hex(), keys, str(who.account_id), str(shelf.id), text, way, fields, said)
     wait_for(lambda: meeting.n_waiting if meeting else hanging.is_set())
     asker.kill()
     released.set()

@@ -10,7 +10,7 @@ import pytest
 from standin import ProviderStandin
 from uploads import confirmed, until
 
-from rag.database import Database
+from rag.database import WORKER, Database
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
@@ -58,7 +58,7 @@ def test_a_document_waits_once_however_often_it_is_enqueued(
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     for _ in range(3):
         queue.enqueue("demo", document.id)
-    assert database.fetch_value(None, "waiting_jobs") == 1
+    assert database.fetch_value(WORKER, "waiting_jobs") == 1
 
 
 def test_what_a_dead_process_left_is_taken_up(
@@ -90,7 +90,7 @@ def test_a_document_without_a_job_is_enqueued_again(
         connection.execute("DELETE FROM procrastinate_jobs")
         connection.execute("UPDATE documents SET updated_at = now() - interval '1 hour'")
     queue.take_up_abandoned()
-    assert database.fetch_value(None, "waiting_jobs") == 1
+    assert database.fetch_value(WORKER, "waiting_jobs") == 1
 
 
 @pytest.mark.parametrize(("minutes", "is_dead"), [(5, False), (11, True)])

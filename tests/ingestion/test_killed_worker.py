@@ -30,7 +30,7 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 settings = Settings(data_dir=Path(sys.argv[2]))
-database = Database(sys.argv[1])
+database = Database(sys.argv[1], bytes.fromhex(sys.argv[3]))
 database.open()
 files = FileStore(settings.data_dir / "files")
 processor = Processor(database, files, Providers(settings), Ledger(database), settings)
@@ -49,7 +49,7 @@ def test_a_worker_that_is_killed_leaves_work_that_another_finishes(
     settings: Settings,
 ) -> None:
     document = library.upload(admin, collection, "rules.pdf", hostile.long_document(150))
-    command = [sys.executable, "-c", WORKER, database.conninfo, str(settings.data_dir)]
+    command = [sys.executable, "-c", WORKER, database.conninfo, str(settings.data_dir), database.key.hex()]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=PROJECT) as worker:
         wait_for(lambda: library.get("demo", document.id).steps_done > 0 or has_read(library, document.id))

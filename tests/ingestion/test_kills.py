@@ -55,7 +55,7 @@ def test_a_worker_killed_at_random_leaves_what_an_undisturbed_one_does(
     provider_standin.reset()
     provider_standin.knows_idempotency_keys = knows_keys
     provider_standin.delay_seconds = 0.15
-    worker = WorkerProcess(database.conninfo, settings.data_dir, keyed.openai_base_url)
+    worker = WorkerProcess(database, settings.data_dir, keyed.openai_base_url)
     storm = kill_at_random(
         library, admin, stormy, FILES, worker, kills=kills, longest_life_seconds=2.0, dice=random.Random(kills)
     )

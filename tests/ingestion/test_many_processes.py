@@ -38,9 +38,9 @@ from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import DocumentStatus, Identity, Role, Scope
-conninfo, data_dir, url, number, documents = sys.argv[1:]
+conninfo, data_dir, url, number, documents = sys.argv[1:-1]
 settings = Settings(data_dir=Path(data_dir), openai_api_key="sk-test", openai_base_url=url)
-database = Database(conninfo)
+database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
 processor = Processor(*parts)
@@ -111,7 +111,7 @@ def test_two_applications_and_three_workers_do_every_job_once_though_one_is_kill
     dice = random.Random(seed)
     library.ensure_collection("demo", "Together", "hr", MODEL, "en")
     provider_standin.delay_seconds = 0.1
-    worker = WorkerProcess(database.conninfo, settings.data_dir, provider_standin.openai_url)
+    worker = WorkerProcess(database, settings.data_dir, provider_standin.openai_url)
     environment = {**os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'tests'}"}
     kills: int = max(3, request.config.getoption("--kills") // 3)
     with ExitStack() as stack:
@@ -126,6 +126,7 @@ def test_two_applications_and_three_workers_do_every_job_once_though_one_is_kill
         applications: list[subprocess.Popen[str]] = []
         for number in "12":
             arguments = [database.conninfo, str(settings.data_dir), worker.openai_url, number, str(DOCUMENTS)]
+            arguments.append(database.key.hex())
             process = subprocess.Popen(
                 [sys.executable, "-c", APPLICATION, *arguments], env=environment, cwd=PROJECT, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,

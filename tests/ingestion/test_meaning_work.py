@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rag.access.tenants import Tenants
-from rag.database import Database
+from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
 from rag.files import FileStore
 from rag.ingestion.jobs import Queue
@@ -100,7 +100,7 @@ def stored(database: Database, tenant: str = "demo") -> int:
 
 
 def waiting_jobs(database: Database) -> int:
-    with database.transaction(None) as connection:
+    with database.transaction(WORKER) as connection:
         found = connection.execute(
             "SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'meaning' AND status IN ('todo', 'doing')"
         ).fetchone()
@@ -253,11 +253,16 @@ def test_nothing_is_made_for_a_suspended_company(
 
 
 def test_an_export_of_a_company_leaves_them_out_and_its_deletion_takes_them(
-    database: Database, collection: Collection, work: MeaningWork, files: FileStore, tmp_path: Path
+    database: Database,
+    owner_conninfo: str,
+    collection: Collection,
+    work: MeaningWork,
+    files: FileStore,
+    tmp_path: Path,
 ) -> None:
     add(database, collection, ["one"])
     work.run("demo", collection.id)
-    tenants = Tenants(database, files)
+    tenants = Tenants(database, files, owner_conninfo)
     assert not {"meaning_vectors", "meaning_parts"} & set(tenants.export("demo", tmp_path / "demo.zip"))
     tenants.suspend("demo")
     deletion = tenants.delete("demo")
@@ -325,7 +330,7 @@ from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
 from rag.providers.meaning import MeaningEmbedder
 
-database = Database(sys.argv[1])
+database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()
 MeaningWork(Bench(database), MeaningEmbedder(gives_way=False), Path(sys.argv[2])).run("demo", UUID(sys.argv[3]))
 """
@@ -336,7 +341,16 @@ def test_a_killed_process_loses_seconds_and_another_goes_on(
 ) -> None:
     add(database, collection, [f"Passage {n} says something of leave." for n in range(60)])
     process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, database.conninfo, str(settings.data_dir), str(collection.id)], cwd=PROJECT
+        [
+            sys.executable,
+            "-c",
+            KILLED,
+            database.conninfo,
+            str(settings.data_dir),
+            str(collection.id),
+            database.key.hex(),
+        ],
+        cwd=PROJECT,
     )
     until(lambda: stored(database) > 0)
     process.send_signal(signal.SIGKILL)

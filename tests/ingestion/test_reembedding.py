@@ -227,9 +227,9 @@ from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
-conninfo, folder, url, move = sys.argv[1:]
+conninfo, folder, url, move = sys.argv[1:-1]
 settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=url)
-database = Database(conninfo)
+database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 files = FileStore(settings.data_dir / "files")
 Processor(database, files, Providers(settings), Ledger(database), settings).reembedding.run("demo", UUID(move))
@@ -261,7 +261,7 @@ def test_what_a_killed_move_had_sent_is_in_the_ledger_as_an_estimate(
     provider_standin.hang = True
     command = [sys.executable, "-c", REEMBED, database.conninfo, str(keyed.data_dir), keyed.openai_base_url]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    with subprocess.Popen([*command, str(move.id)], env=environment, cwd=PROJECT) as process:
+    with subprocess.Popen([*command, str(move.id), database.key.hex()], env=environment, cwd=PROJECT) as process:
         deadline = time.monotonic() + 60
         while provider_standin.calls["embeddings"] < 4:  # as many as are in flight at once
             assert time.monotonic() < deadline

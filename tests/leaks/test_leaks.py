@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from benchmarks.leak_calls import CALLS, LISTS, requests_of, searched
 from benchmarks.leak_probe import Probe, changed, rows_of, served, without_conditions
 from benchmarks.leak_world import GROUP, Person, World, build_world
+from rag.database import WORKER
 from rag.errors import NotFound
 from rag.profiles import HR
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
@@ -132,7 +133,7 @@ def test_a_tenant_sees_and_asks_for_its_own_jobs_only(
 ) -> None:
     database = app_services.database
     count = "SELECT count(*), count(DISTINCT args ->> 'tenant_id') FROM procrastinate_jobs"
-    with database.transaction(None) as worker, database.transaction("demo") as own:
+    with database.transaction(WORKER) as worker, database.transaction("demo") as own:
         everything, own_jobs = worker.execute(count).fetchone(), own.execute(count).fetchone()
     assert everything is not None
     assert own_jobs is not None

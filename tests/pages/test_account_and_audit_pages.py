@@ -116,6 +116,16 @@ def test_an_administrator_cannot_end_the_session_they_work_in_from_there(running
     assert ends(page) == []
 
 
+def test_an_administrator_says_which_roles_need_a_second_factor(running: Services, signed_in: SignIn) -> None:
+    tab, admin = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("people.py").run()
+    page.multiselect("people_factor_roles").set_value([Role.MANAGER]).run()
+    assert not page.exception
+    assert running.accounts.second_factors.required_roles(admin) == {Role.MANAGER}
+    page = tab.switch_page("people.py").run()
+    assert page.multiselect("people_factor_roles").value == [Role.MANAGER]
+
+
 # The audit log
 
 
@@ -131,7 +141,8 @@ def test_a_log_without_entries_says_so(signed_in: SignIn) -> None:
     tab, _ = signed_in(Role.ADMIN)
     page = tab.run().switch_page("audit.py").run()
     assert not page.exception
-    assert "Nobody changed anything in this period." in texts(page)
+    # Whoever looks has signed in.
+    assert list(page.dataframe[0].value["What"]) == ["Sign-in succeeded"]
     page.text_input("audit_text").set_value("nothing like this").run()
     assert "Nothing was changed that fits these filters." in texts(page)
 
@@ -146,7 +157,7 @@ def test_a_change_stands_in_the_log_with_its_person_and_in_words(
     running.api_keys.create(identity, "Intranet", ["search"], None)
     page = tab.run().switch_page("audit.py").run()
     table = page.dataframe[0].value
-    assert list(table["What"]) == ["API key added", "Collection changed"]
+    assert list(table["What"]) == ["API key added", "Collection changed", "Sign-in succeeded"]
     assert set(table["Who"]) == {identity.email}
     assert "groups that may read it: everybody → Sales" in table["Change"][1]
     assert "HR documents → Handbooks" in table["Change"][1]

@@ -15,7 +15,7 @@ from pgvector.psycopg import register_vector
 from plain_server import PlainServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.migrations import migrate
 from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
@@ -73,7 +73,7 @@ def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: 
     superuser = make_conninfo(server.superuser, dbname=name)
     collection, documents = fill(superuser)
     assert [name[:14] for name in migrate(earlier)][:1] == ["20261121000600"]
-    database = Database(make_conninfo(server.application, dbname=name))
+    database = Database(make_conninfo(server.application, dbname=name), sealing_key(earlier))
     database.open()
     scope = Scope(tenant_id="demo", collection_ids=(collection,))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from plain_server import PlainServer
 from psycopg.rows import class_row
 
 from rag.access.sessions import Sessions
@@ -18,8 +19,8 @@ from rag.types import Collection, DocumentStatus, Identity, Outcome, Role
 
 
 @pytest.fixture
-def pooled(pooler: str) -> Iterator[Database]:
-    opened = Database(pooler, is_pooled=True)
+def pooled(pooler: str, server: PlainServer) -> Iterator[Database]:
+    opened = Database(pooler, server.key, is_pooled=True)
     opened.open()
     yield opened
     opened.close()

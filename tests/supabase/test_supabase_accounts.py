@@ -280,6 +280,22 @@ def test_an_invited_person_is_signed_up_with_tenant_and_role(
     assert (account.role, account.tenant_id) == (Role.MANAGER, "demo")
 
 
+def test_an_invitation_takes_nobody_from_another_company_at_supabase(
+    accounts: SupabaseAccounts, admin: Identity, standin: SupabaseStandin
+) -> None:
+    theirs = invited(accounts, admin)
+    token = accounts.first_admin_link("other")
+    assert token is not None
+    squatter = identity_of(accounts.create_first_admin(token, "admin@other.example", "Other", PASSWORD))
+    _, link = accounts.invite(squatter, EMAIL, "Person")
+    with pytest.raises(InvalidInput, match="Supabase does not take this address"):
+        accounts.set_password_by_link(link.partition("token=")[2], "the squatter's password")
+    for number in range(3):
+        with pytest.raises(WrongPassword):
+            accounts.sign_in(EMAIL, f"the squatter's password {number}")
+    assert accounts.sign_in(EMAIL, PASSWORD).id == theirs.id
+
+
 def test_who_has_an_account_at_supabase_already_is_invited_all_the_same(
     accounts: SupabaseAccounts, admin: Identity, standin: SupabaseStandin
 ) -> None:

@@ -12,7 +12,7 @@ from postgrest import APIError
 from psycopg import Connection, sql
 from supabase_standin import ANON, SERVICE, SupabaseStandin
 
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.migrations import MIGRATIONS, migrate
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
@@ -41,7 +41,7 @@ def claims_of(tenant: object) -> dict[str, object]:
 def filled(project: str) -> str:
     """The project with our tables and a document with one passage for each of two tenants."""
     migrate(project)
-    database = Database(project)
+    database = Database(project, sealing_key(project))
     database.open()
     for tenant in ("demo", "other"):
         with database.transaction(tenant) as connection:
@@ -142,9 +142,8 @@ def test_the_rest_api_reaches_no_table_of_ours(filled: str, role: str) -> None:
     functions = """
         SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prorettype <> 'trigger'::regtype
           AND has_function_privilege(%s, oid, 'EXECUTE')
-        -- These tell nothing but what the caller's own transaction says, or compute from what they are given.
-        EXCEPT VALUES ('rag_tenant'::name), ('rag_claimed_tenant'), ('rag_reads_all'), ('rag_account'), ('rag_group'),
-                      ('sparse_indices'), ('metadata_day')
+        -- These tell nothing but what the caller's own transaction says.
+        EXCEPT VALUES ('rag_tenant'::name), ('rag_claimed_tenant'), ('rag_reads_all'), ('rag_group'), ('rag_verified')
     """
     with psycopg.connect(filled) as connection:
         assert connection.execute(rights, (role,)).fetchall() == []
@@ -173,11 +172,27 @@ def test_tables_of_the_neighbours_keep_their_rights(project: str) -> None:
 
 
 def test_the_application_is_bound_by_row_level_security_though_its_login_is_not(filled: str) -> None:
-    database = Database(filled)
+    database = Database(filled, sealing_key(filled))
     database.open()
     with database.transaction("demo") as connection:
         assert connection.execute("SELECT current_user, session_user").fetchone() == ("rag_app", "project")
         assert connection.execute("SELECT count(*) FROM documents").fetchone() == (2,)
+    database.close()
+
+
+def test_the_application_can_have_a_login_of_its_own(filled: str) -> None:
+    with psycopg.connect(filled) as connection:
+        connection.execute("ALTER ROLE rag_app LOGIN PASSWORD 'of-its-own'")
+    address = psycopg.conninfo.make_conninfo(filled, user="rag_app", password="of-its-own")
+    database = Database(address, sealing_key(filled))
+    database.open()
+    with database.transaction("demo") as connection:
+        assert connection.execute("SELECT count(*) FROM documents").fetchone() == (2,)
+        assert connection.execute(
+            "SELECT session_user, has_database_privilege('rag_app', current_database(), 'TEMPORARY')"
+        ).fetchone() == ("rag_app", False)
+    with psycopg.connect(address) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("SET ROLE project")
     database.close()
 
 

@@ -1,0 +1,220 @@
+"""A second factor beside the password: codes of an authenticator app, and recovery codes that work once each.
+
+Secrets are encrypted, and recovery codes hashed, with the key that the database's own role cannot read. A code counts
+as wrong before it is looked at, and none works twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pyotp
+from cryptography.fernet import Fernet
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.access.account_rows import read_account
+from rag.access.attempts import next_attempt
+from rag.access.links import add_link, open_link, use_link
+from rag.database import Database, queries
+from rag.errors import LinkExpired, NotAllowed, WrongPassword
+from rag.types import Account, Identity, Role
+
+#: How an authenticator app lists it.
+ISSUER = "HR Assistant"
+STEP_SECONDS = 30
+RECOVERY_CODES = 10
+WRONG_CODE = "This code is not right. Codes change every half minute, and each works once."
+#: Letters and digits that are not taken for each other.
+ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorState:
+    """Where an account stands: whether a second factor is in use, and whether its role needs one."""
+
+    is_on: bool
+    is_required: bool
+
+    @property
+    def is_enough_without(self) -> bool:
+        return not self.is_on and not self.is_required
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSecret:
+    """What somebody types or scans into an authenticator app."""
+
+    secret: str = field(repr=False)
+    address: str = field(repr=False)
+
+
+class SecondFactors:
+    """Sets up, asks for and removes second factors. Thread-safe."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    def state(self, tenant_id: str, account_id: UUID) -> FactorState:
+        """Where an account stands."""
+        with self._database.transaction(tenant_id) as connection:
+            found = connection.execute(queries["second_factor_state"], {"account_id": account_id}).fetchone()
+        return FactorState(is_on=bool(found and found[0]), is_required=bool(found and found[1]))
+
+    # Between the password and the session
+
+    def begin(self, account: Account) -> str:
+        """A token that stands for a right password until the second factor is given, for an hour at most."""
+        with self._database.transaction(account.tenant_id) as connection:
+            return add_link(connection, "second_factor", account.id)
+
+    def account_of(self, token: str) -> Account:
+        """Whose password was right. Uses nothing up. Raises `LinkExpired`."""
+        tenant_id, account_id = open_link(self._database, token, "second_factor")
+        with self._database.transaction(tenant_id) as connection:
+            account = read_account(connection, "account", account_id=account_id)
+        if account is None or not account.is_active:
+            raise LinkExpired
+        return account
+
+    def finish(self, account: Account, token: str) -> None:
+        """Use the token up. Raises `LinkExpired` when another request did."""
+        with self._database.transaction(account.tenant_id) as connection:
+            use_link(connection, token, "second_factor")
+
+    # Codes
+
+    def new_secret(self, identity: Identity) -> NewSecret:
+        """The secret to set up; the same one until a code of it was right. Raises `NotAllowed` when one is in use."""
+        made = {"account_id": identity.account_id, "secret": self._locker.encrypt(pyotp.random_base32().encode())}
+        with self._database.transaction(identity) as connection:
+            connection.execute(queries["begin_second_factor"], made)
+            row = connection.execute(queries["lock_second_factor"], made).fetchone()
+        if row is None or row[1]:
+            raise NotAllowed("A second factor is in use already. Turn it off first.")
+        secret = self._locker.decrypt(bytes(row[0])).decode()
+        address = pyotp.TOTP(secret).provisioning_uri(name=identity.email, issuer_name=ISSUER)
+        return NewSecret(secret=secret, address=address)
+
+    def confirm(self, identity: Identity, code: str) -> list[str]:
+        """Begin to ask for codes; the recovery codes, which are shown this once. Raises as `check`."""
+        self.check(identity.tenant_id, identity.account_id, code, is_first=True)
+        with self._database.transaction(identity) as connection:
+            if not connection.execute(queries["confirm_second_factor"], {"account_id": identity.account_id}).rowcount:
+                raise NotAllowed("A second factor is in use already.")
+            return self._make_recovery_codes(connection, identity.account_id)
+
+    def new_recovery_codes(self, identity: Identity, code: str) -> list[str]:
+        """Ten new recovery codes; earlier ones stop working. Raises as `check`."""
+        self.check(identity.tenant_id, identity.account_id, code)
+        with self._database.transaction(identity) as connection:
+            return self._make_recovery_codes(connection, identity.account_id)
+
+    def recovery_codes_left(self, identity: Identity) -> int:
+        return int(self._database.fetch_value(identity, "count_recovery_codes", account_id=identity.account_id))
+
+    def check(self, tenant_id: str, account_id: UUID, code: str, *, is_first: bool = False) -> None:
+        """Take a code of the app, or with `is_first` false a recovery code.
+
+        Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow as those of passwords do.
+        """
+        typed = "".join(code.split()).replace("-", "").lower()
+        now = self._clock()
+        account = {"account_id": account_id}
+        with self._database.transaction(tenant_id) as connection:
+            row = connection.execute(queries["lock_second_factor"], account).fetchone()
+            if row is None or bool(row[1]) is is_first:
+                raise WrongPassword(WRONG_CODE)
+            sealed, _, last_step, failed, last_failed_at = row
+            counted = {**account, "failed_attempts": next_attempt(failed, now - last_failed_at), "now": now}
+            connection.execute(queries["count_wrong_code"], counted)
+        step = self._step_of(self._locker.decrypt(bytes(sealed)).decode(), typed, now)
+        with self._database.transaction(tenant_id) as connection:
+            if step is None and not is_first:
+                used = {**account, "code_hash": self._hash(typed)}
+                is_right = connection.execute(queries["use_recovery_code"], used).fetchone() is not None
+            else:
+                # Read again: the same code may have been sent twice at once.
+                row = connection.execute(queries["lock_second_factor"], account).fetchone()
+                is_right = row is not None and step is not None and step > max(row[2], last_step)
+            if is_right:
+                connection.execute(queries["accept_code"], {**account, "step": step or 0})
+        if not is_right:
+            raise WrongPassword(WRONG_CODE)
+
+    def turn_off(self, identity: Identity, code: str) -> None:
+        """Ask for no code any more. Raises as `check`, and `NotAllowed` where the role needs one."""
+        if self.state(identity.tenant_id, identity.account_id).is_required:
+            raise NotAllowed("Your role needs a second factor here. An administrator decides that on the page People.")
+        self.check(identity.tenant_id, identity.account_id, code)
+        self._drop(identity, identity.account_id)
+
+    # What administrators do
+
+    def enrolled(self, identity: Identity) -> frozenset[UUID]:
+        """Who has a second factor in use. Raises `NotAllowed`."""
+        _require_admin(identity)
+        with self._database.transaction(identity) as connection:
+            return frozenset(row[0] for row in connection.execute(queries["second_factors"]))
+
+    def required_roles(self, identity: Identity) -> frozenset[Role]:
+        """The roles that need one. Raises `NotAllowed`."""
+        _require_admin(identity)
+        found = self._database.fetch_value(identity, "second_factor_roles") or []
+        return frozenset(Role(role) for role in found)
+
+    def require_for(self, identity: Identity, roles: Iterable[Role]) -> None:
+        """Have everybody of these roles asked for one from their next sign-in on. Raises `NotAllowed`."""
+        _require_admin(identity)
+        wanted = Jsonb(sorted(role.value for role in set(roles)))
+        self._database.execute(identity, "require_second_factor", roles=wanted)
+
+    def remove(self, identity: Identity, account_id: UUID) -> None:
+        """Take the second factor of somebody away who lost it. Raises `NotAllowed`, for oneself too."""
+        _require_admin(identity)
+        if account_id == identity.account_id:
+            raise NotAllowed("Nobody can do this to their own account. Turn it off under “Your account”.")
+        self._drop(identity, account_id)
+
+    # Inside
+
+    @property
+    def _locker(self) -> Fernet:
+        key = hashlib.sha256(b"second factors\x00" + self._database.key).digest()
+        return Fernet(base64.urlsafe_b64encode(key))
+
+    def _hash(self, code: str) -> bytes:
+        return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
+
+    def _step_of(self, secret: str, code: str, now: float) -> int | None:
+        """The half minute whose code this is: the present one, or one beside it for clocks that differ."""
+        app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
+        for step in (present, present - 1, present + 1):
+            if hmac.compare_digest(app.at(step * STEP_SECONDS).encode(), code.encode("utf-8", "replace")):
+                return step
+        return None
+
+    def _make_recovery_codes(self, connection: Connection, account_id: UUID) -> list[str]:
+        codes = ["".join(secrets.choice(ALPHABET) for _ in range(10)) for _ in range(RECOVERY_CODES)]
+        connection.execute(queries["drop_recovery_codes"], {"account_id": account_id})
+        for code in codes:
+            connection.execute(queries["add_recovery_code"], {"account_id": account_id, "code_hash": self._hash(code)})
+        return [f"{code[:5]}-{code[5:]}" for code in codes]
+
+    def _drop(self, identity: Identity, account_id: UUID) -> None:
+        with self._database.transaction(identity) as connection:
+            connection.execute(queries["drop_second_factor"], {"account_id": account_id})
+            connection.execute(queries["drop_recovery_codes"], {"account_id": account_id})
+
+
+def _require_admin(identity: Identity) -> None:
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed

@@ -1,0 +1,206 @@
+"""The second factor: asked for after the password, set up where it is needed, and looked after by whoever has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+
+import segno
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rag.access.identity import AccessServices
+from rag.access.second_factor import SecondFactors
+from rag.api.form_pages import PENDING_COOKIE, SECOND_FACTOR, STALE_FORM, FormPages, read_form, redirect
+from rag.api.html_pages import Markup, note
+from rag.errors import LinkExpired, RagError
+from rag.types import Account, Identity
+
+OWN = "/account/second-factor"
+BACK = Markup('<a href="/">Back to HR Assistant</a>')
+START_AGAIN = Markup('<a href="/login">Sign in again</a>')
+ELSEWHERE = "Your password is kept by another service, which asks for its own second factor."
+TURN_OFF = '<button class="other" name="wish" value="off" type="submit">Turn it off</button>'
+PASSWORD = Markup(
+    '<div>\n<label for="password">Current password</label>\n<div class="secret"><input id="password" name="password" '
+    'type="password" autocomplete="current-password" maxlength="1024" required></div>\n</div>'
+)
+
+
+def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
+    """The routes of second factors; `safe_next` keeps where to go on within this site."""
+    pages = SecondFactorPages(forms, safe_next)
+    return [
+        Route(SECOND_FACTOR, pages.show_asked, methods=["GET"]),
+        Route(SECOND_FACTOR, pages.give, methods=["POST"]),
+        Route(OWN, pages.show_own, methods=["GET"]),
+        Route(OWN, pages.change_own, methods=["POST"]),
+    ]
+
+
+class SecondFactorPages:
+    """The handlers. What asks the database runs in threads."""
+
+    def __init__(self, forms: FormPages, safe_next: Callable[[str], str]) -> None:
+        self._forms, self._safe_next = forms, safe_next
+
+    # After the password
+
+    async def show_asked(self, request: Request) -> Response:
+        return await self._asked(request, self._safe_next(request.query_params.get("next", "/")))
+
+    async def give(self, request: Request) -> Response:
+        form = await read_form(request)
+        target, token = self._safe_next(form.get("next", "/")), request.cookies.get(PENDING_COOKIE, "")
+        if not self._forms.has_token(request, form):
+            return self._forms.page(
+                request, "message", title="Second factor", status=403, message=STALE_FORM, action="/login",
+                label="Sign in again",
+            )  # fmt: skip
+        try:
+            account = await to_thread.run_sync(self._factors.account_of, token)
+            codes = await to_thread.run_sync(self._give, account, token, form.get("code", "")[:64])
+        except LinkExpired:
+            return redirect("/login")
+        except RagError as exc:
+            return await self._asked(request, target, error=exc.message, status=exc.status)
+        answer = self._codes_page(request, codes, target) if codes else None
+        answer = await self._forms.start_session(request, account, target, is_proven=True, answer=answer)
+        answer.delete_cookie(PENDING_COOKIE, path=SECOND_FACTOR)
+        return answer
+
+    def _give(self, account: Account, token: str, code: str) -> list[str]:
+        """Take the code; recovery codes where it was the first."""
+        factors = self._factors
+        if factors.state(account.tenant_id, account.id).is_on:
+            factors.check(account.tenant_id, account.id, code)
+            factors.finish(account, token)
+            return []
+        codes = factors.confirm(_identity(account), code)
+        factors.finish(account, token)
+        return codes
+
+    async def _asked(self, request: Request, target: str, *, error: str = "", status: int = 200) -> Response:
+        try:
+            account = await to_thread.run_sync(self._factors.account_of, request.cookies.get(PENDING_COOKIE, ""))
+            state = await to_thread.run_sync(self._factors.state, account.tenant_id, account.id)
+        except LinkExpired:
+            return redirect("/login")
+        if not state.is_on:
+            lead = "Your organisation asks for a second factor. Set it up once; then a code follows the password."
+            where = {"action": SECOND_FACTOR, "next": target, "lead": lead}
+            return await self._set_up_page(request, _identity(account), where, error=error, status=status)
+        return self._forms.page(
+            request,
+            "second_factor",
+            title="Second factor",
+            foot=START_AGAIN,
+            status=status,
+            next=target,
+            note=note(error),
+        )
+
+    # One's own
+
+    async def show_own(self, request: Request) -> Response:
+        return await self._own(request)
+
+    async def change_own(self, request: Request) -> Response:
+        form = await read_form(request)
+        identity: Identity = request.scope["identity"]
+        if not self._forms.has_token(request, form):
+            return await self._own(request, error=STALE_FORM, status=403)
+        try:
+            await self._forms.with_password(
+                self._services.accounts.require_password, identity, form.get("password", ""), source=identity.session_id
+            )
+            codes = await to_thread.run_sync(self._change_own, identity, form)
+        except RagError as exc:
+            return await self._own(request, error=exc.message, status=exc.status)
+        return self._codes_page(request, codes, "/") if codes else redirect(OWN)
+
+    def _change_own(self, identity: Identity, form: Mapping[str, str]) -> list[str]:
+        factors, code, wish = self._factors, form.get("code", "")[:64], form.get("wish", "")
+        if wish == "off":
+            factors.turn_off(identity, code)
+            return []
+        return factors.new_recovery_codes(identity, code) if wish == "codes" else factors.confirm(identity, code)
+
+    async def _own(self, request: Request, *, error: str = "", status: int = 200) -> Response:
+        identity: Identity = request.scope["identity"]
+        if not self._services.accounts.hashes_passwords:
+            return self._forms.page(
+                request, "message", title="Second factor", message=ELSEWHERE, action="/", label="Back to HR Assistant"
+            )
+        state = await to_thread.run_sync(self._factors.state, identity.tenant_id, identity.account_id)
+        if not state.is_on:
+            lead = "With a second factor, a code of an app on your telephone follows the password at each sign-in."
+            where = {"action": OWN, "next": "/", "lead": lead, "password": PASSWORD}
+            return await self._set_up_page(request, identity, where, error=error, status=status, foot=BACK)
+        left = await to_thread.run_sync(self._factors.recovery_codes_left, identity)
+        off = "" if state.is_required else TURN_OFF
+        return self._forms.page(
+            request,
+            "own_second_factor",
+            title="Second factor",
+            foot=BACK,
+            status=status,
+            note=note(error),
+            left=f"{left} recovery code{'s' if left != 1 else ''} left.",
+            required="Your role needs it here. " if state.is_required else "",
+            password=PASSWORD,
+            off=Markup(off),
+        )
+
+    # Inside
+
+    async def _set_up_page(
+        self,
+        request: Request,
+        identity: Identity,
+        values: Mapping[str, str],
+        *,
+        error: str = "",
+        status: int = 200,
+        foot: str = START_AGAIN,
+    ) -> Response:
+        made = await to_thread.run_sync(self._factors.new_secret, identity)
+        picture = segno.make(made.address, error="m").svg_inline(scale=4, border=2, light="white", dark="black")
+        groups = " ".join(made.secret[i : i + 4] for i in range(0, len(made.secret), 4))
+        return self._forms.page(
+            request,
+            "set_up_second_factor",
+            title="Set up a second factor",
+            foot=foot,
+            status=status,
+            note=note(error),
+            secret=groups,
+            picture=Markup(picture),
+            **{"password": Markup(""), **values},
+        )
+
+    def _codes_page(self, request: Request, codes: Sequence[str], target: str) -> Response:
+        items = Markup("\n".join(f"<li><code>{escape(code)}</code></li>" for code in codes))
+        return self._forms.page(request, "recovery_codes", title="Your recovery codes", codes=items, target=target)
+
+    @property
+    def _services(self) -> AccessServices:
+        return self._forms.services()
+
+    @property
+    def _factors(self) -> SecondFactors:
+        return self._services.accounts.second_factors
+
+
+def _identity(account: Account) -> Identity:
+    """Somebody whose password was right, acting on their own account."""
+    return Identity(
+        account_id=account.id,
+        tenant_id=account.tenant_id,
+        email=account.email,
+        name=account.name,
+        role=account.role,
+        user_group=account.user_group,
+    )
