@@ -387,7 +387,9 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument(
-        "--only", choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest", "seal"]
+        "--only",
+        choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest", "seal"],
+        default=None,
     )
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
     parser.add_argument("--index-tenants", action="store_true", help="with an index on the tenant's field for them")

@@ -19,7 +19,7 @@ CREATE POLICY tenant ON meaning_parts USING (tenant_id = (SELECT rag_tenant()))
     WITH CHECK (tenant_id = (SELECT rag_tenant()));
 CREATE POLICY reader ON meaning_parts AS RESTRICTIVE FOR SELECT
     USING ((SELECT rag_reads_all()) OR collection_id = ANY (ARRAY(SELECT id FROM collections)));
-GRANT SELECT, INSERT, UPDATE, DELETE ON meaning_parts TO rag_app;
+GRANT SELECT, INSERT ON meaning_parts TO rag_app;
 
 -- Vectors of whole passages are made once more, in parts. The owner is bound by row-level security, and no tenant is set
 -- here: lifted for the moment.

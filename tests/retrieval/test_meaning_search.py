@@ -226,12 +226,13 @@ def test_a_passage_the_model_could_not_read_is_found_by_its_words(
     embed_all(shelf)
     with database.transaction("demo") as connection:
         connection.execute(
-            "UPDATE meaning_vectors SET embedding = NULL "
-            "WHERE chunk_id = (SELECT id FROM document_chunks WHERE content = %s)",
+            "DELETE FROM meaning_vectors WHERE chunk_id = (SELECT id FROM document_chunks WHERE content = %s)",
             (PARKING,),
         )
         connection.execute(
-            "DELETE FROM meaning_parts p USING meaning_vectors v WHERE v.chunk_id = p.chunk_id AND v.embedding IS NULL"
+            "INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language) "
+            "SELECT id, tenant_id, collection_id, document_id, 'en' FROM document_chunks WHERE content = %s",
+            (PARKING,),
         )
     found = search(database, query("Where is the parking lot?", meaning), scope=shelf.scope, limit=3)
     [parking] = [result for result in found.results if result.content == PARKING]
