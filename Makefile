@@ -1,7 +1,7 @@
 # All do all their own set-up on a machine with Python 3.11+ and nothing else.
 PYTHON ?= python3
 
-.PHONY: run test coverage doctor lock audit sbom screenshots
+.PHONY: run test coverage doctor lock audit sbom
 
 run:
 	@$(PYTHON) -m rag.launch serve

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
+from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
@@ -21,6 +22,7 @@ from rag.ingestion.chunking.pieces import PATH_SEPARATOR
 from rag.retrieval.keywords import tokenize
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.question_parts import split_question
+from rag.retrieval.synonyms import reworded
 from rag.types import Citation
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
@@ -157,15 +159,16 @@ def best_quotes(
     the documents' dates (ISO 8601): of two that disagree, the newer comes first.
     """
     language = language or detect_language(question)
-    asked = frozenset(tokenize(question, language))
-    everything = [
-        c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, question, asked)
-    ]
-    candidates = _quotable(everything)
-    if not candidates or not re.search(r"\w", question):
+    if not re.search(r"\w", question):
         return None
-    weights = _rarity(asked, everything)
-    in_words = _scores(candidates, everything, weights, len(citations))
+    best_reading = _read(question, citations, language)
+    other = reworded(question, language)
+    if other and not _parts(question, language):
+        # "Vacation" is asked for, "annual leave" is written: the wording that has more of its words there counts.
+        best_reading = max(best_reading, _read(other, citations, language), key=lambda reading: reading.most)
+    question, asked, everything, candidates, weights, in_words = best_reading
+    if not candidates:
+        return None
     parts = _parts(question, language)
     # Comparing takes some 20 ms a sentence: where the words say enough, they decide.
     is_compared = bool(parts) or max(in_words.values()) < SURE_IN_WORDS
@@ -187,6 +190,33 @@ def best_quotes(
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
     return _written(chosen, everything, citations, asked, days or {})
+
+
+class _Reading(NamedTuple):
+    """The passages' sentences as one wording of the question sees them."""
+
+    question: str
+    asked: frozenset[str]
+    everything: list[_Candidate]
+    candidates: list[_Candidate]
+    weights: dict[str, float]
+    in_words: dict[_Candidate, float]
+
+    @property
+    def most(self) -> float:
+        """How much of the question in words the best sentence holds."""
+        return max(self.in_words.values(), default=0.0)
+
+
+def _read(question: str, citations: Sequence[Citation], language: str) -> _Reading:
+    asked = frozenset(tokenize(question, language))
+    everything = [
+        c for place, citation in enumerate(citations) for c in _candidates(citation, place, language, question, asked)
+    ]
+    candidates = _quotable(everything)
+    weights = _rarity(asked, everything)
+    in_words = _scores(candidates, everything, weights, len(citations)) if candidates else {}
+    return _Reading(question, asked, everything, candidates, weights, in_words)
 
 
 def _parts(question: str, language: str) -> list[str]:

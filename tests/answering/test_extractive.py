@@ -92,6 +92,16 @@ def test_each_part_of_a_question_is_compared_in_meaning() -> None:
     assert "Lunch" not in quotes.text
 
 
+def test_the_wording_that_the_documents_use_chooses_the_sentence() -> None:
+    text = (
+        "The leave year is the calendar year. Full-time employees have 27 days of annual leave a year. "
+        "The sabbatical policy is a document of its own."
+    )
+    quotes = best_quotes("What is the vacation policy?", [replace(passage(1, text), section="5.1 Annual leave")])
+    assert quotes is not None
+    assert quotes.text.startswith("“Full-time employees have 27 days of annual leave a year.”")
+
+
 def test_a_conjunction_of_another_language_parts_no_question() -> None:
     text = (
         "Performance reviews are conducted annually. Generic drugs can often be cheaper. Lunch is often served at noon."
