@@ -1,0 +1,54 @@
+"""Before an act that needs a recent sign-in: a dialog that leads to where one confirms who one is, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from rag.access.recent import confirm_address, is_recent
+from rag.services import services
+from rag.types import Identity
+from rag.ui.frame import LOOK
+
+
+def is_needed(identity: Identity) -> bool:
+    """Whether this person has to confirm who they are before a sensitive act; opens the dialog if so."""
+    if is_recent(services().database, identity):
+        return False
+    ask()
+    return True
+
+
+def download_button(identity: Identity, label: str, make: Callable[[], bytes], file_name: str, *, key: str) -> None:
+    """A button that gives a CSV file which `make` writes; in its place one that asks, where that is needed first.
+
+    The check that counts is in what `make` calls: the time may run out while the page is open.
+    """
+    if is_recent(services().database, identity):
+        icon = ":material/download:"
+        st.download_button(label, make, file_name, "text/csv", icon=icon, key=key, on_click="ignore")
+    elif st.button(label, icon=":material/download:", key=f"{key}_again"):
+        ask()
+
+
+@st.dialog("Confirm that it is you", icon=":material/lock:")
+def ask() -> None:
+    """Say why, and lead there in this tab."""
+    st.markdown("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
+    seen = urlsplit(st.context.url or "/")
+    address = confirm_address((seen.path or "/") + (f"?{seen.query}" if seen.query else ""))
+    st.html(f'<a href="{escape(address)}" target="_self" style="{LOOK}">Confirm that it is you</a>')
+
+
+def ask_where_refused() -> None:
+    """Open the dialog after a click whose act was refused for the lack of a recent sign-in."""
+    if st.session_state.pop("frame_sign_in_again", False):
+        ask()
+
+
+def note_refused() -> None:
+    """Have the dialog open with the next whole run of the page."""
+    st.session_state.frame_sign_in_again = True
