@@ -22,6 +22,7 @@ from uuid import UUID
 from psycopg.rows import kwargs_row
 
 from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
+from rag.access.recent import is_recent
 from rag.database import Database, queries
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError
 from rag.settings import Settings
@@ -152,6 +153,10 @@ class Sessions:
             if connection.execute(queries["prove_session"], where).rowcount:
                 noted = {"account_id": identity.account_id, "action": "sign-in confirmed", "target": ""}
                 connection.execute(queries["note_sign_in"], noted)
+
+    def is_recent(self, identity: Identity) -> bool:
+        """Whether the sign-in of this session is recent enough for sensitive acts."""
+        return is_recent(self._database, identity)
 
     def began_at(self, identity: Identity, issuer: str) -> bool:
         """Whether this session began with a sign-in at that service."""

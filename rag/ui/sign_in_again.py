@@ -8,15 +8,15 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from rag.access.recent import confirm_address, is_recent
-from rag.services import services
+import rag.services
+from rag.access.recent import confirm_address
 from rag.types import Identity
 from rag.ui.frame import LOOK
 
 
 def is_needed(identity: Identity) -> bool:
     """Whether this person has to confirm who they are before a sensitive act; opens the dialog if so."""
-    if is_recent(services().database, identity):
+    if rag.services.services().sessions.is_recent(identity):
         return False
     ask()
     return True
@@ -27,7 +27,7 @@ def download_button(identity: Identity, label: str, make: Callable[[], bytes], f
 
     The check that counts is in what `make` calls: the time may run out while the page is open.
     """
-    if is_recent(services().database, identity):
+    if rag.services.services().sessions.is_recent(identity):
         icon = ":material/download:"
         st.download_button(label, make, file_name, "text/csv", icon=icon, key=key, on_click="ignore")
     elif st.button(label, icon=":material/download:", key=f"{key}_again"):
