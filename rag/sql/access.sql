@@ -163,7 +163,7 @@ WHERE token_hash = decode(%(token_hash)s, 'hex') AND purpose = %(purpose)s AND u
 RETURNING token_hash
 
 -- add_session --
--- A session, kept as the hash of its token.
+-- A session, kept as the hash of its token. Without another time its person proves who they are now.
 INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at, proved_at)
 VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agent)s,
         now() + make_interval(days => %(days)s), least(to_timestamp(%(proved_at)s::double precision), now()))

@@ -1,3 +1,3 @@
--- When the person of a session last proved who they are, where that is another time than its beginning: they were asked
--- again, or had signed in at a provider before they came here. Null: at its beginning.
+-- When the person of a session last proved who they are: as it began, before that at a provider, or when they were asked
+-- again. Null in sessions from before this column: as they began.
 ALTER TABLE sessions ADD COLUMN proved_at timestamptz;

@@ -68,14 +68,10 @@ def session_of(access: Access, account: Account) -> tuple[str, Identity]:
     return token, identity
 
 
-def signed_in_before(database: Database, minutes: float, session_id: str = "") -> None:
-    """Have sessions begun, or been confirmed, so long ago: one, or all."""
+def signed_in_before(database: Database, minutes: float) -> None:
+    """Have everybody signed in so long ago."""
     with database.transaction("demo") as connection:
-        connection.execute(
-            "UPDATE sessions SET created_at = now() - make_interval(secs => %(seconds)s), proved_at = NULL "
-            "WHERE %(one)s = '' OR encode(token_hash, 'hex') = %(one)s",
-            {"seconds": 60 * minutes, "one": session_id},
-        )
+        connection.execute("UPDATE sessions SET proved_at = now() - make_interval(secs => %s)", (60 * minutes,))
 
 
 def confirm(client: TestClient, **fields: str) -> httpx.Response:
@@ -108,6 +104,17 @@ def test_the_setting_says_how_long_ago_it_may_be(
     signed_in_before(database, minutes)
     database.recent_sign_in_minutes = limit
     assert is_recent(database, identity) is is_enough
+
+
+def test_a_session_from_before_an_update_counts_from_its_beginning(
+    access: Access, database: Database, account: Account
+) -> None:
+    _, identity = session_of(access, account)
+    for minutes in (29, 31):
+        with database.transaction("demo") as connection:
+            began = "UPDATE sessions SET proved_at = NULL, created_at = now() - make_interval(mins => %s)"
+            connection.execute(began, (minutes,))
+        assert is_recent(database, identity) is (minutes < 30)
 
 
 def test_a_password_proves_it_and_leads_back(

@@ -147,7 +147,7 @@ def test_a_browser_left_open_deletes_nothing(api: Api) -> None:
     token = api.session(Role.ADMIN)
     program = api.client(api.key("documents:read", "documents:write"))
     with api.parts.database.transaction("demo") as connection:
-        connection.execute("UPDATE sessions SET created_at = now() - interval '1 hour'")
+        connection.execute("UPDATE sessions SET proved_at = now() - interval '1 hour'")
     browser = api.client(Cookie=f"hr_session={token}", Origin=api.url)
     refused = browser.delete(f"/api/documents/{document.id}")
     assert refused.status_code == 403
