@@ -179,7 +179,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             "questions; the costs hold what they cost.",
         )
         wanted = QuestionFilters(text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question")
-        sign_in_again.download_button(
+        sign_in_again.draw_export(
             identity,
             "Export CSV",
             partial(export, period, filters, wanted),

@@ -88,7 +88,7 @@ st.dataframe(
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     more = f", the latest {SHOWN:,}" if len(entries) == SHOWN else ""
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
-    sign_in_again.download_button(
+    sign_in_again.draw_export(
         identity,
         "Download as CSV",
         lambda: audit.export_csv(identity, [str(name) for name in table], table.itertuples(index=False)),

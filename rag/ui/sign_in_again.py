@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
 import rag.services
 from rag.access.recent import confirm_address
 from rag.types import Identity
-from rag.ui.frame import LOOK
+from rag.ui.frame import confirm_link
 
 
 def is_needed(identity: Identity) -> bool:
@@ -22,7 +21,7 @@ def is_needed(identity: Identity) -> bool:
     return True
 
 
-def download_button(identity: Identity, label: str, make: Callable[[], bytes], file_name: str, *, key: str) -> None:
+def draw_export(identity: Identity, label: str, make: Callable[[], bytes], file_name: str, *, key: str) -> None:
     """A button that gives a CSV file which `make` writes; in its place one that asks, where that is needed first.
 
     The check that counts is in what `make` calls: the time may run out while the page is open.
@@ -38,9 +37,10 @@ def download_button(identity: Identity, label: str, make: Callable[[], bytes], f
 def ask() -> None:
     """Say why, and lead there in this tab."""
     st.markdown("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
-    seen = urlsplit(st.context.url or "/")
-    address = confirm_address((seen.path or "/") + (f"?{seen.query}" if seen.query else ""))
-    st.html(f'<a href="{escape(address)}" target="_self" style="{LOOK}">Confirm that it is you</a>')
+    path = urlsplit(st.context.url or "/").path or "/"
+    # What is opened on a page is in its address, which `st.context.url` leaves out.
+    opened = urlencode(st.query_params.to_dict())
+    st.html(confirm_link(confirm_address(f"{path}?{opened}" if opened else path)))
 
 
 def ask_where_refused() -> None:

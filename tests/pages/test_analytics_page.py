@@ -30,7 +30,7 @@ def open_page(app_services: Services, database: Database) -> Open:
             row = connection.execute(
                 "INSERT INTO accounts (tenant_id, email, name, role, password_hash) "
                 "VALUES ('demo', %s, 'Asker', %s, '') "
-                "ON CONFLICT (email) DO UPDATE SET role = excluded.role RETURNING id, created_at",
+                "ON CONFLICT (tenant_id, email) DO UPDATE SET role = excluded.role RETURNING id, created_at",
                 (EMAIL, role),
             ).fetchone()
         assert row is not None

@@ -95,4 +95,7 @@ def test_a_document_and_a_collection_stay(
     page.run().button("documents_delete").click().run()
     assert not page.exception
     assert asks(page)
+    assert any(f"%3Fdocument%3D{document.id}" in str(html.value) for html in page.html), (
+        str([h.value for h in page.html if "confirm" in h.value])
+    )
     assert running.documents.find(identity, DocumentFilters()) == [document]
