@@ -23,7 +23,7 @@ import pytest
 from standin import ProviderStandin, many_words
 
 from rag.api.service import SLOW
-from rag.database import Database
+from rag.database import Database, sealing_key
 from rag.embedded import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
 from rag.errors import DatabaseUnavailable, StorageFull
 from rag.files import FileStore
@@ -378,7 +378,7 @@ def fill(disk: Path) -> Path:
 
 def test_a_full_disk_is_named_and_the_database_comes_back_when_there_is_room(small_disk: Path) -> None:
     server = start_server(small_disk / "data")
-    database = Database(server.application, outage=server.outage)
+    database = Database(server.application, sealing_key(server.owner), outage=server.outage)
     try:
         database.open()
         filler = fill(small_disk)

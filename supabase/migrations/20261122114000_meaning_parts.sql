@@ -1,13 +1,15 @@
 -- A passage holds several things: what each part of it means is compared where the passage is a candidate. The passage's
 -- own vector, by which candidates are found, is the mean of its parts'.
 
+ALTER TABLE meaning_vectors ADD UNIQUE (chunk_id, tenant_id);
 CREATE TABLE meaning_parts (
-    chunk_id uuid NOT NULL REFERENCES meaning_vectors ON DELETE CASCADE,
+    chunk_id uuid NOT NULL,
     part smallint NOT NULL,
     tenant_id text NOT NULL REFERENCES tenants ON DELETE CASCADE,
     collection_id uuid NOT NULL,
     embedding extensions.halfvec(384) NOT NULL,
     PRIMARY KEY (chunk_id, part),
+    FOREIGN KEY (chunk_id, tenant_id) REFERENCES meaning_vectors (chunk_id, tenant_id) ON DELETE CASCADE,
     FOREIGN KEY (collection_id, tenant_id) REFERENCES collections (id, tenant_id) ON DELETE CASCADE
 );
 ALTER TABLE meaning_parts ALTER COLUMN embedding SET STORAGE PLAIN;

@@ -288,6 +288,7 @@ def test_originals_and_passwords_are_closed_to_other_accounts(tmp_path: Path) ->
 
 def test_doctor_says_which_means_are_in_force(database: Database, settings: Settings) -> None:
     parts = assemble(settings, database)
+    parts.documents._reader.known_means = None
     try:
         assert said_of_reading(parts).sentence == "In processes of their own; none has started yet."
         parts.documents.start_reader()

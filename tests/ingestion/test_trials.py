@@ -127,7 +127,7 @@ def test_a_trial_does_not_outlive_the_process_that_started_it(
     database: Database, settings: Settings, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "long.pdf", hostile.long_document(150))
-    task = Task(database.conninfo, False, settings, "demo", document.id)
+    task = Task(database.conninfo, database.key, False, settings, "demo", document.id)
     with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, cwd=TESTS.parent, start_new_session=True) as trial:
         assert trial.stdin is not None
         pickle.dump(task, trial.stdin)
