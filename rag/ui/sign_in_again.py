@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
@@ -27,10 +28,16 @@ def draw_export(identity: Identity, label: str, make: Callable[[], bytes], file_
     The check that counts is in what `make` calls: the time may run out while the page is open.
     """
     if rag.services.services().sessions.is_recent(identity):
-        icon = ":material/download:"
-        st.download_button(label, make, file_name, "text/csv", icon=icon, key=key, on_click="ignore")
+        late = partial(_note_if_late, identity)
+        st.download_button(label, make, file_name, "text/csv", icon=":material/download:", key=key, on_click=late)
     elif st.button(label, icon=":material/download:", key=f"{key}_again"):
         ask()
+
+
+def _note_if_late(identity: Identity) -> None:
+    # Of what `make` refuses, Streamlit says only that there is no file.
+    if not rag.services.services().sessions.is_recent(identity):
+        note_refused()
 
 
 @st.dialog("Confirm that it is you", icon=":material/lock:")
