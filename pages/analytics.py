@@ -19,6 +19,7 @@ from rag.errors import NotFound
 from rag.records.figures import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
+from rag.ui import sign_in_again
 from rag.ui.analytics_overview import draw_overview
 from rag.ui.formats import SELECT_A_ROW, count, time_zone
 from rag.ui.key_figures import draw_key_figures
@@ -178,14 +179,12 @@ def draw_questions(period: Period, filters: Filters) -> None:
             "questions; the costs hold what they cost.",
         )
         wanted = QuestionFilters(text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question")
-        st.download_button(
+        sign_in_again.draw_export(
+            identity,
             "Export CSV",
             partial(export, period, filters, wanted),
-            file_name=f"questions_{period.first}_{period.last}.csv",
-            mime="text/csv",
-            icon=":material/download:",
+            f"questions_{period.first}_{period.last}.csv",
             key="analytics_export",
-            on_click="ignore",
         )
     total = analytics.count_questions(identity, period, filters, wanted)
     if not total:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import streamlit as st
 
-from rag.records.spreadsheet import to_csv
 from rag.services import require, services
 from rag.types import Role
+from rag.ui import sign_in_again
 from rag.ui.audit_words import change_words
 from rag.ui.formats import count, date_time, time_zone
 from rag.ui.theme import PRODUCT
@@ -88,11 +88,10 @@ st.dataframe(
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     more = f", the latest {SHOWN:,}" if len(entries) == SHOWN else ""
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
-    st.download_button(
+    sign_in_again.draw_export(
+        identity,
         "Download as CSV",
-        lambda: to_csv([str(name) for name in table], table.itertuples(index=False)).encode("utf-8-sig"),
+        lambda: audit.export_csv(identity, [str(name) for name in table], table.itertuples(index=False)),
         "audit-log.csv",
-        "text/csv",
-        icon=":material/download:",
-        on_click=lambda: audit.note(identity, "export made", "audit log"),
+        key="audit_export",
     )

@@ -16,7 +16,7 @@ from rag.ingestion.collections import LANGUAGES
 from rag.profiles import NOTICES, PROFILES, profile_by_name, with_overrides
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
-from rag.ui import attempts
+from rag.ui import attempts, sign_in_again
 from rag.ui.calibration import draw_threshold
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
@@ -304,7 +304,10 @@ def draw_opened(collection: Collection) -> None:
     if state.collections_dialog == "rename":
         ask_to_rename(collection)
     elif state.collections_dialog == "delete":
-        ask_to_delete(collection, contents)
+        if sign_in_again.is_needed(identity):
+            open_dialog("")
+        else:
+            ask_to_delete(collection, contents)
 
 
 # The page

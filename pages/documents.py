@@ -14,6 +14,7 @@ from uuid import UUID
 
 import streamlit as st
 
+from rag.access.recent import require_recent
 from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
 from rag.ingestion.extracted import ExtractionLimits
@@ -29,7 +30,7 @@ from rag.types import (
     Role,
     Step,
 )
-from rag.ui import attempts
+from rag.ui import attempts, sign_in_again
 from rag.ui.document_cards import (
     Refused,
     UploadOptions,
@@ -153,6 +154,17 @@ def delete_one(document: Document) -> None:
     attempt(delete, document.id)
 
 
+def ask_first(document: Document) -> None:
+    if not sign_in_again.is_needed(identity):
+        ask_to_delete(document, delete_one)
+
+
+def delete_all(filters: DocumentFilters, until: datetime | None) -> None:
+    # Once for all of them, else each would be refused with a line of its own.
+    if attempts.attempt("documents_notice", require_recent, services().database, identity):
+        each(delete, filters, until)
+
+
 def open_document(document_id: str | None) -> None:
     """Keep the opened document in the address: it survives a refresh and can be shared."""
     if document_id is not None:
@@ -270,7 +282,7 @@ def draw_troubled(figures: Sequence[DocumentFigures]) -> None:
     for document in troubled:
         retry = (library.retry, identity, document.id)
         if draw_trouble(document, engine=library.recognition_engine, on_retry=attempt, retry=retry):
-            ask_to_delete(document, delete_one)
+            ask_first(document)
     if troubled:
         number = sum(f.documents for f in figures if f.status in TROUBLED)
         draw_rest(number - len(troubled), "failed", "failed", DocumentStatus.FAILED)
@@ -311,7 +323,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
             count_shares=lambda: library.shares(identity, filters),
             on_retry=lambda: retry_all(filters, until),
             on_tag=lambda: tag_all(filters, until),
-            on_delete=lambda: each(delete, filters, until),
+            on_delete=lambda: delete_all(filters, until),
         )
     opened = opened_document()
     if opened is not None:
@@ -339,7 +351,7 @@ def draw_opened(document: Document) -> None:
                 if document.file_path:
                     draw_original_link(document, key="documents_open_file")
                 if st.button("Delete", key="documents_delete", icon=":material/delete:", type="tertiary"):
-                    ask_to_delete(document, delete_one)
+                    ask_first(document)
         draw_remarks(document)
         draw_repository(document)
         draw_reference(document)

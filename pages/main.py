@@ -12,6 +12,7 @@ from rag.errors import AccessError
 from rag.profiles import NOTICES
 from rag.services import current_identity, services
 from rag.types import Identity, Role
+from rag.ui import sign_in_again
 from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
 from rag.ui.roles import ROLES
 from rag.ui.text import plain
@@ -137,4 +138,5 @@ with st.sidebar:
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot
+sign_in_again.ask_where_refused()
 page.run()

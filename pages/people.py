@@ -16,7 +16,7 @@ from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
-from rag.ui import attempts
+from rag.ui import attempts, sign_in_again
 from rag.ui.api_keys import draw_api_keys
 from rag.ui.formats import SELECT_A_ROW, count, date_time, time_zone
 from rag.ui.open_sessions import draw_sessions
@@ -221,13 +221,14 @@ def draw_person(person: Account) -> None:
                         args=("Second factor removed.", accounts.second_factors.remove, identity, person.id),
                         help="For somebody who lost telephone and recovery codes. Make sure that it is them.",
                     )
-                if st.button(
+                is_asked = st.button(
                     "Disable",
                     key=f"people_disable_{person.id}",
                     icon=":material/person_off:",
                     disabled=is_oneself,
                     help=NOT_ONESELF if is_oneself else None,
-                ):
+                )
+                if is_asked and not sign_in_again.is_needed(identity):
                     ask_to_disable(person)
             else:
                 st.button(
@@ -277,7 +278,9 @@ people = accounts.list(identity)
 enrolled = accounts.second_factors.enrolled(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     st.title("People", anchor=False, width="content")
-    if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:"):
+    if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:") and (
+        not sign_in_again.is_needed(identity)
+    ):
         state.people_add_error = ""
         ask_to_add()
 active = [person for person in people if person.is_active]

@@ -27,6 +27,7 @@ from rag.availability import Availability
 from rag.errors import DatabaseUnavailable
 from rag.flights import Flight, Session
 from rag.secret_texts import first_line
+from rag.settings import Settings
 from rag.sql import queries
 from rag.types import Identity, Role, Who
 
@@ -133,6 +134,8 @@ class Database:
         """
         self.conninfo = conninfo
         self.key = key
+        #: How recent a sign-in has to be for sensitive acts (`rag.access.recent`); 0: any is.
+        self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
         # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.

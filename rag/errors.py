@@ -7,6 +7,7 @@ RagError
 ├── NotAllowed               the person's role does not include this
 │   ├── ScopeMissing         nor the API key's scopes
 │   ├── TenantSuspended      work of a tenant that has to wait
+│   ├── SignInAgain          a sensitive act, long after the last sign-in
 │   ├── OtherHost
 │   └── OtherSite
 ├── NotFound                 not there, or not this tenant's: the two look alike from outside
@@ -113,6 +114,10 @@ class ScopeMissing(NotAllowed):
 
 class TenantSuspended(NotAllowed):
     """This company is suspended: nothing of it is processed until whoever runs the product resumes it."""
+
+
+class SignInAgain(NotAllowed):
+    """You signed in a while ago. Confirm that it is you at /account/confirm, then do this again."""
 
 
 class OtherSite(NotAllowed):

@@ -99,6 +99,7 @@ def assemble(
     settings: Settings, database: Database, embedded: EmbeddedServer | None = None, owner_conninfo: str = ""
 ) -> Services:
     """Put the parts together around an open database."""
+    database.recent_sign_in_minutes = settings.recent_sign_in_minutes
     sessions = Sessions(database, settings)
     files: Originals = FileStore(settings.data_dir / "files")
     accounts = None

@@ -107,6 +107,8 @@ class Settings:
     session_days: int = 14
     # Without anything done for so long a session ends before; 0: it does not.
     session_idle_minutes: int = 4320
+    # Keys, exports and deletions need a sign-in within so long; 0: they do not.
+    recent_sign_in_minutes: int = 30
     # Of one person, or of one network address; 0: no limit.
     questions_per_minute: int = 30
     answers_at_once: int = 4
@@ -160,6 +162,7 @@ ENVIRONMENT_NAMES = {
     "maximum_question_characters": "RAG_MAXIMUM_QUESTION_CHARACTERS",
     "session_days": "RAG_SESSION_DAYS",
     "session_idle_minutes": "RAG_SESSION_IDLE_MINUTES",
+    "recent_sign_in_minutes": "RAG_RECENT_SIGN_IN_MINUTES",
     "questions_per_minute": "RAG_QUESTIONS_PER_MINUTE",
     "answers_at_once": "RAG_ANSWERS_AT_ONCE",
     "key_answers_at_once": "RAG_KEY_ANSWERS_AT_ONCE",
@@ -181,6 +184,7 @@ LIMITS = (
     "pages_at_once",
     "upload_mb_per_minute",
     "wrong_sign_ins_per_address",
+    "recent_sign_in_minutes",
 )
 SECRET_FIELDS = frozenset(
     {

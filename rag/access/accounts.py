@@ -25,6 +25,7 @@ from rag.access.attempts import Attempts, Browser, Strangers, Waiting, Wishes, n
 from rag.access.external import SUSPENDED
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
+from rag.access.recent import require_recent
 from rag.access.second_factor import SecondFactors
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.database import Database, queries
@@ -131,11 +132,15 @@ class Accounts:
             _, ended = set_password(connection, identity.account_id, hashed, keep_session_id=identity.session_id)
         self._sessions.forget(ended)
 
-    def require_password(self, identity: Identity, password: str) -> None:
+    def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
         """Have somebody who is signed in prove it again. Raises `WrongPassword`, `TooManyAttempts`."""
-        stored, _ = self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
+        browser = browser or Browser(mark=identity.session_id)
+        stored, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         if not self._passwords.matches(password, stored):
             raise WrongPassword("Your current password is not right.")
+        # It counted as wrong until here: whoever proves it often must not have to wait for it.
+        clear = {"checked_hash": stored, "fresh_hash": stored, "browser": known}
+        self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, **clear)
 
     # Browsers that are known
 
@@ -331,6 +336,8 @@ class Accounts:
         """A transaction of an administrator, one at a time per tenant; the role is read again, not believed."""
         if not identity.may(Role.ADMIN):
             raise NotAllowed
+        # All of it: a new link or administrator is a way around being asked again.
+        require_recent(self._database, identity)
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_accounts"])
             actor = read_account(connection, "account", account_id=identity.account_id)

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
+from rag.access.recent import require_recent
 from rag.access.sessions import token_hash
 from rag.database import Database, queries
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
@@ -125,9 +126,10 @@ class ApiKeys:
         """Make a key; returns it with its secret, which nobody can see again. Without an end it works for 90 days.
 
         It stops when its maker's account is disabled or no longer an administrator's.
-        Raises `NotAllowed`, and `InvalidInput` with a sentence for what cannot be chosen.
+        Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a sentence for what cannot be chosen.
         """
         _require_admin(identity)
+        require_recent(self._database, identity)
         shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
         if not shown:
             raise InvalidInput("A key needs a name, such as that of the program that will use it.")

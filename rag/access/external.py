@@ -61,6 +61,8 @@ class Origin:
     check_after_seconds: float | None = None
     #: The longest the session lasts, in seconds; None: as long as any.
     lasts_seconds: float | None = None
+    #: When the person last proved there who they are, in seconds since 1970; None: just now.
+    proved_at: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ LEEWAY_SECONDS = 60
 #: A message of a sign-out older than this is not the provider's any more.
 LOGOUT_SECONDS = 600
 NOT_VALID = "The sign-in could not be verified. Try again; if it happens again, tell your administrator."
+NOT_ASKED = "You were not asked there who you are, which has to be for this. Sign out there, then try again."
 UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in a moment."
 
 
@@ -47,6 +48,8 @@ class Attempt:
     nonce: str
     verifier: str
     next: str
+    #: The person is signed in here and has to prove again who they are: the time of it, in seconds since 1970; else 0.
+    asked_again_at: float = 0.0
 
 
 class OpenIdProvider:
@@ -71,9 +74,10 @@ class OpenIdProvider:
     def address_for(self, attempt: Attempt) -> str:
         """Where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
         endpoint = self._endpoint("authorization_endpoint")
+        again = {"prompt": "login", "max_age": "0"} if attempt.asked_again_at else {}
         with self._client() as client:
             url, _ = client.create_authorization_url(
-                endpoint, state=attempt.state, nonce=attempt.nonce, code_verifier=attempt.verifier
+                endpoint, state=attempt.state, nonce=attempt.nonce, code_verifier=attempt.verifier, **again
             )
             return str(url)
 
@@ -85,6 +89,7 @@ class OpenIdProvider:
             raise AccessError("The sign-in was not completed there. Try again.")
         token = self._exchange(answer["code"], attempt)
         claims = self._identity_claims(token, attempt)
+        proved_at = _proved_at(claims, attempt)
         person = self._mappings.person(self._with_details(claims, token), self.issuer)
         account = self._people.admit(person)
         origin = Origin(
@@ -92,6 +97,7 @@ class OpenIdProvider:
             subject_hash=person.subject_hash,
             session_hash=hash_of(self.issuer, f"sid {claims['sid']}") if claims.get("sid") else "",
             lasts_seconds=self._settings.oidc_session_hours * 3600,
+            proved_at=proved_at,
         )
         return from_elsewhere(account, origin)
 
@@ -231,3 +237,17 @@ class OpenIdProvider:
         if not isinstance(found, dict):
             raise ProviderAnswerInvalid("The sign-in service sent an answer that cannot be read.")
         return found
+
+
+def _proved_at(claims: Mapping[str, Any], attempt: Attempt) -> float | None:
+    """When the person proved who they are at the provider; None: just now.
+
+    Many providers let somebody in without a question who is signed in there. Without a word of when they asked, only
+    having sent somebody there to be asked counts. Raises `AccessError` when somebody was sent there and not asked.
+    """
+    told = claims.get("auth_time")
+    if not isinstance(told, int | float) or isinstance(told, bool):
+        return None if attempt.asked_again_at else 0.0
+    if told < attempt.asked_again_at - LEEWAY_SECONDS and attempt.asked_again_at:
+        raise AccessError(NOT_ASKED)
+    return None if attempt.asked_again_at else float(told)

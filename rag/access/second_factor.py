@@ -23,6 +23,7 @@ from psycopg.types.json import Jsonb
 from rag.access.account_rows import read_account
 from rag.access.attempts import next_attempt
 from rag.access.links import add_link, open_link, use_link
+from rag.access.recent import require_recent
 from rag.database import Database, queries
 from rag.errors import LinkExpired, NotAllowed, WrongPassword
 from rag.types import Account, Identity, Role
@@ -172,16 +173,24 @@ class SecondFactors:
         return frozenset(Role(role) for role in found)
 
     def require_for(self, identity: Identity, roles: Iterable[Role]) -> None:
-        """Have everybody of these roles asked for one from their next sign-in on. Raises `NotAllowed`."""
+        """Have everybody of these roles asked for one from their next sign-in on.
+
+        Raises `NotAllowed`, `SignInAgain`.
+        """
         _require_admin(identity)
+        require_recent(self._database, identity)
         wanted = Jsonb(sorted(role.value for role in set(roles)))
         self._database.execute(identity, "require_second_factor", roles=wanted)
 
     def remove(self, identity: Identity, account_id: UUID) -> None:
-        """Take the second factor of somebody away who lost it. Raises `NotAllowed`, for oneself too."""
+        """Take the second factor of somebody away who lost it.
+
+        Raises `NotAllowed`, for oneself too, and `SignInAgain`.
+        """
         _require_admin(identity)
         if account_id == identity.account_id:
             raise NotAllowed("Nobody can do this to their own account. Turn it off under “Your account”.")
+        require_recent(self._database, identity)
         self._drop(identity, account_id)
 
     # Inside

@@ -22,6 +22,7 @@ from uuid import UUID
 from psycopg.rows import kwargs_row
 
 from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
+from rag.access.recent import is_recent
 from rag.database import Database, queries
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError
 from rag.settings import Settings
@@ -87,6 +88,7 @@ class Sessions:
                     "account_id": account.id,
                     "user_agent": shown_browser(user_agent),
                     "days": self._session_days,
+                    "proved_at": account.origin.proved_at if isinstance(account, AccountFromElsewhere) else None,
                 },
             )
             connection.execute(queries["note_signed_in"], {"account_id": account.id})
@@ -143,6 +145,23 @@ class Sessions:
             if tenant_id := self._tenant_of(session_id):
                 where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
                 self._database.execute(tenant_id, "note_act", **where)
+
+    def prove(self, identity: Identity) -> None:
+        """Note that the person of this session proved again who they are, for acts that need a recent sign-in."""
+        with self._database.transaction(identity) as connection:
+            where = {"session_id": identity.session_id, "account_id": identity.account_id}
+            if connection.execute(queries["prove_session"], where).rowcount:
+                noted = {"account_id": identity.account_id, "action": "sign-in confirmed", "target": ""}
+                connection.execute(queries["note_sign_in"], noted)
+
+    def is_recent(self, identity: Identity) -> bool:
+        """Whether the sign-in of this session is recent enough for sensitive acts."""
+        return is_recent(self._database, identity)
+
+    def began_at(self, identity: Identity, issuer: str) -> bool:
+        """Whether this session began with a sign-in at that service."""
+        found = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
+        return bool(issuer) and found == issuer
 
     def end(self, token: str) -> None:
         """End the session of this token; nothing happens when there is none."""

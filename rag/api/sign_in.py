@@ -18,7 +18,7 @@ from rag.access.api_keys import scopes_of
 from rag.access.attempts import Browser
 from rag.access.guard import SESSION_COOKIE
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
-from rag.api import password_pages, second_factor_pages
+from rag.api import confirm_pages, password_pages, second_factor_pages
 from rag.api.endpoint import ANYBODY, Call, endpoint
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, read_form, redirect
 from rag.api.html_pages import Markup, note
@@ -39,6 +39,7 @@ def routes(services: Callable[[], AccessServices], pages: SignInPages | None = N
         Route("/logout", pages.sign_out, methods=["POST"]),
         *password_pages.routes(pages.forms),
         *second_factor_pages.routes(pages.forms, safe_next),
+        *confirm_pages.routes(pages.forms, safe_next),
         me,
     ]
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -54,6 +55,7 @@ class SingleSignOn:
             nonce=secrets.token_urlsafe(24),
             verifier=secrets.token_urlsafe(48),
             next=target,
+            asked_again_at=time.time() if "again" in request.query_params else 0.0,
         )
         try:
             address = await to_thread.run_sync(self._provider().address_for, attempt)

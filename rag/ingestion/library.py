@@ -13,6 +13,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from rag.access.recent import require_recent
 from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.files import Originals
@@ -145,8 +146,10 @@ class DocumentLibrary(DocumentShelf):
         """Remove a document with all its versions, or one version that does not answer now.
 
         Pages, chunks, vectors and keywords go in one transaction, which also leaves word to remove the file. Raises
-        `NotFound`. When this returns, nothing of it can be found or opened.
+        `NotFound`, `SignInAgain`. When this returns, nothing of it can be found or opened.
         """
+        require_admin(identity)
+        require_recent(self._database, identity)
         if not self._remove(identity, document_id, None):
             raise NotFound
 
@@ -173,9 +176,11 @@ class DocumentLibrary(DocumentShelf):
     def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
         """Delete a collection with its documents and conversations, once its name was given as a confirmation.
 
-        What was asked and what it cost stays in the analytics. Raises `InvalidInput` for another name, `NotFound`.
+        What was asked and what it cost stays in the analytics. Raises `InvalidInput` for another name, `NotFound`,
+        `SignInAgain`.
         """
         require_admin(identity)
+        require_recent(self._database, identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
             found = self._locked(connection, collection_id)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag.access.recent import require_recent
 from rag.database import Database
 from rag.errors import NotFound
 from rag.records.figures import (
@@ -136,8 +137,9 @@ class Analytics:
     def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
         """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first. Who took them is on record.
 
-        UTF-8 with a byte order mark, without which Excel misreads Korean.
+        UTF-8 with a byte order mark, without which Excel misreads Korean. Raises `SignInAgain`.
         """
+        require_recent(self._database, who)
         rows = self.questions(who, period, filters, wanted, limit=EXPORT_LIMIT)
         if isinstance(who, Identity):
             taken = f"questions of {period.first} to {period.last}"

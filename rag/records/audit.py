@@ -7,7 +7,7 @@ an export.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,8 +15,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag.access.recent import require_recent
 from rag.database import Database, queries
 from rag.errors import NotAllowed
+from rag.records.spreadsheet import to_csv
 from rag.types import Identity, Role
 
 MAXIMUM_ENTRIES = 10_000
@@ -63,6 +65,17 @@ class AuditLog:
     def note(self, identity: Identity, action: str, target: str = "", details: Mapping[str, Any] | None = None) -> None:
         """Add an act that changes no row."""
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
+
+    def export_csv(self, identity: Identity, header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+        """The lines that a page shows, as CSV with a byte order mark. Who took them is on record.
+
+        Raises `NotAllowed`, `SignInAgain`.
+        """
+        if not identity.may(Role.ADMIN):
+            raise NotAllowed
+        require_recent(self._database, identity)
+        self.note(identity, "export made", "audit log")
+        return to_csv(header, rows).encode("utf-8-sig")
 
     def last(self, tenant_id: str) -> int:
         """The number of the tenant's latest entry; for whoever runs the product."""

@@ -163,10 +163,10 @@ WHERE token_hash = decode(%(token_hash)s, 'hex') AND purpose = %(purpose)s AND u
 RETURNING token_hash
 
 -- add_session --
--- A session, kept as the hash of its token.
-INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at)
+-- A session, kept as the hash of its token. Without another time its person proves who they are now.
+INSERT INTO sessions (token_hash, tenant_id, account_id, user_agent, expires_at, proved_at)
 VALUES (decode(%(session_id)s, 'hex'), rag_tenant(), %(account_id)s, %(user_agent)s,
-        now() + make_interval(days => %(days)s))
+        now() + make_interval(days => %(days)s), least(to_timestamp(%(proved_at)s::double precision), now()))
 
 -- note_signed_in --
 -- By password or by a link that was good for one: whoever gets a session has signed in.
@@ -198,6 +198,19 @@ WHERE s.token_hash = decode(%(session_id)s, 'hex') AND s.expires_at > now() AND 
 UPDATE sessions SET last_seen_at = now()
 WHERE token_hash = decode(%(session_id)s, 'hex') AND expires_at > now()
   AND (%(idle_minutes)s = 0 OR last_seen_at > now() - make_interval(mins => %(idle_minutes)s))
+
+-- is_recent_sign_in --
+-- Whether the person of a session proved who they are within so many minutes.
+SELECT EXISTS (
+    SELECT FROM sessions
+    WHERE token_hash = decode(%(session_id)s, 'hex') AND account_id = %(account_id)s AND expires_at > now()
+      AND coalesce(proved_at, created_at) > now() - make_interval(mins => %(minutes)s)
+)
+
+-- prove_session --
+-- The person of a session proved again who they are.
+UPDATE sessions SET proved_at = now()
+WHERE token_hash = decode(%(session_id)s, 'hex') AND account_id = %(account_id)s
 
 -- end_session --
 -- Ends one session.

@@ -39,6 +39,10 @@ UPDATE session_origins SET check_after = now() + interval '5 minutes'
 WHERE token_hash = decode(%(session_id)s, 'hex') AND check_after <= now()
 RETURNING secret
 
+-- issuer_of_session --
+-- The service that a session began at.
+SELECT issuer FROM session_origins WHERE token_hash = decode(%(session_id)s, 'hex')
+
 -- renew_session_origin --
 -- What to ask with the next time, and when.
 UPDATE session_origins

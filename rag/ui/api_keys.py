@@ -11,6 +11,7 @@ import streamlit as st
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
 from rag.errors import RagError
 from rag.types import Identity
+from rag.ui import sign_in_again
 from rag.ui.formats import SELECT_A_ROW, date_time
 from rag.ui.text import plain
 
@@ -26,7 +27,8 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
     found = keys.list(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("API keys", anchor=False, width="content")
-        if st.button("Make a key", key="people_key_add", icon=":material/key:"):
+        is_asked = st.button("Make a key", key="people_key_add", icon=":material/key:")
+        if is_asked and not sign_in_again.is_needed(identity):
             st.session_state.people_key_error = ""
             _ask_for_key(keys, identity)
     st.caption(ABOUT)

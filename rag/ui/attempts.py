@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from rag.errors import RagError
+from rag.errors import RagError, SignInAgain
+from rag.ui import sign_in_again
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
@@ -14,6 +15,9 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
     st.session_state[problem] = ""
     try:
         action(*arguments, **changes)
+    except SignInAgain:
+        sign_in_again.note_refused()
+        return False
     except RagError as error:
         st.session_state[problem] = error.message
         return False

@@ -63,3 +63,8 @@ def account_actions(csrf_token: str) -> str:
         f'<input type="hidden" name="csrf" value="{escape(csrf_token, quote=True)}">'
         f'<button type="submit" style="{LOOK}">Sign out</button></form>'
     )
+
+
+def confirm_link(address: str) -> str:
+    """To where one confirms who one is, in this tab."""
+    return f'<a href="{escape(address, quote=True)}" target="_self" style="{LOOK}">Confirm that it is you</a>'

@@ -16,6 +16,7 @@ from oidc_standin import OidcStandin
 from rag.access.external import ExternalAccounts
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.access.oidc_mapping import Mappings
+from rag.access.sessions import Sessions
 from rag.database import Database
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings
@@ -291,3 +292,48 @@ def test_a_setting_that_cannot_be_used_is_named(
 ) -> None:
     with pytest.raises(SettingsError, match=named):
         OpenIdProvider(replace(configured, **changes), ExternalAccounts(database))
+
+
+# When somebody proved who they are
+
+
+def test_somebody_who_is_asked_again_is_sent_there_to_be_asked(provider: OpenIdProvider) -> None:
+    again = {"prompt=login", "max_age=0"}
+    assert not again & set(provider.address_for(ATTEMPT).partition("?")[2].split("&"))
+    address = provider.address_for(replace(ATTEMPT, asked_again_at=time.time()))
+    assert again <= set(address.partition("?")[2].split("&"))
+
+
+@pytest.mark.parametrize(("minutes", "is_asked"), [(0, True), (5, False), (600, False)])
+def test_who_was_asked_again_and_came_back_without_proving_it_is_refused(
+    provider: OpenIdProvider, elsewhere: OidcStandin, minutes: int, is_asked: bool
+) -> None:
+    now = time.time()
+    elsewhere.claims = elsewhere.person("the-nonce", auth_time=int(now) - 60 * minutes)
+    attempt = replace(ATTEMPT, asked_again_at=now)
+    if is_asked:
+        assert provider.finish(attempt, BACK).origin.proved_at is None
+    else:
+        with pytest.raises(AccessError, match="You were not asked there"):
+            provider.finish(attempt, BACK)
+
+
+@pytest.mark.parametrize("told", [{}, {"auth_time": 1_700_000_000}])
+def test_being_let_in_without_a_question_is_no_recent_sign_in(
+    provider: OpenIdProvider, elsewhere: OidcStandin, database: Database, told: dict[str, object]
+) -> None:
+    elsewhere.claims = elsewhere.person("the-nonce", **told)
+    sessions = Sessions(database)
+    identity = sessions.find(sessions.start(provider.finish(ATTEMPT, BACK)))
+    assert identity is not None
+    assert not sessions.is_recent(identity)
+
+
+def test_having_signed_in_at_the_provider_just_now_is_a_recent_sign_in(
+    provider: OpenIdProvider, elsewhere: OidcStandin, database: Database
+) -> None:
+    elsewhere.claims = elsewhere.person("the-nonce", auth_time=int(time.time()) - 60)
+    sessions = Sessions(database)
+    identity = sessions.find(sessions.start(provider.finish(ATTEMPT, BACK)))
+    assert identity is not None
+    assert sessions.is_recent(identity)

@@ -102,3 +102,35 @@ def test_nobody_is_sent_to_another_site_after(client_of: Callable[..., TestClien
 def test_a_message_that_is_not_the_providers_is_refused(client_of: Callable[..., TestClient], body: str) -> None:
     headers = {"content-type": "application/x-www-form-urlencoded"}
     assert client_of().post("/sso/logout", content=body, headers=headers).status_code == 400
+
+
+def test_somebody_asked_again_who_they_are_is_sent_to_the_provider_and_back_to_where_they_were(
+    client_of: Callable[..., TestClient], access: Access, database: Database, issuer: str
+) -> None:
+    tell(issuer, "p6", email="p6@example.com", email_verified=True, groups=["hr-admins"])
+    client = client_of()
+    client.get(come_back(client, "p6")[1])
+    before = client.cookies["hr_session"]
+    identity = access.sessions.find(before)
+    assert identity is not None
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE sessions SET proved_at = now() - interval '1 hour'")
+    assert not access.sessions.is_recent(identity)
+    start = client.get("/account/confirm?next=/people").headers["location"]
+    assert start == "/sso/start?again=1&next=/people"
+    away, back = come_back(client, "p6", start)
+    sent = parse_qs(urlsplit(away).query)
+    assert (sent["prompt"], sent["max_age"]) == (["login"], ["0"])
+    answer = client.get(back)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/people")
+    identity = access.sessions.find(client.cookies["hr_session"])
+    assert identity is not None
+    assert access.sessions.is_recent(identity)
+    assert access.sessions.find(before) is None
+
+
+def test_where_there_is_single_sign_on_who_has_a_password_is_asked_for_it(
+    client_of: Callable[..., TestClient], access: Access, add_person: AddPerson
+) -> None:
+    client = client_of(access.sessions.start(add_person("word@example.com")))
+    assert 'name="password"' in client.get("/account/confirm").text

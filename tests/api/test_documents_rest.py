@@ -140,3 +140,19 @@ def test_health_is_open_and_its_details_are_not(api: Api) -> None:
     browser = api.client()
     browser.cookies.set("hr_session", api.session(Role.ADMIN))
     assert browser.get("/api/health").json()["checks"]
+
+
+def test_a_browser_left_open_deletes_nothing(api: Api) -> None:
+    document = api.ready_document()
+    token = api.session(Role.ADMIN)
+    program = api.client(api.key("documents:read", "documents:write"))
+    with api.parts.database.transaction("demo") as connection:
+        connection.execute("UPDATE sessions SET proved_at = now() - interval '1 hour'")
+    browser = api.client(Cookie=f"hr_session={token}", Origin=api.url)
+    refused = browser.delete(f"/api/documents/{document.id}")
+    assert refused.status_code == 403
+    problem = refused.json()
+    assert (problem["code"], problem["details"]) == ("sign_in_again", {"link": "/account/confirm"})
+    assert "Confirm that it is you" in problem["detail"]
+    assert browser.get("/api/me").status_code == 200, "it is signed in still"
+    assert program.delete(f"/api/documents/{document.id}").status_code == 204, "a key is its own proof"

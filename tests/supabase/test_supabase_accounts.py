@@ -496,3 +496,16 @@ def test_a_person_of_one_tenant_cannot_be_moved_into_another(
     next(user for user in standin.users.values() if user["email"] == EMAIL)["app_metadata"]["tenant"] = "other"
     with pytest.raises(AccessError, match="another organisation"):
         accounts.sign_in(EMAIL, PASSWORD)
+
+
+def test_somebody_signed_in_proves_again_who_they_are_at_supabase(
+    accounts: SupabaseAccounts, admin: Identity, sessions: Sessions, standin: SupabaseStandin
+) -> None:
+    account = invited(accounts, admin)
+    token = sessions.start(account)
+    with pytest.raises(WrongPassword):
+        accounts.require_password(identity_of(account), "a wrong password")
+    for _ in range(8):
+        accounts.require_password(identity_of(account), PASSWORD)
+    assert standin.calls["POST /auth/v1/logout"] == 8, "no session of the check stays open there"
+    assert sessions.find(token) is not None

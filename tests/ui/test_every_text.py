@@ -72,7 +72,7 @@ OURS = {
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
 NUMBER = r"((list|Sequence)\[)?(int|float|Decimal|bool|datetime|date)\]?( \| None)?"
-HTML_BUILDERS = {"picture_html", "text_html", "marked_page", "chunk_html", "account_actions"}
+HTML_BUILDERS = {"picture_html", "text_html", "marked_page", "chunk_html", "account_actions", "confirm_link"}
 
 
 class Source:
