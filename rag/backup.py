@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -159,7 +160,8 @@ def _restore_into(folder: Path, path: Path) -> BackedUp:
         known = {file.stem for file in MIGRATIONS.glob("*.sql")}
         if newer := sorted(set(manifest["migrations"]) - known):
             raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
-        archive.extract(DUMP, folder, filter="data")
+        with _opened(archive, DUMP) as dump, (folder / DUMP).open("xb") as file:
+            shutil.copyfileobj(dump, file)
         server = start_server(folder)
         try:
             _run(server, "pg_restore", "--exit-on-error", "--clean", "--if-exists", str(folder / DUMP))
@@ -231,11 +233,16 @@ def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> 
 
 
 def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
-    """A member's content. Raises `KeyError` when it is not there."""
+    with _opened(archive, member) as content:
+        return content.read()
+
+
+def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
+    """A member to be read; names and links in the archive lead nowhere. Raises `KeyError` when it is not there."""
     content = archive.extractfile(member)
     if content is None:
         raise KeyError(str(member))
-    return content.read()
+    return content
 
 
 def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:

@@ -68,8 +68,12 @@ def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, 
         found = {"plain": {"means": {}, "got": unconfined(target)}}
         close_own_memory()
         found["plain, of a closed application"] = {"means": {}, "got": unconfined(target)}
+        # The interpreter itself: what an environment has in its place may be a copy that looks for it elsewhere.
         program = confined_output(
-            str(Path(sys.executable).resolve()), ["-I", "-c", PAYLOAD.read_text()], json.dumps(target).encode(), 60
+            str(Path(sys._base_executable).resolve()),
+            ["-I", "-c", PAYLOAD.read_text()],
+            json.dumps(target).encode(),
+            60,
         )
         found["program"] = {"means": {}, "got": json.loads(program or "{}")}
         for variant in variants:
