@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -259,7 +259,7 @@ class Queue:
             try:
                 await work(**arguments)
             except Exception as exc:
-                wait = self.wait_after(exc, arguments.get("document_id") or arguments.get("reembedding_id") or "")
+                wait = self.wait_after(exc, arguments)
                 lock = context.job.queueing_lock
                 if wait is None or lock is None or not await self._postpone(lock, wait):
                     raise
@@ -381,8 +381,8 @@ class Queue:
                 log.exception("Abandoned work could not be taken up; looking again later")
             await asyncio.sleep(self._rescue_seconds)
 
-    def wait_after(self, error: BaseException, document_id: str) -> float | None:
-        """Seconds until a job is tried again; None when it is not."""
+    def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
+        """Seconds until a job with these arguments is tried again; None when it is not."""
         if isinstance(error, (WorkInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
@@ -392,7 +392,8 @@ class Queue:
         if isinstance(error, FilesLeft):
             return FILES_SECONDS
         if isinstance(error, ProviderError):
-            return self._waits.get(document_id, self.retry_seconds[-1])
+            key = str(arguments.get("document_id") or arguments.get("reembedding_id"))
+            return self._waits.get(key, self.retry_seconds[-1])
         return None
 
 
@@ -418,8 +419,7 @@ class LaterAgain(BaseRetryStrategy):
         self._queue = queue
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        arguments = job.task_kwargs
-        wait = self._queue.wait_after(exception, str(arguments.get("document_id") or arguments.get("reembedding_id")))
+        wait = self._queue.wait_after(exception, job.task_kwargs)
         if wait is None:
             return None
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))

@@ -125,7 +125,9 @@ class ScopeReading:
                 languages[language] = (others[0] + chunks, others[1] + tokens)
         wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
         if not self._filters.is_empty:
-            rows = self._flight.execute(queries["search_wanted"], self.where | _conditions(self._filters)).fetchall()
+            rows = self._flight.execute(
+                queries["search_wanted"], self.where | filter_conditions(self._filters)
+            ).fetchall()
             wanted = tuple(row[0] for row in rows)
             places = _ranges(row[1:] for row in rows)
             passages = sum(row[3] for row in rows)
@@ -250,7 +252,8 @@ def _ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
     return Ranges.of(((position << 32) + first, passages) for position, first, passages in rows)
 
 
-def _conditions(filters: SearchFilters) -> dict[str, Any]:
+def filter_conditions(filters: SearchFilters) -> dict[str, Any]:
+    """What the named statements call the conditions of a search; None for one that is not set."""
     return {
         "document_ids": list(filters.document_ids) or None,
         "categories": list(filters.categories) or None,

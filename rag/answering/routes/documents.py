@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
 from rag.answering.sentences import sentences
 from rag.database import Database, queries
 from rag.ingestion.chunking.pieces import section_paths
 from rag.ingestion.extracted import sections_from_json
 from rag.retrieval.formats import document_day
+from rag.retrieval.hits import filter_conditions
 from rag.tokens import estimate_tokens
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
 
@@ -167,17 +166,7 @@ class Library:
             return None
         if filters == SearchFilters(document_ids=filters.document_ids):
             return self._chosen
-        conditions = {
-            "collection_ids": [self._where["collection_id"]],
-            "document_ids": self._chosen or None,
-            "categories": list(filters.categories) or None,
-            "document_types": list(filters.document_types) or None,
-            "years": list(filters.years) or None,
-            "date_from": filters.date_from,
-            "date_to": filters.date_to,
-            "important_only": filters.important_only,
-            "metadata": Jsonb(dict(filters.metadata)) if filters.metadata else None,
-        }
+        conditions = filter_conditions(filters) | {"collection_ids": [self._where["collection_id"]]}
         with self._database.transaction(self._who) as connection:
             rows = connection.execute(queries["search_wanted"], self._where | conditions).fetchall()
         return [row[0] for row in rows]
