@@ -21,8 +21,8 @@ from rag.confinement import READING, close_own_memory
 from rag.embedded import start_server
 from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import confined_output
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import confined_output
+from rag.ingestion.loaders.sandbox import Sandbox
 
 PAYLOAD = Path(__file__).with_name("payload.py")
 

@@ -29,8 +29,8 @@ from rag.errors import PdfDamaged
 from rag.files import FileStore
 from rag.health import Check, check_rag_health
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import run_tesseract
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import run_tesseract
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
@@ -198,7 +198,7 @@ def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
     command = [
         sys.executable, "-c",
         "from rag.ingestion.extracted import ExtractionLimits\n"
-        "from rag.ingestion.sandbox import Sandbox\n"
+        "from rag.ingestion.loaders.sandbox import Sandbox\n"
         "sandbox = Sandbox(ExtractionLimits(), processes=1)\n"
         "print(sandbox.means())\n"
         "sandbox.close()\n",

@@ -19,8 +19,8 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, vector_search

@@ -20,9 +20,9 @@ from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.files import FileStore
 from rag.ingestion import reembedding
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
 from rag.ingestion.reembedding import Reembeddings, find_missing
-from rag.ingestion.sandbox import Sandbox
 from rag.prices import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from rag.answering.sentences import sentences
 from rag.database import Database, queries
-from rag.ingestion.chunking.pieces import section_paths
+from rag.ingestion.chunking.spans import section_paths
 from rag.ingestion.extracted import sections_from_json
 from rag.retrieval.formats import document_day
 from rag.retrieval.hits import filter_conditions

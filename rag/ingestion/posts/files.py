@@ -13,7 +13,7 @@ import httpx
 
 from rag.addresses import OutwardTransport
 from rag.errors import InvalidInput, ProviderUnavailable
-from rag.ingestion.loaders.attachment import KINDS
+from rag.ingestion.loaders.attachments import KINDS
 from rag.ingestion.posts.post import PostAttachment
 
 TIMEOUT_SECONDS = 20.0
