@@ -11,7 +11,7 @@ from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
 from rag.database import Database
 from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.loaders.pdf_facts import iso_date
+from rag.ingestion.loaders.pdf_structure import iso_date
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
 from rag.types import Collection
