@@ -39,8 +39,6 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from standin import ProviderStandin
-
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.meaning import MeaningWork
@@ -57,6 +55,7 @@ from rag.retrieval.search import SearchQuery, hybrid_search
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question, Role, Scope
+from tests.standin import ProviderStandin
 
 TENANT = "languages"
 FIRST = 5

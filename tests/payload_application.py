@@ -14,8 +14,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import payload_worker
-
 from rag.child_process import ENVIRONMENT
 from rag.confinement import READING, close_own_memory
 from rag.embedded import start_server
@@ -23,6 +21,7 @@ from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.ocr import confined_output
 from rag.ingestion.sandbox import Sandbox
+from tests import payload_worker
 
 PAYLOAD = Path(__file__).with_name("payload.py")
 

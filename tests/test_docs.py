@@ -20,8 +20,6 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from doc_blocks import PAGES, PROJECT, blocks
-from standin import ProviderStandin, many_words
 
 from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
@@ -30,6 +28,8 @@ from rag.access.api_keys import ApiKeys
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.public import _program
+from tests.doc_blocks import PAGES, PROJECT, blocks
+from tests.standin import ProviderStandin, many_words
 
 LANGUAGES = {"sh", "bash", "python", "sql", "nginx", "caddyfile", "text", "json", "jsonl", "toml"}
 #: What no test runs, by page: a block more or less has to be noted here, with its reason in the page.

@@ -20,7 +20,6 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from standin import ProviderStandin, many_words
 
 from rag.api.service import SLOW
 from rag.database import Database, sealing_key
@@ -30,6 +29,7 @@ from rag.files import FileStore
 from rag.public import _program
 from rag.services import connect_services
 from rag.settings import Settings
+from tests.standin import ProviderStandin, many_words
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many vacation days does every employee get?"

@@ -13,9 +13,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
-from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -33,6 +31,8 @@ from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
 from rag.types import Account, Citation, Collection, Identity, Message
+from tests.earlier_database import earlier_database, index_as_before
+from tests.plain_server import PlainServer
 
 FIRST_VERSION = "20261121000300"
 #: The last whose transactions named a tenant without a proof.

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from argon2 import PasswordHasher
-from front_door import CHEAP, PASSWORD, Access, identity_of
 
 from rag.access.accounts import Accounts
 from rag.access.attempts import Browser
@@ -14,6 +13,7 @@ from rag.access.external import ExternalAccounts, ExternalPerson
 from rag.database import Database
 from rag.errors import AccessError, InvalidInput, TooManyAttempts, WrongPassword
 from rag.types import Account, Identity
+from tests.access.front_door import CHEAP, PASSWORD, Access, identity_of
 
 SHARED = "person@example.com"
 SQUATTERS = "the squatter's password"

@@ -7,7 +7,6 @@ from typing import Any
 
 import anyio
 import pytest
-from front_door import Access, AddPerson, inner_routes
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -21,6 +20,7 @@ from rag.access.sessions import token_hash
 from rag.database import Database
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
+from tests.access.front_door import Access, AddPerson, inner_routes
 
 ClientOf = Callable[..., TestClient]
 STREAM = "/_stcore/stream"

@@ -9,9 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from front_door import Access
 from joserfc.jwk import OctKey, RSAKey
-from oidc_standin import OidcStandin
 
 from rag.access.external import ExternalAccounts
 from rag.access.oidc import Attempt, OpenIdProvider
@@ -21,6 +19,8 @@ from rag.database import Database
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings
 from rag.types import Role
+from tests.access.front_door import Access
+from tests.oidc_standin import OidcStandin
 
 ATTEMPT = Attempt(state="the-state", nonce="the-nonce", verifier="v" * 64, next="/")
 BACK = {"state": "the-state", "code": "the-code"}

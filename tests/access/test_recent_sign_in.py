@@ -10,7 +10,6 @@ from uuid import uuid4
 import httpx
 import pyotp
 import pytest
-from front_door import PASSWORD, Access, AddPerson, identity_of
 from starlette.testclient import TestClient
 
 from rag.access.recent import CONFIRM, is_recent
@@ -22,6 +21,7 @@ from rag.ingestion.library import DocumentLibrary
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
 from rag.types import Account, Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 
 HTML = {"accept": "text/html"}
 Act = Callable[[Access, Database, Identity], object]

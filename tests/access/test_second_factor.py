@@ -9,7 +9,6 @@ import httpx
 import psycopg
 import pyotp
 import pytest
-from front_door import PASSWORD, Access, AddPerson, identity_of
 from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
@@ -18,6 +17,7 @@ from rag.database import Database
 from rag.errors import NotAllowed, TooManyAttempts, WrongPassword
 from rag.records.audit import AuditLog
 from rag.types import Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 
 SECRET = re.compile(r"<code[^>]*>([A-Z2-7 ]{32,})</code>")
 CODES = re.compile(r"<li><code>([a-z0-9-]{11})</code></li>")

@@ -7,7 +7,6 @@ from threading import Event
 from typing import Any, cast
 
 import pytest
-from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.bookkeeping import Bookkeeping
@@ -27,6 +26,7 @@ from rag.profiles import HR, Profile
 from rag.records.chat_logs import to_json
 from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
+from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
 
 NO_FOLLOW_UPS = replace(HR, follow_ups=0)
 HISTORY = (

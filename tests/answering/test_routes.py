@@ -10,8 +10,6 @@ from threading import Event
 from uuid import UUID
 
 import pytest
-from scripted import add_account
-from standin import ProviderStandin
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.routes import summary, wording
@@ -22,6 +20,8 @@ from rag.records.figures import Filters, Period
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
+from tests.answering.scripted import add_account
+from tests.standin import ProviderStandin
 
 HANDBOOK = """# Staff handbook
 

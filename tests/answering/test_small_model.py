@@ -19,8 +19,6 @@ from typing import Any
 
 import pytest
 from psycopg.rows import dict_row
-from scripted import add_account
-from test_answering_end_to_end import publish
 
 from rag.answering.answer import Answerer
 from rag.answering.citations import SHOWN_MARKER
@@ -36,6 +34,8 @@ from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.types import Collection, MessageState, Outcome
+from tests.answering.scripted import add_account
+from tests.answering.test_answering_end_to_end import publish
 
 pytestmark = pytest.mark.model
 

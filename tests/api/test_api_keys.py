@@ -6,12 +6,12 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from callers import SCOPES, Api
 
 from rag.access.api_keys import ApiKeys
 from rag.database import Database
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
 from rag.types import Identity, Role
+from tests.api.callers import SCOPES, Api
 
 
 def test_a_key_is_kept_only_as_a_hash(api: Api, database: Database) -> None:

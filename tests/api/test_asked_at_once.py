@@ -12,17 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-import hostile
 import httpx
 import pytest
-from callers import Api
-from standin import ProviderStandin
 
 from rag.answering.live import LiveAnswer
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.types import Collection, MessageState
+from tests import hostile
+from tests.api.callers import Api
+from tests.standin import ProviderStandin
 
 Value = TypeVar("Value")
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from standin import ProviderStandin
+
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
 FLAGS = [

@@ -9,9 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
@@ -23,6 +21,8 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import ChunkingMethod, DocumentStatus, Identity
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 

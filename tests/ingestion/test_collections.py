@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import hostile
 import pytest
 
 from rag.database import Database
@@ -13,6 +12,7 @@ from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 BUILT_IN = "builtin/lexical@1536"
 

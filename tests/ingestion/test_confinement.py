@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import docx
-import hostile
-import payload
-import payload_worker
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
@@ -34,6 +31,7 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
+from tests import hostile, payload, payload_worker
 
 TESTS = Path(__file__).resolve().parents[1]
 PROJECT = TESTS.parent

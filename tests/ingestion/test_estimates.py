@@ -6,9 +6,7 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
@@ -21,6 +19,8 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Document
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 TAGS = {

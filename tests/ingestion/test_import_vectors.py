@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_storm import PROJECT
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import InvalidInput
@@ -27,6 +25,8 @@ from rag.providers.registry import Providers
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scope, SearchFilters, Step
+from tests.kill_storm import PROJECT
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 Write = Callable[..., Path]

@@ -4,11 +4,8 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed, until
 
 from rag.database import WORKER, Database
 from rag.files import FileStore
@@ -24,6 +21,9 @@ from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Usage
 from rag.ui.document_table import status_words
+from tests import hostile
+from tests.ingestion.uploads import confirmed, until
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@1536"
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import hostile
 import pytest
-from kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
@@ -22,6 +19,9 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Identity
+from tests import hostile
+from tests.kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
+from tests.standin import ProviderStandin
 
 FILES: Files = {
     "12.pdf": (hostile.long_document(12), "smart"),

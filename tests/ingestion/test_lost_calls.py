@@ -14,10 +14,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import hostile
 import pytest
 from psycopg.rows import dict_row
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import RagError
@@ -30,6 +28,8 @@ from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.types import ChatMessage, Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 OTHER = "openai/text-embedding-3-large@256"

@@ -4,10 +4,8 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
@@ -20,6 +18,8 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Page
+from tests import hostile
+from tests.standin import ProviderStandin
 
 TAGS = {"summary": "What offices do.", "topics": ["offices"], "questions": ["When do offices close?", "b?", "c?"]}
 MODEL = "openai/text-embedding-3-small@1536"

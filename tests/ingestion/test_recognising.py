@@ -9,10 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed
 
 from rag.database import Database
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
@@ -26,6 +23,9 @@ from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
 from rag.ui.document_pages import read_by
+from tests import hostile
+from tests.ingestion.uploads import confirmed
+from tests.standin import ProviderStandin
 
 Make = Callable[..., tuple[DocumentLibrary, Processor]]
 

@@ -12,9 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin, count_tokens
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
@@ -30,6 +28,8 @@ from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALL = "openai/text-embedding-3-small@256"

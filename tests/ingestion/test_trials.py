@@ -9,11 +9,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import hostile
 import pytest
-from deadly_files import MARK
-from standin import ProviderStandin
-from uploads import until
 
 from rag.database import Database
 from rag.errors import ProviderUnavailable
@@ -27,6 +23,10 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.types import Collection, Document, DocumentStatus, Identity
+from tests import hostile
+from tests.deadly_files import MARK
+from tests.ingestion.uploads import until
+from tests.standin import ProviderStandin
 
 POISON = b"This note " + MARK + b"."
 TESTS = Path(__file__).resolve().parents[1]

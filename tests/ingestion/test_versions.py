@@ -6,10 +6,8 @@ import json
 from dataclasses import replace
 from uuid import UUID
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
@@ -22,6 +20,8 @@ from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
+from tests import hostile
+from tests.standin import ProviderStandin
 
 Worker = object
 

@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import hostile
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -31,6 +30,7 @@ from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Account, Collection, Identity, Role
+from tests import hostile
 
 POLICY = content_security_policy(["testserver"])
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"

@@ -7,12 +7,12 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
+from tests import hostile
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 

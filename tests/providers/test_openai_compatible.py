@@ -13,7 +13,6 @@ import httpx2
 import numpy as np
 import openai
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import (
     InvalidInput,
@@ -36,6 +35,7 @@ from rag.providers.openai_compatible import (
 )
 from rag.providers.openai_errors import openai_errors
 from rag.types import ChatMessage, Usage
+from tests.standin import ProviderStandin
 
 MESSAGES = [ChatMessage(role="user", content="How many days of leave?")]
 SOON = {"retry-after-ms": "1"}

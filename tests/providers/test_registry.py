@@ -8,13 +8,13 @@ from decimal import Decimal
 from threading import Event
 
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import ProviderError, ProviderKeyRejected, SettingsError
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, with_overrides
 from rag.providers.registry import Providers, provider_of
 from rag.settings import Settings
 from rag.types import ChatMessage
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

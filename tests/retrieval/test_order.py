@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from shelf import Shelf
 
 from rag.database import Database
 from rag.profiles import NOTICES, PORTFOLIO
@@ -26,6 +25,7 @@ from rag.retrieval.options import Options
 from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
 from rag.settings import Settings
 from rag.types import Identity, Question, SearchFilters, SearchResult
+from tests.retrieval.shelf import Shelf
 
 TODAY = date(2026, 11, 21)
 CAME = datetime(2026, 11, 20, tzinfo=UTC)

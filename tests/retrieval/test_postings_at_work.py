@@ -10,7 +10,6 @@ from uuid import UUID
 import bm25s
 import numpy as np
 import pytest
-from shelf import Shelf
 
 from rag.database import Database
 from rag.retrieval import segments
@@ -18,6 +17,7 @@ from rag.retrieval.hits import find_hits, read_scope
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.types import SearchResult
+from tests.retrieval.shelf import Shelf
 
 WORDS = [
     "parking", "bicycle", "salary", "pension", "dental", "laptop", "travel", "notice", "doctor", "training", "budget",

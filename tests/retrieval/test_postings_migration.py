@@ -10,9 +10,7 @@ import bm25s
 import numpy as np
 import psycopg
 import pytest
-from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
-from plain_server import PlainServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.database import Database, sealing_key
@@ -20,6 +18,8 @@ from rag.migrations import migrate
 from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.types import Scope
+from tests.earlier_database import earlier_database, index_as_before
+from tests.plain_server import PlainServer
 
 BEFORE = "20261121000500"
 #: Words that have no other wording in the product's list: those would count as well.

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
 from rag.database import Database
 from rag.errors import InvalidInput
@@ -19,6 +18,7 @@ from rag.providers.offline import LexicalEmbedder
 from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
+from tests.retrieval.shelf import Shelf
 
 SEARCHES = [vector_search, keyword_search, hybrid_search]
 Search = Callable[..., list]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
@@ -40,6 +39,7 @@ from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
 from rag.settings import Settings
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 RAG = Path(__file__).resolve().parents[2] / "rag"
 PASSWORD, NEW = "correct horse battery", "another good password"

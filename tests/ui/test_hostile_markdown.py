@@ -8,11 +8,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from markdown_links import PIECES, acting
 
 from rag.records.spreadsheet import to_csv
 from rag.ui import text as ui_text
 from rag.ui.text import GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
+from tests.markdown_links import PIECES, acting
 
 
 def texts(number: int, seed: int) -> list[str]:
