@@ -31,8 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import retrieval_quality
-
+from benchmarks import retrieval_quality
 from benchmarks.retrieval_languages import EMBEDDER, TENANT, fill, read
 from rag.database import Database, sealing_key
 from rag.embedded import start_server

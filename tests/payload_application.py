@@ -69,7 +69,7 @@ def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, 
         found["plain, of a closed application"] = {"means": {}, "got": unconfined(target)}
         # The interpreter itself: what an environment has in its place may be a copy that looks for it elsewhere.
         program = confined_output(
-            str(Path(sys._base_executable).resolve()),
+            str(Path(sys._base_executable).resolve()),  # type: ignore[attr-defined]
             ["-I", "-c", PAYLOAD.read_text()],
             json.dumps(target).encode(),
             60,

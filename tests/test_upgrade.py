@@ -30,7 +30,7 @@ from rag.retrieval.keywords import contextual_text, tokenize
 from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
-from rag.types import Account, Citation, Collection, Identity, Message
+from rag.types import Account, Collection, Identity, Message
 from tests.earlier_database import earlier_database, index_as_before
 from tests.plain_server import PlainServer
 
@@ -71,7 +71,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
     return app_services
 
 
-def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Citation, ...]]:
+def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Any, ...]]:
     """Text and citations of an answer."""
     collection = parts.documents.collections(identity.tenant_id)[0]
     live = parts.answers.ask(identity, None, collection, question)

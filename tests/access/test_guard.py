@@ -374,7 +374,7 @@ def test_a_session_that_ends_elsewhere_or_expires_closes_its_websocket_too(
     with client_of(token).websocket_connect(STREAM) as socket:
         socket.receive_json()
         with database.transaction("demo") as connection:
-            connection.execute(statement)  # type: ignore[call-overload]
+            connection.execute(statement)
         access.sessions.refresh([token_hash(token)])
         assert wait_for_close(socket) == 4401
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from joserfc.jwk import OctKey, RSAKey
@@ -291,7 +291,7 @@ def test_a_setting_that_cannot_be_used_is_named(
     configured: Settings, database: Database, changes: dict[str, str], named: str
 ) -> None:
     with pytest.raises(SettingsError, match=named):
-        OpenIdProvider(replace(configured, **changes), ExternalAccounts(database))
+        OpenIdProvider(replace(configured, **cast("dict[str, Any]", changes)), ExternalAccounts(database))
 
 
 # When somebody proved who they are

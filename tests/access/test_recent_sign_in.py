@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
-import httpx
 import pyotp
 import pytest
 from starlette.testclient import TestClient
@@ -18,8 +18,9 @@ from rag.access.sessions import token_hash
 from rag.database import Database
 from rag.errors import NotFound, SignInAgain
 from rag.ingestion.library import DocumentLibrary
-from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
+from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
+from rag.records.figures import Filters, Period, QuestionFilters
 from rag.types import Account, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 
@@ -74,7 +75,7 @@ def signed_in_before(database: Database, minutes: float) -> None:
         connection.execute("UPDATE sessions SET proved_at = now() - make_interval(secs => %s)", (60 * minutes,))
 
 
-def confirm(client: TestClient, **fields: str) -> httpx.Response:
+def confirm(client: TestClient, **fields: str) -> Any:
     client.get(CONFIRM)
     return client.post(CONFIRM, data={"csrf": client.cookies["hr_csrf"], "next": "/people?tab=keys", **fields})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
-import httpx
 import psycopg
 import pyotp
 import pytest
@@ -51,13 +51,13 @@ def set_up(factors: SecondFactors, who: Identity, clock: list[float]) -> tuple[s
     return secret, codes
 
 
-def sign_in(client: TestClient, email: str) -> httpx.Response:
+def sign_in(client: TestClient, email: str) -> Any:
     client.get("/login")
     form = {"csrf": client.cookies["hr_csrf"], "email": email, "password": PASSWORD, "next": "/analytics"}
     return client.post("/login", data=form)
 
 
-def give(client: TestClient, code: str) -> httpx.Response:
+def give(client: TestClient, code: str) -> Any:
     return client.post("/second-factor", data={"csrf": client.cookies["hr_csrf"], "code": code, "next": "/analytics"})
 
 

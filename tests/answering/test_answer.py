@@ -111,7 +111,14 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
     books.record(charged("embedding", "0.0001"))
     assert desk.rows("cost_ledger") == []
     ledger.is_up = True
-    ended = {"outcome": Outcome.ANSWERED, "answer": "", "error": "", "language": "en", "model": "", "document_ids": []}
+    ended: dict[str, Any] = {
+        "outcome": Outcome.ANSWERED,
+        "answer": "",
+        "error": "",
+        "language": "en",
+        "model": "",
+        "document_ids": [],
+    }
     assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
 

@@ -115,7 +115,7 @@ def ask(database: Database, collection: Collection, settings: Settings, model_ur
 
 def rows(database: Database, statement: str) -> list[dict[str, Any]]:
     with database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(statement).fetchall()  # type: ignore[call-overload,no-any-return]
+        return cursor.execute(statement).fetchall()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -123,7 +123,8 @@ def test_what_a_reader_is_shown_is_supported_quoted_or_said_to_be_neither(
     ask: Ask, database: Database, question: str
 ) -> None:
     live = ask(question)
-    pieces, restarts = [], 0
+    pieces: list[str] = []
+    restarts = 0
     for piece in live.tail(every_seconds=0.01):
         if live.restarts > restarts:
             pieces, restarts = [], live.restarts

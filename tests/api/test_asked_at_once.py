@@ -96,7 +96,11 @@ def test_answers_over_http_wait_for_their_providers_together(
     barriers = all_meet(provider_standin, "embeddings", "rerank", "chat")
 
     def ask(number: int) -> str:
-        body = {"query": f"{QUESTION} Case {number}.", "collection": str(asked.id), "options": {"stream": is_stream}}
+        body: dict[str, object] = {
+            "query": f"{QUESTION} Case {number}.",
+            "collection": str(asked.id),
+            "options": {"stream": is_stream},
+        }
         return posted(api, secret, "/api/rag/chat", body)
 
     answers = at_once(ASKERS, ask)

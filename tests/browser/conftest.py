@@ -43,7 +43,7 @@ class Product:
 
     @property
     def link(self) -> str:
-        return next(found[0] for line in self.lines if (found := re.findall(r"http\S+/welcome\S+", line)))
+        return next(str(found[0]) for line in self.lines if (found := re.findall(r"http\S+/welcome\S+", line)))
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)

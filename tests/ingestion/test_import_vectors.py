@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def test_the_same_export_again_does_nothing_and_a_part_adds_to_what_is_there(
     assert take(one) == 1
     assert take(one) == 0
     plan = importing.plan([one])
-    assert (plan.unchanged, plan.tokens, plan.cost) == (1, 0, 0)
+    assert (plan.unchanged, plan.tokens, plan.cost) == (1, 0, Decimal(0))
     assert take(two) == 1
     assert take(two) == 0
     (document,) = library.list("demo")

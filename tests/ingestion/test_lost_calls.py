@@ -128,7 +128,7 @@ class Desk:
         question, profile = self.question(self.ready(model), text), replace(PLAIN, **fields)
         return lambda: self.parts.searches.search(question, profile=profile)
 
-    def question_embedding(self) -> Callable[[], object]:
+    def question_embedding(self) -> Any:
         return self.search(MODEL)
 
     def translation(self) -> Callable[[], object]:
@@ -143,10 +143,10 @@ class Desk:
             language="nl",
         )
 
-    def rephrasing(self) -> Callable[[], object]:
+    def rephrasing(self) -> Any:
         return self.search(expand_question=True)
 
-    def reranking(self) -> Callable[[], object]:
+    def reranking(self) -> Any:
         return self.search(reranking=True)
 
     def answer(self, profile: Profile = PLAIN, history: tuple[ChatMessage, ...] = ()) -> Callable[[], object]:

@@ -59,12 +59,13 @@ def model(client: openai.OpenAI) -> OpenAIChatModel:
 
 def read(model: ChatModel, cancel: Event | None = None) -> tuple[str, Completed | None, ProviderError | None]:
     """Text, end and error of one stream."""
-    text, completed = "", None
+    text = ""
+    completed: Completed | None = None
     try:
         for part in model.stream(MESSAGES, temperature=0.2, maximum_output_tokens=50, cancel=cancel or Event()):
             if isinstance(part, TextDelta):
                 text += part.text
-            else:
+            elif isinstance(part, Completed):
                 completed = part
     except ProviderError as exc:
         return text, completed, exc

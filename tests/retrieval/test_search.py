@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -21,7 +21,7 @@ from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
 from tests.retrieval.shelf import Shelf
 
 SEARCHES = [vector_search, keyword_search, hybrid_search]
-Search = Callable[..., list]
+Search = Callable[..., list[Any]]
 
 
 def ask(text: str, language: str = "en") -> SearchQuery:

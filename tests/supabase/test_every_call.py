@@ -334,7 +334,7 @@ def test_every_outcome_of_a_call_is_one_of_ours(name: str, world: World) -> None
     standin.is_legacy = case.is_legacy
     common = AUTH_COMMON if name.startswith("auth") else STORAGE_COMMON
     faults = [*common, *case.faults, ("garbage", {}, case.garbage)]
-    wrong = []
+    wrong: list[tuple[object, ...]] = []
     for kind, body, expected in faults:
         act = case.prepare(world)
         standin.fail(case.request, kind, body)
