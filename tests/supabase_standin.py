@@ -250,9 +250,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "recover":
             asking = next((user for user in self.project.users.values() if user["email"] == body["email"]), None)
             if asking is not None:  # The same answer for everybody else.
-                session = self._session(user)
+                session = self._session(asking)
                 tokens = f"access_token={session['access_token']}&refresh_token={session['refresh_token']}"
-                self.project.mails[user["email"]] = self.query["redirect_to"][0], f"{tokens}&type=recovery"
+                self.project.mails[asking["email"]] = self.query["redirect_to"][0], f"{tokens}&type=recovery"
             return 200, {}
         if path == "logout":
             user = self._user()
