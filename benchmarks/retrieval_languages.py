@@ -41,11 +41,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from standin import ProviderStandin
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
-from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
 from rag.providers.offline import LexicalEmbedder
@@ -56,6 +53,9 @@ from rag.retrieval.keywords import index_document, tokenize
 from rag.retrieval.search import SearchQuery, hybrid_search
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role, Scope
 
 TENANT = "languages"

@@ -36,15 +36,15 @@ from retrieval_languages import EMBEDDER, TENANT, fill, read
 from shelf import Shelf
 from test_samples import BENEFITS, HANDBOOK, KOREAN, VERLOF
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
 from rag.samples import SAMPLES
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role
 
 EVERYDAY = (Path(__file__).parent / "everyday_questions.txt").read_text("utf-8").splitlines()

@@ -30,10 +30,10 @@ from psycopg.rows import class_row
 from standin import ProviderStandin
 from starlette.applications import Starlette
 
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.migrations import migrate
 from rag.settings import Settings, environment_name
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 import payload
 
-from rag.child_process import Reply
 from rag.ingestion import sandbox_worker
 from rag.ingestion.extracted import ExtractionLimits
+from rag.isolation.child_process import Reply
 
 #: Starts it from the project's folder.
 COMMAND = ("-c", "import sys; sys.path.append('tests'); import payload_worker; payload_worker.main()")

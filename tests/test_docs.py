@@ -27,9 +27,9 @@ from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
 from rag.__main__ import command_line
 from rag.access.api_keys import ApiKeys
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.public import _program
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
 
 LANGUAGES = {"sh", "bash", "python", "sql", "nginx", "caddyfile", "text", "json", "jsonl", "toml"}
 #: What no test runs, by page: a block more or less has to be noted here, with its reason in the page.

@@ -14,7 +14,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import DatabaseUnavailable
-from rag.migrations import migrate
+from rag.storage.migrations import migrate
 
 BEFORE = "20261121000690"
 #: Kept without a reference, because they outlive what they name: what was spent, and who did what.

@@ -9,7 +9,6 @@ from argon2 import PasswordHasher
 from front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of
 
 from rag.access.accounts import Accounts
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -20,6 +19,7 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
+from rag.storage.database import Database
 from rag.types import Identity, Role
 
 EMAIL = "employee@example.com"

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from rag.access.accounts import MOST_KNOWN_BROWSERS, Accounts
 from rag.access.attempts import Attempts, Browser, Strangers
-from rag.database import Database
 from rag.errors import TooManyAttempts, WrongPassword
+from rag.storage.database import Database
 from rag.types import Account, Identity
 
 ClientOf = Callable[..., TestClient]

@@ -17,9 +17,9 @@ from rag.access.external import ExternalAccounts
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.access.oidc_mapping import Mappings
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
 
 ATTEMPT = Attempt(state="the-state", nonce="the-nonce", verifier="v" * 64, next="/")

@@ -16,11 +16,11 @@ from starlette.testclient import TestClient
 from rag.access.recent import CONFIRM, is_recent
 from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.errors import NotFound, SignInAgain
 from rag.ingestion.library import DocumentLibrary
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 
 HTML = {"accept": "text/html"}

@@ -15,12 +15,12 @@ from standin import ProviderStandin
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.routes import summary, wording
-from rag.database import Database
 from rag.profiles import profile_by_name
 from rag.records.analytics import Analytics
 from rag.records.figures import Filters, Period
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
 
 HANDBOOK = """# Staff handbook

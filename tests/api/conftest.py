@@ -10,9 +10,9 @@ from callers import Api
 from standin import ProviderStandin
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 
 

@@ -9,8 +9,8 @@ import pytest
 from callers import SCOPES, Api
 
 from rag.access.api_keys import ApiKeys
-from rag.database import Database
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.storage.database import Database
 from rag.types import Identity, Role
 
 

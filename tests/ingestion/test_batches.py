@@ -13,8 +13,6 @@ import hostile
 import pytest
 from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -22,6 +20,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, DocumentStatus, Identity
 
 MODEL = "openai/text-embedding-3-small@256"

@@ -10,8 +10,6 @@ import hostile
 import pytest
 from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.counted import Counted
 from rag.ingestion.estimate import tokens_answered
 from rag.ingestion.library import DocumentLibrary
@@ -20,6 +18,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Document
 
 MODEL = "openai/text-embedding-3-small@256"

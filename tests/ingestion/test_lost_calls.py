@@ -19,9 +19,7 @@ import pytest
 from psycopg.rows import dict_row
 from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import RagError
-from rag.files import FileStore
 from rag.ingestion.imports.vector_import import VectorImport
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.sandbox import Sandbox
@@ -29,6 +27,8 @@ from rag.profiles import HR, Profile
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
 
 MODEL = "openai/text-embedding-3-small@256"

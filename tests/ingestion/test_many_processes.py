@@ -15,9 +15,9 @@ import pytest
 from kill_storm import MODEL, PROJECT, WorkerProcess
 from standin import ProviderStandin
 
-from rag.database import Database
 from rag.ingestion.library import DocumentLibrary
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import DocumentStatus
 
 DOCUMENTS = 6
@@ -27,9 +27,9 @@ import json, sys, threading, time
 from pathlib import Path
 from uuid import uuid4
 import hostile
-from rag.database import Database
+from rag.storage.database import Database
 from rag.errors import DocumentAlreadyStored
-from rag.files import FileStore
+from rag.storage.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor

@@ -10,13 +10,13 @@ import pytest
 from uploads import until
 
 from rag.access.tenants import Tenants
-from rag.database import Database
 from rag.errors import TenantSuspended
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
 
 

@@ -12,9 +12,9 @@ from small_pdf import pdf
 from streamlit.testing.v1 import AppTest
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Collection, Identity, Role
 
 MAIN = Path(__file__).resolve().parents[2] / "pages" / "main.py"

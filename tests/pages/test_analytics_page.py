@@ -11,8 +11,8 @@ from question_month import write_month
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Account, Collection, Role
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "analytics.py")

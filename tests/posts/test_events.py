@@ -9,9 +9,9 @@ import pytest
 from boards import event
 from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pytest
 from github_standin import GitHubStandin, running_github
 from standin import ProviderStandin
 
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 
 if TYPE_CHECKING:

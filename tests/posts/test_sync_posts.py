@@ -11,10 +11,10 @@ import hostile
 import pytest
 from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
 from rag.ingestion.sync import sync_collection
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, Role
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.api import opinion, questions, reference_documents
-from rag.database import Database
 from rag.services import Services
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 
 Ask = Callable[..., Any]

@@ -10,8 +10,8 @@ import openai
 import pytest
 from standin import ProviderStandin
 
-from rag.embeddings import generate_embedding, generate_embeddings_batch
 from rag.errors import ProviderAnswerInvalid
+from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIEmbedder
 from rag.providers.registry import Providers

@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
 from rag.providers.offline import LexicalEmbedder
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 
 

@@ -9,7 +9,6 @@ import pytest
 from shelf import Shelf
 from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -17,6 +16,7 @@ from rag.retrieval.context import NO_RERANKING, Retriever
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 
 HANDBOOK = [

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
 from rag.errors import ProviderAnswerInvalid, SettingsError
 from rag.profiles import HR
 from rag.providers import Reranker
@@ -18,6 +17,7 @@ from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Identity, Question
 
 WORDS = ["[PAD]", "[UNK]", "vacation", "days", "parking", "desk"]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
 from rag.retrieval.keywords import MAXIMUM_TERM_ID, contextual_text, index_document, term_id, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search, search
+from rag.storage.database import Database
 
 WORDS = [
     "vacation", "salary", "pension", "insurance", "dental", "parking", "bicycle", "travel", "expense", "laptop",

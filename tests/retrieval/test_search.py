@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from shelf import Shelf
 
-from rag.database import Database
 from rag.errors import InvalidInput
 from rag.providers.offline import LexicalEmbedder
 from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.storage.database import Database
 from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
 
 SEARCHES = [vector_search, keyword_search, hybrid_search]

@@ -9,7 +9,6 @@ import pytest
 from shelf import Shelf
 from test_fusion import result
 
-from rag.database import Database
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
@@ -17,6 +16,7 @@ from rag.retrieval.options import Options
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.stitching import Neighbour, added_text
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import ContextResponse, Identity, Question
 
 RULES = [

@@ -20,9 +20,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from supabase_standin import ANON, SERVICE, SupabaseStandin
 
-from rag.embedded import EmbeddedServer, start_server
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
 
 #: What every Supabase project has before anybody adds a table.
 PROJECT = """

@@ -20,7 +20,6 @@ from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
-from rag.database import Database
 from rag.errors import (
     AccessError,
     FileTooLarge,
@@ -39,6 +38,7 @@ from rag.errors import (
 from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 
 RAG = Path(__file__).resolve().parents[2] / "rag"

@@ -12,10 +12,10 @@ from postgrest import APIError
 from psycopg import Connection, sql
 from supabase_standin import ANON, SERVICE, SupabaseStandin
 
-from rag.database import Database, sealing_key
-from rag.migrations import MIGRATIONS, migrate
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.migrations import MIGRATIONS, migrate
 
 VECTOR = "[1" + ",0" * 1535 + "]"
 CALL = "SELECT content FROM match_document_chunks(%s::extensions.vector, %s, 0.0, 10)"
