@@ -28,11 +28,11 @@ import httpx
 
 from benchmarks.product import PROJECT, free_port
 from rag.access.api_keys import ApiKeys
-from rag.database import Database
-from rag.embedded import start_server
 from rag.public import _program
 from rag.services import connect_services
 from rag.settings import Settings, environment_name
+from rag.storage.database import Database
+from rag.storage.embedded_postgres import start_server
 from tests.plain_server import plain_server
 from tests.standin import ProviderStandin
 

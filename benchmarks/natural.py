@@ -32,14 +32,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.files import FileStore
 from rag.ingestion.collection_shelf import CollectionShelf
 from rag.ingestion.meaning import MeaningWork, meaning_progress
 from rag.ingestion.processor import Processor
-from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
 from rag.providers.registry import Providers
@@ -49,6 +45,10 @@ from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_
 from rag.retrieval.query_analysis import detect_language
 from rag.samples import SAMPLES
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role
 
 TENANT, EMBEDDER = "natural", "builtin/lexical@1536"

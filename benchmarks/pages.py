@@ -24,11 +24,11 @@ from streamlit.testing.v1 import AppTest
 
 import rag.services
 from rag.access.sessions import token_hash
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.migrations import migrate
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import migrate
 from rag.types import Account
 
 MAIN = Path(__file__).resolve().parent.parent / "pages" / "main.py"

@@ -40,14 +40,10 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
-from rag.migrations import migrate
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.offline import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import question_words
@@ -55,6 +51,9 @@ from rag.retrieval.keywords import index_document, tokenize
 from rag.retrieval.search import SearchQuery, hybrid_search
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role, Scope
 from tests.standin import ProviderStandin
 

@@ -32,14 +32,14 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.database import ENTER, Database, entering, sealing_key
-from rag.embedded import EmbeddedServer, start_server
-from rag.flights import Flight
 from rag.ingestion.chunk_rows import add_chunks
 from rag.ingestion.intake import find_documents
-from rag.migrations import migrate
 from rag.retrieval.keywords import index_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.storage.database import ENTER, Database, entering, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.migrations import migrate
+from rag.storage.pipeline import Flight
 from rag.types import Chunk, Document, FloatMatrix, Identity, Scope, SearchFilters, Who
 
 Asked = tuple[Tenant, SearchQuery]

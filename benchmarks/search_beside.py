@@ -20,13 +20,13 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_data import CHUNKS_PER_DOCUMENT, Corpus, Tenant
-from rag.database import Database
-from rag.embedded import EmbeddedServer
-from rag.flights import Flight
 from rag.retrieval.hits import Hits, find_hits, read_scope
 from rag.retrieval.keywords import unpacked_terms
 from rag.retrieval.postings import K1, B, inverse_document_frequency
 from rag.retrieval.query import SearchQuery
+from rag.storage.database import Database
+from rag.storage.embedded_postgres import EmbeddedServer
+from rag.storage.pipeline import Flight
 from rag.types import Scope, SearchResult
 
 Line = Callable[..., None]

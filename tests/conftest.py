@@ -28,10 +28,10 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
 from starlette.applications import Starlette
 
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.migrations import migrate
 from rag.settings import Settings, environment_name
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection
 from tests.plain_server import PlainServer, plain_server
 from tests.standin import ProviderStandin

@@ -14,13 +14,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rag.child_process import ENVIRONMENT
-from rag.confinement import READING, close_own_memory
-from rag.embedded import start_server
-from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.ocr import confined_output
 from rag.ingestion.sandbox import Sandbox
+from rag.isolation.child_process import ENVIRONMENT
+from rag.isolation.confinement import READING, close_own_memory
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
 from tests import payload_worker
 
 PAYLOAD = Path(__file__).with_name("payload.py")

@@ -6,9 +6,9 @@ import json
 import sys
 from typing import Any
 
-from rag.child_process import Reply
 from rag.ingestion import sandbox_worker
 from rag.ingestion.extracted import ExtractionLimits
+from rag.isolation.child_process import Reply
 from tests import payload
 
 #: Starts it from the project's folder.

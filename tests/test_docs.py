@@ -25,9 +25,9 @@ from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
 from rag.__main__ import command_line
 from rag.access.api_keys import ApiKeys
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.public import _program
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
 from tests.doc_blocks import PAGES, PROJECT, blocks
 from tests.standin import ProviderStandin, many_words
 

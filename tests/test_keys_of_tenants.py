@@ -12,7 +12,7 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import DatabaseUnavailable
-from rag.migrations import migrate
+from rag.storage.migrations import migrate
 from tests.earlier_database import earlier_database
 from tests.plain_server import PlainServer
 

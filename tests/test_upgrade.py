@@ -20,16 +20,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rag.access.api_keys import PREFIX
 from rag.access.passwords import Passwords
 from rag.access.sessions import token_hash
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.health import check_rag_health
+from rag.api.health import check_rag_health
 from rag.ingestion.meaning import meaning_progress
-from rag.migrations import MIGRATIONS, migrate
 from rag.profiles import HR
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import MIGRATIONS, migrate
 from rag.types import Account, Collection, Identity, Message
 from tests.earlier_database import earlier_database, index_as_before
 from tests.plain_server import PlainServer

@@ -13,8 +13,8 @@ from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of, inner_routes
 

@@ -8,7 +8,6 @@ import pytest
 from argon2 import PasswordHasher
 
 from rag.access.accounts import Accounts
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -19,6 +18,7 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
+from rag.storage.database import Database
 from rag.types import Identity, Role
 from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of
 

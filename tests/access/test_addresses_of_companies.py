@@ -11,8 +11,8 @@ from argon2 import PasswordHasher
 from rag.access.accounts import Accounts
 from rag.access.attempts import Browser
 from rag.access.external import ExternalAccounts, ExternalPerson
-from rag.database import Database
 from rag.errors import AccessError, InvalidInput, TooManyAttempts, WrongPassword
+from rag.storage.database import Database
 from rag.types import Account, Identity
 from tests.access.front_door import CHEAP, PASSWORD, Access, identity_of
 

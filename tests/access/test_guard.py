@@ -17,8 +17,8 @@ from starlette.websockets import WebSocketDisconnect
 from rag.access.guard import PUBLIC_METHODS, AuthGuard, is_own_host, is_same_origin, route_path
 from rag.access.headers import content_security_policy
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.access.front_door import Access, AddPerson, inner_routes
 

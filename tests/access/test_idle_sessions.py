@@ -11,8 +11,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag.access.guard import is_act
 from rag.access.sessions import KEPT_SECONDS, Sessions, token_hash
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity
 from tests.access.front_door import Access, identity_of
 

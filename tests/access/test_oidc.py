@@ -15,9 +15,9 @@ from rag.access.external import ExternalAccounts
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.access.oidc_mapping import Mappings
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
 from tests.access.front_door import Access
 from tests.oidc_standin import OidcStandin

@@ -15,12 +15,12 @@ from starlette.testclient import TestClient
 from rag.access.recent import CONFIRM, is_recent
 from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.errors import NotFound, SignInAgain
 from rag.ingestion.library import DocumentLibrary
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.figures import Filters, Period, QuestionFilters
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 

@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
 from rag.access.second_factor import STEP_SECONDS, SecondFactors
-from rag.database import Database
 from rag.errors import NotAllowed, TooManyAttempts, WrongPassword
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
 from rag.types import Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 

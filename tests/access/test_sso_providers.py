@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from rag.access.external import ExternalAccounts
 from rag.access.oidc import OpenIdProvider
 from rag.access.oidc_mapping import GOOGLE, Mappings
-from rag.database import Database
 from rag.errors import AccessError
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
 from tests.access.front_door import Access, at_provider, come_back, tell
 

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from rag.access.external import ExternalAccounts
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
 from tests.access.front_door import Access, AddPerson, at_provider, come_back, tell
 

@@ -14,10 +14,10 @@ from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
-from rag.database import Database, sealed
 from rag.errors import AccessError, InvalidInput, KeyRejected, NotAllowed, NotFound
-from rag.files import FileStore
 from rag.records.audit import AuditLog
+from rag.storage.database import Database, sealed
+from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Role
 
 PASSWORD = "a long enough password 7"

@@ -18,10 +18,10 @@ import pytest
 from psycopg.rows import dict_row
 
 from rag.answering.prompts import follow_up_messages
-from rag.database import Database
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity
 from tests.answering.scripted import add_account
 from tests.answering.test_answering_end_to_end import publish
@@ -36,7 +36,7 @@ from threading import Event
 from uuid import UUID
 from rag.ingestion.work import find_collection
 from rag.answering.searching import Searches
-from rag.database import Database
+from rag.storage.database import Database
 from rag.profiles import HR
 from rag.services import assemble
 from rag.settings import Settings

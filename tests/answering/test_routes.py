@@ -13,12 +13,12 @@ import pytest
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.routes import summary, wording
-from rag.database import Database
 from rag.profiles import profile_by_name
 from rag.records.analytics import Analytics
 from rag.records.figures import Filters, Period
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
 from tests.answering.scripted import add_account
 from tests.standin import ProviderStandin

@@ -18,13 +18,13 @@ from rag.answering.run import WITHDRAWN
 from rag.answering.support import Source
 from rag.answering.watch import AnswerWatch, Repetition, sources_of
 from rag.answering.watching import StoredAnswer, StoredRow
-from rag.database import Database
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome
 from tests.answering.scripted import FixedRetriever, add_account, passage
 from tests.answering.test_answer import answering, run_to_end

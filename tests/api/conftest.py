@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.api.callers import Api
 from tests.standin import ProviderStandin

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rag.access.api_keys import ApiKeys
-from rag.database import Database
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.storage.database import Database
 from rag.types import Identity, Role
 from tests.api.callers import SCOPES, Api
 

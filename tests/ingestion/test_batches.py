@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -20,6 +18,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, DocumentStatus, Identity
 from tests import hostile
 from tests.standin import ProviderStandin

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
 

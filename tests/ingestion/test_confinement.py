@@ -19,18 +19,18 @@ import docx
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from rag.child_process import HEADER
-from rag.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
-from rag.database import Database
+from rag.api.health import Check, check_rag_health
 from rag.errors import PdfDamaged
-from rag.files import FileStore
-from rag.health import Check, check_rag_health
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.ocr import run_tesseract
 from rag.ingestion.sandbox import Sandbox
+from rag.isolation.child_process import HEADER
+from rag.isolation.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from tests import hostile, payload, payload_worker
 
 TESTS = Path(__file__).resolve().parents[1]

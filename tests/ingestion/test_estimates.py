@@ -8,8 +8,6 @@ from decimal import Decimal
 
 import pytest
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.counted import Counted
 from rag.ingestion.estimate import tokens_answered
 from rag.ingestion.library import DocumentLibrary
@@ -18,6 +16,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Document
 from tests import hostile
 from tests.standin import ProviderStandin

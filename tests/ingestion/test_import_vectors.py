@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput
-from rag.files import FileStore
 from rag.ingestion.imports.export_file import read_export
 from rag.ingestion.imports.passages import documents_from, pages_and_chunks
 from rag.ingestion.imports.vector_import import VectorImport
@@ -25,6 +23,8 @@ from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scope, SearchFilters, Step
 from tests.kill_storm import PROJECT
 from tests.standin import ProviderStandin

@@ -7,8 +7,6 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from rag.database import WORKER, Database
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.messages import TAGS_WAIT
@@ -19,6 +17,8 @@ from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import WORKER, Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Usage
 from rag.ui.document_table import status_words
 from tests import hostile

@@ -15,9 +15,9 @@ from rag.errors import (
     PasswordNeeded,
     PasswordWrong,
 )
-from rag.files import FileStore
 from rag.ingestion.intake import display_name
 from rag.ingestion.library import DocumentLibrary
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
 from tests import hostile
 

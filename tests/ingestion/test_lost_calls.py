@@ -17,9 +17,7 @@ from typing import Any
 import pytest
 from psycopg.rows import dict_row
 
-from rag.database import Database
 from rag.errors import RagError
-from rag.files import FileStore
 from rag.ingestion.imports.vector_import import VectorImport
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.sandbox import Sandbox
@@ -27,6 +25,8 @@ from rag.profiles import HR, Profile
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
 from tests import hostile
 from tests.standin import ProviderStandin

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from rag.database import Database
 from rag.ingestion.library import DocumentLibrary
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import DocumentStatus
 from tests.kill_storm import MODEL, PROJECT, WorkerProcess
 from tests.standin import ProviderStandin
@@ -27,9 +27,9 @@ import json, sys, threading, time
 from pathlib import Path
 from uuid import uuid4
 from tests import hostile
-from rag.database import Database
+from rag.storage.database import Database
 from rag.errors import DocumentAlreadyStored
-from rag.files import FileStore
+from rag.storage.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor

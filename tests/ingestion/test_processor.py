@@ -7,9 +7,7 @@ from decimal import Decimal
 import psycopg
 import pytest
 
-from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
@@ -17,6 +15,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Page
 from tests import hostile
 from tests.standin import ProviderStandin

@@ -11,9 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from rag.database import Database
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue, waiting_sentence
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -21,6 +19,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
 from rag.ui.document_pages import read_by
 from tests import hostile

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.database import Database
 from rag.errors import ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
@@ -22,6 +20,8 @@ from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
 from tests import hostile
 from tests.deadly_files import MARK

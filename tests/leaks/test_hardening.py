@@ -24,11 +24,11 @@ from rag.access.guard import AuthGuard
 from rag.access.headers import content_security_policy
 from rag.access.media import FILE_FIELDS, files_in
 from rag.api.endpoint import ApiRoute
-from rag.embedded import EmbeddedServer
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services
 from rag.settings import Settings
+from rag.storage.embedded_postgres import EmbeddedServer
 from rag.types import Account, Collection, Identity, Role
 from tests import hostile
 

@@ -15,12 +15,12 @@ from starlette.applications import Starlette
 from benchmarks.leak_calls import CALLS, LISTS, requests_of, searched
 from benchmarks.leak_probe import Probe, changed, rows_of, served, without_conditions
 from benchmarks.leak_world import GROUP, Person, World, build_world
-from rag.database import WORKER
 from rag.errors import NotFound
 from rag.profiles import HR
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 from rag.services import Services
-from rag.sql import queries
+from rag.storage.database import WORKER
+from rag.storage.sql import queries
 from rag.types import Question
 
 TENANTS = ("demo", "other")

@@ -11,9 +11,9 @@ from psycopg.rows import class_row
 from streamlit.testing.v1 import AppTest
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Collection, Identity, Role
 from tests.pages.small_pdf import pdf
 

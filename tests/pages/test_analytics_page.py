@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Account, Collection, Role
 from tests.question_month import write_month
 

@@ -15,9 +15,9 @@ from starlette.testclient import TestClient
 
 import rag.services as services_module
 from rag.access.guard import AuthGuard
-from rag.database import Database
 from rag.server import OPEN_PATHS
 from rag.services import Services, assemble
+from rag.storage.database import Database
 from rag.types import Collection, Identity
 from tests.posts.boards import event
 

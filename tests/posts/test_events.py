@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests.posts.boards import event
 from tests.standin import ProviderStandin

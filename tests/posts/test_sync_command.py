@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
 from tests import hostile
 from tests.github_standin import GitHubStandin, running_github

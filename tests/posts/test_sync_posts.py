@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
 from rag.ingestion.sync import sync_collection
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, Role
 from tests import hostile
 from tests.standin import ProviderStandin

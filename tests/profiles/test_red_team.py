@@ -13,7 +13,7 @@ from rag.answering.prompts import answer_messages, follow_up_messages, rewrite_m
 from rag.ingestion.chunk_tags import messages_for_chunk
 from rag.ingestion.tagging import messages_for
 from rag.profiles import LEGAL
-from rag.prompt_data import as_data
+from rag.providers.prompt_data import as_data
 from rag.services import Services
 from rag.types import ChatMessage, Collection, Identity, SearchResult
 from rag.ui.text import answer_markdown

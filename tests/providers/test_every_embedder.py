@@ -9,8 +9,8 @@ import numpy as np
 import openai
 import pytest
 
-from rag.embeddings import generate_embedding, generate_embeddings_batch
 from rag.errors import ProviderAnswerInvalid
+from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIEmbedder
 from rag.providers.registry import Providers

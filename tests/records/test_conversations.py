@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.records.conversations import Conversations, title_from_question
+from rag.storage.database import Database
 from rag.types import Collection, Identity, MessageState, Role
 
 

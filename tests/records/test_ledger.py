@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from rag.database import Database
 from rag.errors import ProviderError
 from rag.prices import charge
 from rag.records.ledger import Ledger
+from rag.storage.database import Database
 from rag.types import Charge, ProcessingCosts, Usage
 
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from rag.database import Database
 from rag.providers.offline import LexicalEmbedder
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.retrieval.shelf import Shelf
 

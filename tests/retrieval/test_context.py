@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -15,6 +14,7 @@ from rag.retrieval.context import NO_RERANKING, Retriever
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
 from tests.standin import ProviderStandin

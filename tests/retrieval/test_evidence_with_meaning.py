@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rag.database import Database
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
 from rag.profiles import HR
@@ -18,6 +17,7 @@ from rag.retrieval.options import Options
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
 

@@ -10,9 +10,9 @@ import bm25s
 import numpy as np
 import pytest
 
-from rag.database import Database
 from rag.retrieval.keywords import MAXIMUM_TERM_ID, contextual_text, index_document, term_id, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search, search
+from rag.storage.database import Database
 from tests.retrieval.shelf import Shelf, scores_of
 
 WORDS = [

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, SettingsError
 from rag.profiles import HR, with_overrides
 from rag.retrieval import kiwi
 from rag.retrieval.analysers import analyse, analyser_for
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database
 from tests.retrieval.shelf import Shelf
 
 needs_kiwi = pytest.mark.skipif(not kiwi.is_installed(), reason="kiwipiepy is not installed")

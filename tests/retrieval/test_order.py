@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from rag.database import Database
 from rag.profiles import NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.retrieval.boosts import (
@@ -25,6 +24,7 @@ from rag.retrieval.evidence import Coverage, Judged, PassageSignals
 from rag.retrieval.options import Options
 from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Identity, Question, SearchFilters, SearchResult
 from tests.retrieval.shelf import Shelf
 

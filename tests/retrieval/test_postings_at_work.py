@@ -11,11 +11,11 @@ import bm25s
 import numpy as np
 import pytest
 
-from rag.database import Database
 from rag.retrieval import segments
 from rag.retrieval.hits import find_hits, read_scope
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database
 from rag.types import SearchResult
 from tests.retrieval.shelf import Shelf, scores_of
 

@@ -14,10 +14,10 @@ import pytest
 from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database, sealing_key
-from rag.migrations import migrate
 from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database, sealing_key
+from rag.storage.migrations import migrate
 from rag.types import Scope
 from tests.earlier_database import earlier_database, index_as_before
 from tests.plain_server import PlainServer

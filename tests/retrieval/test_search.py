@@ -12,11 +12,11 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput
 from rag.providers.offline import LexicalEmbedder
 from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.storage.database import Database
 from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
 from tests.retrieval.shelf import Shelf
 

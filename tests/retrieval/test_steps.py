@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput
 from rag.ingestion.collections import find_collections
 from rag.profiles import HR, NOTICES, with_overrides
@@ -22,6 +21,7 @@ from rag.retrieval.question_parts import split_question
 from rag.retrieval.reranker import text_to_rerank
 from rag.retrieval.understanding import NO_REPHRASING
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
 from tests.retrieval.shelf import Shelf
 from tests.standin import ProviderStandin

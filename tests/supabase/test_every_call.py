@@ -19,7 +19,6 @@ import pytest
 
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
-from rag.database import Database
 from rag.errors import (
     AccessError,
     FileTooLarge,
@@ -38,6 +37,7 @@ from rag.errors import (
 from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.supabase_standin import SERVICE, SupabaseStandin
 

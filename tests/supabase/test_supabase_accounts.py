@@ -17,7 +17,6 @@ from rag.access.identity import AccessServices
 from rag.access.sessions import Sessions, token_hash
 from rag.access.supabase_accounts import SupabaseAccounts
 from rag.api.form_pages import FormPages
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -33,6 +32,7 @@ from rag.errors import (
 )
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.supabase_standin import SERVICE, SupabaseStandin
 

@@ -12,10 +12,10 @@ import pytest
 from postgrest import APIError
 from psycopg import Connection, sql
 
-from rag.database import Database, sealing_key
-from rag.migrations import MIGRATIONS, migrate
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.migrations import MIGRATIONS, migrate
 from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
 
 VECTOR = "[1" + ",0" * 1535 + "]"
