@@ -44,8 +44,8 @@ def test_an_error_is_told_and_what_came_before_it_is_answered(
 
     def ask() -> None:
         with alone.flight("demo") as flight:
-            for answer in [flight.execute(text) for text in (COUNT, wrong, COUNT)]:
-                answered.append(answer.fetchall())
+            answers = [flight.execute(text) for text in (COUNT, wrong, COUNT)]
+            answered.extend(answer.fetchall() for answer in answers)  # keeps what came before the error
 
     with pytest.raises(psycopg.Error):
         ask()
