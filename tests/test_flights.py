@@ -40,7 +40,7 @@ def test_an_error_is_told_and_what_came_before_it_is_answered(
     alone: Database, collection: Collection, wrong: str
 ) -> None:
     session = backend(alone)
-    answered = []
+    answered: list[object] = []
 
     def ask() -> None:
         with alone.flight("demo") as flight:
