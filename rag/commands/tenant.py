@@ -12,8 +12,8 @@ from rag.errors import InvalidInput
 from rag.settings import Settings
 
 DOMAINS_NEEDED = (
-    "At Supabase an e-mail address belongs to one person of all companies, and the first company that invites it has it. "
-    "So name the domains of this company's addresses: --domain example.com"
+    "At Supabase an e-mail address belongs to one person of all companies, and the first company that invites it has "
+    "it. So name the domains of this company's addresses: --domain example.com"
 )
 
 

@@ -46,8 +46,8 @@ QUEUE = "documents"
 TASK = "process_document"
 #: Work that waits for nothing and that nobody waits for has a queue of its own: it takes no document's place.
 MEANING_QUEUE = "meaning"
-#: Documents that one process works on at once: while one waits for its provider, another is read. One more is for tenants
-#: that have none of these places.
+#: Documents that one process works on at once: while one waits for its provider, another is read. One more place is for
+#: tenants that have none of these.
 DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
 #: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
