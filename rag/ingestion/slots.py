@@ -12,7 +12,7 @@ from procrastinate import BaseConnector
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
-from rag.sql import queries
+from rag.storage.sql import queries
 
 
 class Slots:

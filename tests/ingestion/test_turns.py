@@ -8,16 +8,16 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from uploads import until
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from tests.ingestion.uploads import until
 
 
 class Recorder(Processor):

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.guard import AuthGuard
 from rag.access.identity import AccessServices
@@ -20,7 +19,6 @@ from rag.access.sessions import Sessions, token_hash
 from rag.access.supabase_accounts import SupabaseAccounts
 from rag.access.tenants import Tenants
 from rag.api.form_pages import FormPages
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -34,10 +32,12 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
-from rag.files import FileStore
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD = "person@example.com", "correct horse battery"
 TOKEN, USERS = "/auth/v1/token", "/auth/v1/admin/users"
