@@ -11,13 +11,13 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored
-from rag.files import Originals
 from rag.ingestion.extracted import title_from_file_name
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.profiles import profile_by_name, with_overrides
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Collection, Document, DocumentPage, DocumentStatus, Identity, PdfType, Step, Who
 
 #: Longest name kept, in characters; file systems allow 255 bytes.

@@ -7,8 +7,6 @@ from uuid import UUID
 
 from pgvector import HalfVector
 
-from rag.database import queries
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import RagError
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
@@ -17,8 +15,10 @@ from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_override
 from rag.prices import charge
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.providers import Embedder
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
 from rag.types import Embeddings
 
 

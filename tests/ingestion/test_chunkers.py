@@ -27,7 +27,7 @@ from rag.ingestion.chunking.document_types import DocumentType, document_type_of
 from rag.ingestion.chunking.splitter import SEPARATORS
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES, with_overrides
 from rag.providers.offline import LexicalEmbedder
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-import hostile
 import pypdfium2
 import pytest
 from reportlab.pdfgen.canvas import Canvas
@@ -21,6 +20,7 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
+from tests import hostile
 
 LIMITS = ExtractionLimits()
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from rag.ingestion.chunking.tables import Row, tables_in
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*")
 SPACED_PARAGRAPH = re.compile(r"\n[^\S\n]+\n")

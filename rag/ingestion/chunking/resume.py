@@ -11,7 +11,7 @@ from typing import Any
 from rag.ingestion.chunking.boundaries import Boundaries, spans_by_tokens
 from rag.ingestion.chunking.document_types import RESUME_HEADINGS, document_type_of
 from rag.ingestion.chunking.spans import Piece
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 #: Source 001: tokens of a chunk. A single short job stays a chunk of its own in a résumé.
 FEWEST, MOST = 400, 800

@@ -16,12 +16,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from rag.confinement import confined_program, confinement, program_environment, program_rules
 from rag.errors import SettingsError
 from rag.ingestion.chunking.spans import page_starts
 from rag.ingestion.loaders.page_tables import PageTable, Rules, Word, tables_among
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
 from rag.ingestion.loaders.sandbox import Sandbox
+from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
 from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
 from rag.settings import Settings
 from rag.types import Page, PdfType, Section, Usage
