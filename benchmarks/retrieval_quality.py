@@ -32,8 +32,7 @@ from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.titles import title_from_file_name, title_from_metadata
 from rag.ingestion.work import Bench
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import contextual_text, index_document

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from shelf import Shelf
 
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.storage.database import Database
