@@ -89,7 +89,7 @@ def main() -> None:
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
             bench, embedder = Bench(database), Providers(settings).embedder_for(MODEL)
-            step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate()))
+            step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate(), Ledger(database)))
             work = bench.work(TENANT, document.id)
             batches = math.ceil(arguments.chunks / work.profile.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000

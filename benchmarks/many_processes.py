@@ -276,7 +276,7 @@ def found_wrong(database: Database, files: Path, seen: Seen, uploaded: int) -> I
 
     def rows(statement: str) -> list[tuple[Any, ...]]:
         with database.transaction(TENANT) as connection:
-            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+            return connection.execute(statement).fetchall()
 
     stored = rows("SELECT file_name, status, chunk_count, file_path FROM documents")
     if sorted(name for name, *_ in stored) != sorted(seen.kept):

@@ -278,7 +278,7 @@ def ask_all(
             truth.append(sum(q.is_answerable and e.cites_words for q, e in pairs))
             cells += f"{counts[0]:20}{counts[1]:9}{counts[2]:9}{truth[0]:9}{truth[1]:7}"
         print(f"{half:6}{name:34}{len(by_signal['both']):5}{cells}")
-    return judged
+    return list(judged)
 
 
 def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.5) -> None:

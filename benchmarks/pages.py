@@ -164,7 +164,7 @@ def main() -> None:
             database = Database(server.application, sealing_key(server.owner))
             database.open()
             parts = assemble(Settings(data_dir=Path(folder) / "data"), database)
-            rag.services.connect_services = lambda _settings: parts
+            rag.services.connect_services = lambda settings: parts
             superuser = make_conninfo(server.superuser, dbname=DATABASE)
             small = fill(superuser, parts, "small", SMALL)
             large = fill(superuser, parts, "large", arguments.documents)

@@ -8,9 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
 from rag.answering.run import TOO_LONG
 from rag.errors import ProviderStreamCut
@@ -23,6 +21,8 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection
+from tests import hostile
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[1]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

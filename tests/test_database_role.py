@@ -14,8 +14,6 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from earlier_database import earlier_database
-from plain_server import PlainServer
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -27,6 +25,8 @@ from rag.storage.database import ENTER, WORKER, Database, entering, sealed, seal
 from rag.storage.migrations import migrate
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
+from tests.earlier_database import earlier_database
+from tests.plain_server import PlainServer
 
 BEFORE = "20261122101100"
 ACCOUNT = uuid4()

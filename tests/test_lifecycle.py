@@ -20,7 +20,6 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from standin import ProviderStandin, many_words
 
 from rag.api.service import SLOW
 from rag.errors import DatabaseUnavailable, StorageFull
@@ -30,6 +29,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
 from rag.storage.files import FileStore
+from tests.standin import ProviderStandin, many_words
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many vacation days does every employee get?"

@@ -13,21 +13,21 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderError
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
+from rag.ingestion.chunking import chunk_document, chunk_limits_for, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.imports.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.intake import find_pages
+from rag.ingestion.loaders.ocr import TextRecognition
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.messages import TAGS_WAIT, reading_message
-from rag.ingestion.ocr import TextRecognition
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.paid_embedder import DurableEmbedder
 from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.publishing import publish
 from rag.ingestion.reading import Reader
 from rag.ingestion.recognise_step import RecogniseStep
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import WAITED_FOR, Bench, DocumentGone, ModelChanged, Work
 from rag.providers import Embedder
@@ -166,7 +166,7 @@ class DocumentSteps:
             method=method,
             embedder=DurableEmbedder(embedder, self._bench, self._ledger, self._calls, work) if is_paid else embedder,
             file_name=work.document.file_name,
-            figures=figures_for(work.profile),
+            limits=chunk_limits_for(work.profile),
             **sizes_for(work.profile, method),
         )
         if is_paid:

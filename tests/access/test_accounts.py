@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import pytest
 from argon2 import PasswordHasher
-from front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of
 
 from rag.access.accounts import Accounts
 from rag.errors import (
@@ -21,6 +20,7 @@ from rag.errors import (
 )
 from rag.storage.database import Database
 from rag.types import Identity, Role
+from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of
 
 EMAIL = "employee@example.com"
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from front_door import PASSWORD, Access, AddPerson, identity_of
-from plain_server import PlainServer
 from psycopg.conninfo import make_conninfo
 from starlette.testclient import TestClient
 
@@ -27,6 +25,8 @@ from rag.records.figures import Filters, Period, QuestionFilters
 from rag.storage.database import Database
 from rag.storage.migrations import MIGRATIONS
 from rag.types import Collection, Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
+from tests.plain_server import PlainServer
 
 
 def actions(database: Database, admin: Identity, kind: str) -> list[tuple[str, str, str]]:

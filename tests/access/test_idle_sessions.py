@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from front_door import Access, identity_of
 from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
@@ -15,6 +14,7 @@ from rag.access.sessions import KEPT_SECONDS, Sessions, token_hash
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity
+from tests.access.front_door import Access, identity_of
 
 IDLE_MINUTES = 30
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from front_door import Access, AddPerson, at_provider, come_back, tell
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
@@ -17,6 +16,7 @@ from rag.access.sessions import Sessions
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Role
+from tests.access.front_door import Access, AddPerson, at_provider, come_back, tell
 
 
 @pytest.fixture

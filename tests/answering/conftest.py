@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 from psycopg.rows import dict_row
-from scripted import FixedRetriever, ScriptedModel, ScriptedProviders, add_account, add_document, passage
 
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
@@ -21,6 +20,14 @@ from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity
+from tests.answering.scripted import (
+    FixedRetriever,
+    ScriptedModel,
+    ScriptedProviders,
+    add_account,
+    add_document,
+    passage,
+)
 
 
 @dataclass

@@ -8,8 +8,6 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
-from scripted import add_account, add_document
-from standin import ProviderStandin
 
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
@@ -23,6 +21,8 @@ from rag.retrieval.keywords import contextual_text, index_document
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome
+from tests.answering.scripted import add_account, add_document
+from tests.standin import ProviderStandin
 
 PAGES = (
     "Full-time employees receive 25 vacation days per calendar year.",

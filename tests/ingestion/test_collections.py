@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import hostile
 import pytest
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
@@ -13,6 +12,7 @@ from rag.ingestion.processor import Processor
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 BUILT_IN = "builtin/lexical@1536"
 

@@ -4,17 +4,14 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed, until
 
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers import retry
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
@@ -24,6 +21,9 @@ from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Usage
 from rag.ui.document_table import status_words
+from tests import hostile
+from tests.ingestion.uploads import confirmed, until
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@1536"
 

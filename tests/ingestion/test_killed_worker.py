@@ -10,13 +10,12 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-import hostile
-
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 PROJECT = Path(__file__).resolve().parents[2]
 WORKER = """

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hostile
 import pypdfium2
 import pytest
 
@@ -15,14 +14,15 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
 from rag.ingestion.loaders.pdfium_text import page_by_pdfium
+from tests import hostile
 
 LIMITS = ExtractionLimits()
 
 
-def read(content: bytes, password: str | None = None) -> ExtractedPdf:
+def read(content: bytes, password: str | None = None) -> ExtractedDocument:
     return extract_pages(content, password=password, limits=LIMITS)
 
 

@@ -9,16 +9,13 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed
 
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
 from rag.ingestion.jobs import Queue, waiting_sentence
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
@@ -26,6 +23,9 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
 from rag.ui.document_pages import read_by
+from tests import hostile
+from tests.ingestion.uploads import confirmed
+from tests.standin import ProviderStandin
 
 Make = Callable[..., tuple[DocumentLibrary, Processor]]
 

@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import hostile
 import numpy as np
 import pytest
-from kill_storm import PROJECT
-from standin import ProviderStandin
 
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, vector_search
@@ -26,6 +23,9 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Scope
+from tests import hostile
+from tests.kill_storm import PROJECT
+from tests.standin import ProviderStandin
 
 OLD, NEW = "openai/text-embedding-3-small@256", "openai/text-embedding-3-large@512"
 Command = Callable[..., "subprocess.Popen[str]"]

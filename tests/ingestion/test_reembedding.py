@@ -12,15 +12,13 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin, count_tokens
 
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.ingestion import reembedding
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
 from rag.ingestion.reembedding import Reembeddings, find_missing
-from rag.ingestion.sandbox import Sandbox
 from rag.prices import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -30,6 +28,8 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALL = "openai/text-embedding-3-small@256"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
-import hostile
 import pytest
-from uploads import until
 
 from rag.access.tenants import Tenants
 from rag.errors import TenantSuspended
@@ -18,6 +16,8 @@ from rag.records.audit import AuditLog
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
+from tests.ingestion.uploads import until
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import rag.samples
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.chunking.tables import row_in_words, tables_in
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.page_drawing import draw_page
 from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pictures import draw_page
 from rag.ingestion.loaders.table_rows import lines_of
 from rag.types import ChunkingMethod, Page
 
@@ -160,7 +160,7 @@ def test_heads_are_told_from_rows() -> None:
 
 
 def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:
-    grid = [
+    grid: list[list[str | None]] = [
         ["Leave", None, None],
         ["Kind", "Days", "Paid"],
         ["Care", "10", "yes"],

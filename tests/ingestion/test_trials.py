@@ -9,17 +9,13 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import hostile
 import pytest
-from deadly_files import MARK
-from standin import ProviderStandin
-from uploads import until
 
 from rag.errors import ProviderUnavailable
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -27,6 +23,10 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
+from tests import hostile
+from tests.deadly_files import MARK
+from tests.ingestion.uploads import until
+from tests.standin import ProviderStandin
 
 POISON = b"This note " + MARK + b"."
 TESTS = Path(__file__).resolve().parents[1]

@@ -6,15 +6,13 @@ import json
 from dataclasses import replace
 from uuid import UUID
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
@@ -22,6 +20,8 @@ from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
+from tests import hostile
+from tests.standin import ProviderStandin
 
 Worker = object
 

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 from psycopg.rows import dict_row
-from standin import ProviderStandin
 
 from rag.profiles import HR
 from rag.providers.embeddings import generate_embeddings_batch
@@ -19,6 +18,7 @@ from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 PROFILE = replace(HR, translate_queries=False, reranking=False)

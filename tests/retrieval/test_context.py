@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
@@ -18,6 +16,8 @@ from rag.retrieval.understanding import NO_TRANSLATION
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year. Days not taken expire on 31 March.",

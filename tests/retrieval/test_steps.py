@@ -8,8 +8,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
 from rag.ingestion.collections import find_collections
@@ -25,8 +23,10 @@ from rag.retrieval.understanding import NO_REPHRASING
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
-from test_fusion import result  # isort: skip
+from tests.retrieval.test_fusion import result  # isort: skip
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year.",

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
@@ -39,6 +38,7 @@ from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 RAG = Path(__file__).resolve().parents[2] / "rag"
 PASSWORD, NEW = "correct horse battery", "another good password"
@@ -333,7 +333,7 @@ def test_every_outcome_of_a_call_is_one_of_ours(name: str, world: World) -> None
     standin.is_legacy = case.is_legacy
     common = AUTH_COMMON if name.startswith("auth") else STORAGE_COMMON
     faults = [*common, *case.faults, ("garbage", {}, case.garbage)]
-    wrong = []
+    wrong: list[tuple[object, ...]] = []
     for kind, body, expected in faults:
         act = case.prepare(world)
         standin.fail(case.request, kind, body)

@@ -12,7 +12,6 @@ from httpx2 import Response
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
@@ -24,6 +23,7 @@ from rag.errors import AccessError, LinkExpired, RagError, WeakPassword, WrongPa
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD, NEW = "person@example.com", "correct horse battery", "another good password"
 

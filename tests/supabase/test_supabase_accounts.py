@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.guard import AuthGuard
 from rag.access.identity import AccessServices
@@ -35,6 +34,7 @@ from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD = "person@example.com", "correct horse battery"
 TOKEN, USERS = "/auth/v1/token", "/auth/v1/admin/users"
