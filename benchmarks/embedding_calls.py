@@ -25,9 +25,9 @@ import numpy as np
 from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
-from rag.ingestion.embedding import EmbeddingStep
+from rag.ingestion.document_jobs import Bench
+from rag.ingestion.embed import EmbeddingStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.work import Bench
 from rag.migrations import migrate
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT, CallGate
 from rag.providers.registry import Providers

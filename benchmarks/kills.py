@@ -21,10 +21,10 @@ from uuid import uuid4
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.files import FileStore
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.sandbox import Sandbox
 from rag.migrations import migrate
 from rag.providers.registry import Providers

@@ -36,9 +36,9 @@ from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.files import FileStore
-from rag.ingestion.collection_shelf import CollectionShelf
+from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.meaning import MeaningWork, meaning_progress
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
@@ -192,7 +192,7 @@ def main() -> None:
                 connection.execute(
                     "INSERT INTO tenants (id, name) VALUES (%s, %s) ON CONFLICT DO NOTHING", (TENANT, TENANT)
                 )
-            collection = CollectionShelf(database, providers).ensure_collection(
+            collection = CollectionLibrary(database, providers).ensure_collection(
                 TENANT, "Natural", HR.name, EMBEDDER, language="en"
             )
             folders = [*([arguments.folder / "documents"] if arguments.folder else []), *arguments.documents]

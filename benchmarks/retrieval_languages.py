@@ -43,8 +43,8 @@ from standin import ProviderStandin
 
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
+from rag.ingestion.document_jobs import Bench
 from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder

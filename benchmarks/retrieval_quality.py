@@ -28,11 +28,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.chunking import chunk_document
+from rag.ingestion.document_jobs import Bench
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.titles import title_from_file_name, title_from_metadata
-from rag.ingestion.work import Bench
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder

@@ -35,8 +35,7 @@ from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tena
 from rag.database import ENTER, Database, entering, sealing_key
 from rag.embedded import EmbeddedServer, start_server
 from rag.flights import Flight
-from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.intake import find_documents
+from rag.ingestion.document_rows import add_chunks, find_documents
 from rag.migrations import migrate
 from rag.retrieval.keywords import index_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search

@@ -28,12 +28,12 @@ from rag.database import Database, sealing_key
 from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
 from rag.files import FileStore, Originals
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
-from rag.ingestion.sources import make_syncs
-from rag.ingestion.syncs import Syncs
+from rag.ingestion.sources.registry import make_syncs
+from rag.ingestion.sources.runs import Syncs
 from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics

@@ -19,7 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.database import Database
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -31,8 +31,8 @@ import os, sys, time
 from pathlib import Path
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.processor import Processor
+from rag.ingestion.queue import Queue
+from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

@@ -17,7 +17,7 @@ from rag.database import Database
 from rag.errors import ProviderStreamCut
 from rag.files import FileStore
 from rag.ingestion.collections import find_collections
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.finding import NO_EMBEDDING

@@ -13,7 +13,7 @@ from rag.errors import InvalidInput
 from rag.settings import Settings
 
 if TYPE_CHECKING:
-    from rag.ingestion.sync import SyncReport
+    from rag.ingestion.sources.sync import SyncReport
     from rag.services import Services
     from rag.types import Collection, Identity
 
@@ -38,7 +38,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     """Compare, then process what changed. A second sync of what has not changed does nothing."""
-    from rag.ingestion.work import WorkedOnElsewhere
+    from rag.ingestion.document_jobs import WorkedOnElsewhere
     from rag.public import _collection, _program
     from rag.services import services
     from rag.types import DocumentStatus
@@ -92,9 +92,10 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
     """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
     from rag.ingestion.extracted import ExtractionLimits
-    from rag.ingestion.file_sources import FolderSource, GitHubSource
-    from rag.ingestion.posts.table import PostsTable
-    from rag.ingestion.sync import sync_collection
+    from rag.ingestion.sources.board.table import PostsTable
+    from rag.ingestion.sources.folder import FolderSource
+    from rag.ingestion.sources.github import GitHubSource
+    from rag.ingestion.sources.sync import sync_collection
 
     if arguments.folder is not None:
         path = arguments.folder.expanduser().resolve()

@@ -1,21 +1,60 @@
-"""What processing a document would cost, before anything is spent."""
+"""Estimate the cost of processing a document, before anything is spent.
+
+Earlier documents correct the estimate: each tokenizer counts in its own way, and the length of a model's answers is not
+in the text that it is asked about.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from rag.ingestion import chunk_tags as chunk_tagging
+from rag.database import Database
 from rag.ingestion import tagging
-from rag.ingestion.counted import Counted
+from rag.ingestion.document_jobs import Work
 from rag.prices import charge, estimate_tokens
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.keywords import contextual_text
-from rag.types import Chunk, ChunkingMethod, CostEstimate, ProcessingCosts, Usage
+from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
+
+#: A correction beyond these would be of another cause than a tokenizer: a document embedded several times over.
+LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Tokens counted for each token estimated, and the tokens of a tagging answer. None where nothing is known yet."""
+
+    embedding_ratio: Decimal | None = None
+    tagging_ratio: Decimal | None = None
+    answer_tokens: Decimal | None = None
+
+    def embedding(self, tokens: int) -> int:
+        """As many tokens as the provider of the vectors will count."""
+        return _corrected(tokens, self.embedding_ratio)
+
+    def tagging(self, tokens: int) -> int:
+        """As many tokens as the provider of the tags will count in what it is sent."""
+        return _corrected(tokens, self.tagging_ratio)
+
+
+def counted_before(database: Database, work: Work, embedder: Embedder, tagger: ChatModel | None) -> Counted:
+    """What the tenant's latest documents with these models tell; of answers, those of the collection or its profile."""
+    parameters = {
+        "collection_id": work.collection.id,
+        "embedding_model": embedder.model,
+        "tagging_model": tagger.model if tagger is not None else "",
+    }
+    return database.fetch_one(work.document.tenant_id, "counted_before", Counted, **parameters) or Counted()
+
+
+def _corrected(tokens: int, ratio: Decimal | None) -> int:
+    return tokens if ratio is None else round(tokens * min(max(float(ratio), LEAST_RATIO), LARGEST_RATIO))
+
 
 NOTHING_COUNTED = Counted()
 #: Tokens that announce a schema to the model.
@@ -92,10 +131,10 @@ def estimate_costs(
 
 def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequence[str], model: str) -> int:
     """Input tokens of all tagging calls of a document: its own, and one for each chunk where chunks have tags."""
-    calls = [(tagging.messages_for(title, text), tagging.SCHEMA)]
+    calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
     if chunk_tags:
-        schema = chunk_tagging.tag_schema(chunk_tags)
-        calls += [(chunk_tagging.messages_for_chunk(chunk.content), schema) for chunk in chunks]
+        schema = tagging.tag_schema(chunk_tags)
+        calls += [(tagging.messages_for_chunk(chunk.content), schema) for chunk in chunks]
     tokens = sum(estimate_tokens(message.content, model=model) for messages, _ in calls for message in messages)
     return tokens + sum(tokens_of_schema(schema, model) for _, schema in calls)
 
@@ -114,9 +153,9 @@ def tokens_answered(text: str, tagged_chunks: int, fields: Sequence[str], model:
     if counted.answer_tokens is not None:
         return round(float(counted.answer_tokens) * (1 + tagged_chunks))
     a_word = tokens_a_word(text[: tagging.TAGGED_CHARACTERS], model)
-    own = tagging.ANSWER_TOKENS_AROUND + tagging.ANSWER_WORDS * a_word
-    words = chunk_tagging.ANSWER_WORDS + chunk_tagging.FIELD_WORDS * len(fields)
-    around = chunk_tagging.ANSWER_TOKENS_AROUND + chunk_tagging.FIELD_TOKENS_AROUND * len(fields)
+    own = tagging.DOCUMENT_ANSWER_TOKENS_AROUND + tagging.DOCUMENT_ANSWER_WORDS * a_word
+    words = tagging.CHUNK_ANSWER_WORDS + tagging.FIELD_WORDS * len(fields)
+    around = tagging.CHUNK_ANSWER_TOKENS_AROUND + tagging.FIELD_TOKENS_AROUND * len(fields)
     return round(own + tagged_chunks * (around + words * a_word))
 
 
@@ -128,8 +167,3 @@ def tokens_a_word(text: str, model: str) -> float:
     letters = sum(map(len, words))
     count = letters / LETTERS_OF_A_WORD if letters / len(words) > LONGEST_WORD else len(words)
     return estimate_tokens(" ".join(words), model=model) / count
-
-
-def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
-    """Amounts as JSON: dollars as strings, exact; null where no price is known."""
-    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

@@ -22,8 +22,8 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
-from rag.ingestion.estimate import amounts_to_json
-from rag.ingestion.work import price_overrides
+from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_rows import amounts_to_json
 from rag.prices import charge, estimate_tokens
 from rag.providers.call_gate import CallGate, Wait
 from rag.providers.calls import lost_calls, sending

@@ -12,20 +12,20 @@ from psycopg.types.json import Jsonb
 from rag.database import queries
 from rag.errors import RagError
 from rag.files import Originals
-from rag.ingestion import chunk_rows
+from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, figures_for, join_pages, sizes_for
-from rag.ingestion.counted import counted_before
-from rag.ingestion.estimate import amounts_to_json, estimate_costs
+from rag.ingestion.document_jobs import Bench, Work, hold, ms_since
+from rag.ingestion.document_rows import amounts_to_json
+from rag.ingestion.estimate import counted_before, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
-from rag.ingestion.imports.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.messages import all_blank, no_text_message, reading_message
 from rag.ingestion.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
-from rag.ingestion.posts.post import POST_TYPE
-from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.sources.board.posts import POST_TYPE
+from rag.ingestion.sources.board.reading import PostReader
+from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.titles import title_from_metadata
-from rag.ingestion.work import Bench, Work, hold, ms_since
+from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.providers.registry import Providers
 from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
@@ -123,7 +123,7 @@ class Reader:
         with self._bench.database.transaction(document.tenant_id) as connection:
             hold(connection, work)
             connection.execute(queries["remove_pages"], work.key)
-            chunk_rows.add_pages(connection, document, [with_language(page, language) for page in pages])
+            document_rows.add_pages(connection, document, [with_language(page, language) for page in pages])
             connection.execute(
                 queries["finish_reading"],
                 {

@@ -16,16 +16,16 @@ from psycopg.types.json import Jsonb
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
 from rag.files import Originals
-from rag.ingestion import chunk_rows
+from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
-from rag.ingestion.embedding import EmbeddingStep
-from rag.ingestion.intake import add_document, display_name, find_pages
+from rag.ingestion.document_jobs import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
+from rag.ingestion.document_rows import find_pages, page_from_row
+from rag.ingestion.embed import EmbeddingStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.processor import Processor
-from rag.ingestion.publishing import publish
-from rag.ingestion.steps import page_from_row
-from rag.ingestion.tag_step import TagStep
-from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.publish import publish
+from rag.ingestion.tagging import TagStep
+from rag.ingestion.uploads import add_document, display_name
 from rag.profiles import profile_by_name, with_overrides
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
@@ -284,8 +284,8 @@ class ReferenceDocuments:
             )
             for statement in ("remove_chunks", "remove_pages"):
                 connection.execute(queries[statement], work.key)
-            chunk_rows.add_pages(connection, document, [(page, language) for page in pages])
-            chunk_rows.add_bare_chunks(connection, document, chunks)
+            document_rows.add_pages(connection, document, [(page, language) for page in pages])
+            document_rows.add_bare_chunks(connection, document, chunks)
             counts = {
                 "page_count": len(pages),
                 "character_count": sum(len(page.text) for page in pages),

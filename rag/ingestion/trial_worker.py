@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from rag.database import Database
 from rag.files import FileStore, Originals
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.trials import Task
 from rag.providers.registry import Providers
 from rag.providers.supabase import SupabaseProject

@@ -10,13 +10,13 @@ from psycopg.types.json import Jsonb
 
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
-from rag.ingestion.chunk_tags import tag_names
+from rag.ingestion.document_jobs import Bench, JobQueue, Work
+from rag.ingestion.document_rows import find_documents, find_pages
 from rag.ingestion.extracted import sections_from_json
-from rag.ingestion.imports.passages import EXPORT_TYPE
-from rag.ingestion.intake import JobQueue, find_documents, find_pages
-from rag.ingestion.publishing import restore
+from rag.ingestion.publish import restore
 from rag.ingestion.reading import estimate_document
-from rag.ingestion.work import Bench, Work
+from rag.ingestion.sources.vector_export import EXPORT_TYPE
+from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
 from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.ingestion.collection_shelf import FIRST_COLLECTION
-from rag.ingestion.sync import sync_collection
+from rag.ingestion.collections import FIRST_COLLECTION
+from rag.ingestion.sources.sync import sync_collection
 from rag.profiles import NOTICES
 from rag.public import _program
 from rag.samples import SAMPLES, Sample

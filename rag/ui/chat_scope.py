@@ -14,7 +14,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.profiles import NOTICES, Profile, profile_by_name, with_overrides
 from rag.retrieval.options import Options
 from rag.types import (

@@ -18,7 +18,7 @@ from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import token_hash
 from rag.database import Database
 from rag.errors import NotFound, SignInAgain
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
 from rag.types import Account, Identity, Role

@@ -9,11 +9,10 @@ import pytest
 
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion import jobs
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -24,7 +23,7 @@ from rag.types import Identity, Role
 @pytest.fixture(autouse=True)
 def quick_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have queues look for jobs that wait for another try ten times as often."""
-    monkeypatch.setattr(jobs, "POLLING_SECONDS", 0.2)
+    monkeypatch.setattr("rag.ingestion.queue.POLLING_SECONDS", 0.2)
 
 
 def person(tenant_id: str, role: Role) -> Identity:

@@ -15,9 +15,9 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -10,8 +10,8 @@ import pytest
 from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
 from rag.types import Collection, DocumentStatus, Identity
 
 BUILT_IN = "builtin/lexical@1536"

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.api.documents import content_disposition, routes
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, Identity
 
 Work = Callable[[str, UUID], None]

@@ -12,10 +12,9 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.counted import Counted
-from rag.ingestion.estimate import tokens_answered
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.estimate import Counted, tokens_answered
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

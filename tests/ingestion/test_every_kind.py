@@ -9,8 +9,8 @@ import pytest
 
 from rag.database import Database
 from rag.errors import FileKindUnknown
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
 from rag.types import ChunkingMethod, Collection
 
 

@@ -19,7 +19,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders.github import GitHub
+from rag.ingestion.sources.github import GitHub
 
 
 @pytest.fixture

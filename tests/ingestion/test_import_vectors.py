@@ -18,11 +18,10 @@ from standin import ProviderStandin
 from rag.database import Database
 from rag.errors import InvalidInput
 from rag.files import FileStore
-from rag.ingestion.imports.export_file import read_export
-from rag.ingestion.imports.passages import documents_from, pages_and_chunks
-from rag.ingestion.imports.vector_import import VectorImport
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.sources.import_vectors import VectorImport
+from rag.ingestion.sources.vector_export import documents_from, pages_and_chunks, read_export
 from rag.providers.registry import Providers
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings

@@ -12,11 +12,11 @@ from uploads import confirmed, until
 
 from rag.database import WORKER, Database
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.messages import TAGS_WAIT
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers import call_gate
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs

@@ -13,8 +13,8 @@ from uuid import UUID
 import hostile
 
 from rag.database import Database
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.queue import Queue
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity
 
@@ -24,8 +24,8 @@ import sys, time
 from pathlib import Path
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.processor import Processor
+from rag.ingestion.queue import Queue
+from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

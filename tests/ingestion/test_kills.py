@@ -12,10 +12,10 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.paid_calls import PREPARED
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
 from rag.providers.registry import Providers

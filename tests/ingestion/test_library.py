@@ -17,8 +17,8 @@ from rag.errors import (
     PasswordWrong,
 )
 from rag.files import FileStore
-from rag.ingestion.intake import display_name
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.uploads import display_name
 from rag.types import Collection, Document, DocumentStatus, Identity
 
 Work = Callable[[str, UUID], None]

@@ -22,9 +22,9 @@ from standin import ProviderStandin
 from rag.database import Database
 from rag.errors import RagError
 from rag.files import FileStore
-from rag.ingestion.imports.vector_import import VectorImport
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.sources.import_vectors import VectorImport
 from rag.profiles import HR, Profile
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble

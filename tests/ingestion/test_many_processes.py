@@ -16,7 +16,7 @@ from kill_storm import MODEL, PROJECT, WorkerProcess
 from standin import ProviderStandin
 
 from rag.database import Database
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.settings import Settings
 from rag.types import DocumentStatus
 
@@ -30,9 +30,9 @@ import hostile
 from rag.database import Database
 from rag.errors import DocumentAlreadyStored
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.queue import Queue
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search

@@ -19,11 +19,11 @@ from rag.access.tenants import Tenants
 from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
+from rag.ingestion.document_jobs import Bench, WorkedOnElsewhere
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meaning_progress, parts_of
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.sandbox import Sandbox
-from rag.ingestion.work import Bench, WorkedOnElsewhere
 from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -327,7 +327,7 @@ from pathlib import Path
 from uuid import UUID
 from rag.database import Database
 from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
+from rag.ingestion.document_jobs import Bench
 from rag.providers.meaning import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))

@@ -10,9 +10,9 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
 from rag.database import Database
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.pdf_facts import iso_date
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.types import Collection
 from rag.ui.document_details import file_facts

@@ -12,10 +12,11 @@ from standin import ProviderStandin
 from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
 from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
-from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
+from rag.ingestion.document_jobs import WorkedOnElsewhere, WorkInterrupted
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.uploads import TAGS_WAIT, page_list, reading_message
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

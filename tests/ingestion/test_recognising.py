@@ -17,9 +17,9 @@ from uploads import confirmed
 from rag.database import Database
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue, waiting_sentence
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue, waiting_sentence
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

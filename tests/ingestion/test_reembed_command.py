@@ -19,7 +19,7 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -20,7 +20,7 @@ from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.files import FileStore
 from rag.ingestion import reembedding
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.reembedding import Reembeddings, find_missing
 from rag.ingestion.sandbox import Sandbox
 from rag.prices import estimate_tokens
@@ -223,7 +223,7 @@ from pathlib import Path
 from uuid import UUID
 from rag.database import Database
 from rag.files import FileStore
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

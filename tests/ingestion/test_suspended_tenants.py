@@ -13,9 +13,9 @@ from rag.access.tenants import Tenants
 from rag.database import Database
 from rag.errors import TenantSuspended
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.records.audit import AuditLog
 from rag.types import Collection, DocumentStatus, Identity
 

@@ -18,9 +18,10 @@ from uploads import until
 from rag.database import Database
 from rag.errors import ProviderUnavailable
 from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
+from rag.ingestion.document_jobs import WorkInterrupted
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import STARTS_A_TRIAL, Processor
+from rag.ingestion.queue import Queue
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers

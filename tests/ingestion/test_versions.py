@@ -14,8 +14,8 @@ from standin import ProviderStandin
 from rag.database import Database
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -13,7 +13,7 @@ from standin import ProviderStandin
 
 from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
-from rag.ingestion.sync import sync_collection
+from rag.ingestion.sources.sync import sync_collection
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
 
@@ -149,7 +149,7 @@ def test_a_sync_tells_how_far_it_is(
 def test_a_sync_that_is_done_has_seen_all_of_what_people_may_read(
     parts: Services, notices: Collection, administrator: Identity, board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag.ingestion.syncs.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("rag.ingestion.sources.runs.PROGRESS_SECONDS", 0.0)
     for number in range(8):
         board.put(f"p{number}", f"제목 {number}", f"<p>본문 {number}</p>")
     board.put("draft", "초안", "<p>아직</p>", status="draft")

@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.file_sources import FolderSource, allowed_folder
-from rag.ingestion.sync import SyncReport, sync_collection
+from rag.ingestion.sources.folder import FolderSource, allowed_folder
+from rag.ingestion.sources.sync import SyncReport, sync_collection
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome

@@ -25,7 +25,7 @@ from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.html import _parsed, load_html
 from rag.ingestion.loaders.html_hidden import COLOUR, COMMENT, HIDDEN, RULE
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
-from rag.ingestion.tagging import FIGURE
+from rag.ingestion.suggested_questions import FIGURE
 from rag.profiles import PORTFOLIO
 from rag.providers import offline
 from rag.providers.upstage import TAG

@@ -9,8 +9,8 @@ import pytest
 from shelf import Shelf
 
 from rag.database import Database
+from rag.ingestion.document_jobs import Bench
 from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers

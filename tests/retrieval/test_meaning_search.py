@@ -17,8 +17,8 @@ from shelf import Shelf
 from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
 from rag.flights import Answer
+from rag.ingestion.document_jobs import Bench
 from rag.ingestion.meaning import MeaningWork, parts_of
-from rag.ingestion.work import Bench
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.providers.offline import LexicalEmbedder

@@ -32,9 +32,9 @@ from rag.errors import (
     ProviderKeyRejected,
     TenantSuspended,
 )
-from rag.ingestion.messages import TAGS_WAIT
-from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
-from rag.ingestion.work import WAITED_FOR
+from rag.ingestion.document_jobs import WAITED_FOR, WorkedOnElsewhere, WorkInterrupted
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers.call_gate import retry_after
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name

@@ -20,9 +20,9 @@ from psycopg.types.json import Jsonb
 from rag.database import Database, queries
 from rag.errors import InvalidInput, RagError
 from rag.files import Originals
-from rag.ingestion.file_removals import request_file_removal
-from rag.ingestion.intake import JobQueue, display_name
-from rag.ingestion.work import TEMPORARY
+from rag.ingestion.document_jobs import TEMPORARY, JobQueue
+from rag.ingestion.document_rows import request_file_removal
+from rag.ingestion.uploads import display_name
 from rag.profiles import profile_by_name, with_overrides
 from rag.types import ChunkingMethod, Collection
 

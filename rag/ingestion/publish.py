@@ -10,8 +10,8 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.database import queries
-from rag.ingestion.estimate import amounts_to_json
-from rag.ingestion.work import Bench, ModelChanged, Work, hold, ms_since
+from rag.ingestion.document_jobs import Bench, ModelChanged, Work, hold, ms_since
+from rag.ingestion.document_rows import amounts_to_json
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import index_document, remove_document
 from rag.types import Document, Step

@@ -14,6 +14,7 @@ from typing import Any
 
 from rag.database import queries
 from rag.errors import FileEmpty
+from rag.ingestion.document_jobs import Bench, DocumentGone, Work
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.attachment import (
     NOTES,
@@ -24,9 +25,8 @@ from rag.ingestion.loaders.attachment import (
     post_text,
 )
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
-from rag.ingestion.posts.post import PostAttachment, milliseconds, post_from_bytes
 from rag.ingestion.sandbox import Sandbox
-from rag.ingestion.work import Bench, DocumentGone, Work
+from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
 from rag.prices import charge
 from rag.providers import ChatModel
 from rag.providers.calls import IMAGE_TOKENS

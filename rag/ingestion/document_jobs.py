@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from psycopg import Connection
@@ -21,7 +21,7 @@ from rag.errors import (
     ProviderUnavailable,
     TenantSuspended,
 )
-from rag.ingestion.intake import find_documents
+from rag.ingestion.document_rows import find_documents
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.types import Collection, Document, Step
 
@@ -52,6 +52,12 @@ class DocumentGone(Exception):
 
 class ModelChanged(Exception):
     """The collection got another embedding model while the document was worked on; its vectors are made again."""
+
+
+class JobQueue(Protocol):
+    """Where work on documents is left."""
+
+    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
 
 
 @dataclass(frozen=True)

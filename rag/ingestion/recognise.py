@@ -17,12 +17,12 @@ from psycopg.types.json import Jsonb
 from rag.database import queries
 from rag.errors import NoTextInPdf
 from rag.files import Originals
-from rag.ingestion.chunk_rows import page_row
 from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import Bench, DocumentGone, Work, progress
+from rag.ingestion.document_rows import page_row
 from rag.ingestion.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
-from rag.ingestion.work import Bench, DocumentGone, Work, progress
 from rag.prices import charge
 from rag.providers.upstage import MODEL
 from rag.records.ledger import Ledger

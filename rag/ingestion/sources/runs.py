@@ -19,10 +19,9 @@ from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
 from rag.files import Originals
 from rag.ingestion.collections import find_collections
-from rag.ingestion.intake import JobQueue
-from rag.ingestion.posts.events import PostEvents
-from rag.ingestion.sync import Source, SyncReport, sync_collection
-from rag.ingestion.work import TEMPORARY, Bench, require_active
+from rag.ingestion.document_jobs import TEMPORARY, Bench, JobQueue, require_active
+from rag.ingestion.sources.board.events import PostEvents
+from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
 from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.ingestion")

@@ -16,19 +16,20 @@ from uuid import UUID
 from rag.database import Database
 from rag.files import Originals
 from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_rows import find_documents
 from rag.ingestion.estimate import estimate_costs
-from rag.ingestion.imports.export_file import Problem, read_export
-from rag.ingestion.imports.passages import (
+from rag.ingestion.sources.sync import Keeper, KnownItem, SourceContent, SourceItem, SyncReport
+from rag.ingestion.sources.vector_export import (
     EXPORT_TYPE,
     Passages,
+    Problem,
     documents_from,
     joined,
     pages_and_chunks,
     passages_from_bytes,
+    read_export,
 )
-from rag.ingestion.intake import find_documents
-from rag.ingestion.sync import Keeper, KnownItem, SourceContent, SourceItem, SyncReport
-from rag.ingestion.work import price_overrides
 from rag.profiles import profile_by_name, with_overrides
 from rag.providers.registry import Providers
 from rag.types import Collection, Document, DocumentStatus

@@ -14,7 +14,7 @@ import httpx
 from rag.addresses import OutwardTransport
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachment import KINDS
-from rag.ingestion.posts.post import PostAttachment
+from rag.ingestion.sources.board.posts import PostAttachment
 
 TIMEOUT_SECONDS = 20.0
 

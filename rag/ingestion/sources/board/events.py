@@ -18,13 +18,11 @@ from psycopg.types.json import Jsonb
 from rag.database import Database, queries
 from rag.errors import InvalidInput
 from rag.files import Originals
+from rag.ingestion.document_jobs import Bench, JobQueue
 from rag.ingestion.extracted import storable_json
-from rag.ingestion.intake import JobQueue
-from rag.ingestion.posts.mapping import PostsMapping, mapping_from
-from rag.ingestion.posts.post import is_hidden, post_from_record
-from rag.ingestion.posts.table import PostsTable
-from rag.ingestion.sync import Keeper, Source, SourceItem, SyncReport
-from rag.ingestion.work import Bench
+from rag.ingestion.sources.board.posts import PostsMapping, is_hidden, mapping_from, post_from_record
+from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.sync import Keeper, Source, SourceItem, SyncReport
 from rag.types import Collection
 
 

@@ -7,17 +7,16 @@ from typing import Any
 
 from rag.database import Database
 from rag.files import Originals
+from rag.ingestion.document_jobs import Bench, JobQueue
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
-from rag.ingestion.intake import JobQueue
-from rag.ingestion.loaders.github import GitHub
-from rag.ingestion.posts.events import PostEvents
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.mapping import mapping_from
-from rag.ingestion.posts.table import PostsTable
-from rag.ingestion.sync import Source
-from rag.ingestion.syncs import SourceMaker, Syncs
-from rag.ingestion.work import Bench
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.events import PostEvents
+from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.folder import FolderSource, allowed_folder
+from rag.ingestion.sources.github import GitHub, GitHubSource
+from rag.ingestion.sources.runs import SourceMaker, Syncs
+from rag.ingestion.sources.sync import Source
 from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
