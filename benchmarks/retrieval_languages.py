@@ -43,8 +43,8 @@ from standin import ProviderStandin
 
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
-from rag.ingestion.document_jobs import Bench
-from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob
 from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
@@ -133,7 +133,7 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
         corpus, questions = read(folder, options.every)
         collection = fill(database, folder.name, language, corpus)
         with tempfile.TemporaryDirectory() as data:
-            work = MeaningWork(Bench(database), meaning, Path(data))
+            work = MeaningJob(JobControl(database), meaning, Path(data))
             while not work.run(TENANT, collection.id):
                 pass
         shown = []

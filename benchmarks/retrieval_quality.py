@@ -28,10 +28,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.document_jobs import Bench
+from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
-from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.titles import title_from_file_name, title_from_metadata
 from rag.migrations import migrate
 from rag.profiles import HR
@@ -113,7 +113,7 @@ def measure(database: Database, options: argparse.Namespace) -> None:
         meaning = MeaningEmbedder(gives_way=False)
         providers = Providers(Settings(), meaning=meaning)
         with tempfile.TemporaryDirectory() as folder:
-            work = MeaningWork(Bench(database), meaning, Path(folder))
+            work = MeaningJob(JobControl(database), meaning, Path(folder))
             while not work.run(TENANT, collection_id):
                 pass
         measure_product(database, collection_id, questions, providers, options.show, name="meaning")

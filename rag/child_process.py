@@ -148,7 +148,7 @@ def limit(kind: str, amount: int) -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """Processor time for this task, counted from now: holds even when the other side is gone."""
+    """Pipeline time for this task, counted from now: holds even when the other side is gone."""
     if resource is None:
         return
     used = time.process_time()

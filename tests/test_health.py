@@ -32,7 +32,7 @@ def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
     assert "OLLAMA_URL" in unreachable
     assert not provider_standin.calls
     parts.providers.close()
-    parts.processor.close()
+    parts.pipeline.close()
 
 
 def test_without_any_key_collections_are_not_complained_about(
@@ -40,4 +40,4 @@ def test_without_any_key_collections_are_not_complained_about(
 ) -> None:
     parts = assemble(settings, database)
     assert collection_sentences(parts) == []
-    parts.processor.close()
+    parts.pipeline.close()

@@ -89,7 +89,7 @@ def described(plan: ImportPlan) -> str:
 
 def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
     """Take a document to its end and say so; whether it is searchable now."""
-    from rag.ingestion.document_jobs import WorkedOnElsewhere
+    from rag.ingestion.document_jobs import JobTaken
     from rag.public import _program
     from rag.types import DocumentStatus
 
@@ -98,8 +98,8 @@ def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
     try:
         while True:
             try:
-                parts.processor.run(tenant, document_id)
-            except WorkedOnElsewhere:
+                parts.pipeline.run(tenant, document_id)
+            except JobTaken:
                 time.sleep(0.5)  # a running application has taken it up
             else:
                 break

@@ -15,7 +15,7 @@ from typing import Any
 
 from rag.database import Database
 from rag.ingestion import tagging
-from rag.ingestion.document_jobs import Work
+from rag.ingestion.document_jobs import DocumentJob
 from rag.prices import charge, estimate_tokens
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.keywords import contextual_text
@@ -26,7 +26,7 @@ LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
 
 
 @dataclass(frozen=True)
-class Counted:
+class EstimateCorrection:
     """Tokens counted for each token estimated, and the tokens of a tagging answer. None where nothing is known yet."""
 
     embedding_ratio: Decimal | None = None
@@ -42,21 +42,26 @@ class Counted:
         return _corrected(tokens, self.tagging_ratio)
 
 
-def counted_before(database: Database, work: Work, embedder: Embedder, tagger: ChatModel | None) -> Counted:
+def find_correction(
+    database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
+) -> EstimateCorrection:
     """What the tenant's latest documents with these models tell; of answers, those of the collection or its profile."""
     parameters = {
-        "collection_id": work.collection.id,
+        "collection_id": job.collection.id,
         "embedding_model": embedder.model,
         "tagging_model": tagger.model if tagger is not None else "",
     }
-    return database.fetch_one(work.document.tenant_id, "counted_before", Counted, **parameters) or Counted()
+    return (
+        database.fetch_one(job.document.tenant_id, "counted_before", EstimateCorrection, **parameters)
+        or EstimateCorrection()
+    )
 
 
 def _corrected(tokens: int, ratio: Decimal | None) -> int:
     return tokens if ratio is None else round(tokens * min(max(float(ratio), LEAST_RATIO), LARGEST_RATIO))
 
 
-NOTHING_COUNTED = Counted()
+NO_CORRECTION = EstimateCorrection()
 #: Tokens that announce a schema to the model.
 SCHEMA_TOKENS_AROUND = 9
 #: Letters that a model counts as a word where words are written without blanks, as in Japanese.
@@ -80,7 +85,7 @@ def estimate_costs(
     prices: Mapping[str, Any],
     chunk_tags: Sequence[str] = (),
     recognition: Usage | None = None,
-    counted: Counted = NOTHING_COUNTED,
+    correction: EstimateCorrection = NO_CORRECTION,
 ) -> CostEstimate:
     """The cost of each step. Tokens are estimated from exactly what will be sent, and corrected by what was counted.
 
@@ -90,11 +95,11 @@ def estimate_costs(
         estimate_tokens(contextual_text(title, chunk.section, chunk.content), model=embedder.model) for chunk in chunks
     )
     cutting_tokens = estimate_tokens(text, model=embedder.model) if method == "semantic" else 0
-    tokens = counted.embedding(embedding_tokens + cutting_tokens)
+    tokens = correction.embedding(embedding_tokens + cutting_tokens)
     embedding: Decimal | None = Decimal(0)
     chunking: Decimal | None = Decimal(0)
     if embedder.is_paid:
-        cut = counted.embedding(cutting_tokens)
+        cut = correction.embedding(cutting_tokens)
         usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens - cut)
         embedding = charge("embedding", usage, prices).cost
         if cut:
@@ -106,8 +111,8 @@ def estimate_costs(
         usage = Usage(
             provider=tagger.provider,
             model=tagger.model,
-            input_tokens=counted.tagging(tagging_tokens),
-            output_tokens=tokens_answered(text, len(chunks) if chunk_tags else 0, chunk_tags, tagger.model, counted),
+            input_tokens=correction.tagging(tagging_tokens),
+            output_tokens=tokens_answered(text, len(chunks) if chunk_tags else 0, chunk_tags, tagger.model, correction),
         )
         metadata = charge("tagging", usage, prices).cost
     zero = Decimal(0)
@@ -145,13 +150,15 @@ def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
     return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 
 
-def tokens_answered(text: str, tagged_chunks: int, fields: Sequence[str], model: str, counted: Counted) -> int:
+def tokens_answered(
+    text: str, tagged_chunks: int, fields: Sequence[str], model: str, correction: EstimateCorrection
+) -> int:
     """Output tokens of all tagging calls of a document: as earlier answers had, else as the prompts ask for.
 
     The prompts say how many words an answer may have, and the document tells how many tokens its words are.
     """
-    if counted.answer_tokens is not None:
-        return round(float(counted.answer_tokens) * (1 + tagged_chunks))
+    if correction.answer_tokens is not None:
+        return round(float(correction.answer_tokens) * (1 + tagged_chunks))
     a_word = tokens_a_word(text[: tagging.TAGGED_CHARACTERS], model)
     own = tagging.DOCUMENT_ANSWER_TOKENS_AROUND + tagging.DOCUMENT_ANSWER_WORDS * a_word
     words = tagging.CHUNK_ANSWER_WORDS + tagging.FIELD_WORDS * len(fields)

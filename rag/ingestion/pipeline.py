@@ -17,23 +17,23 @@ from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, 
 from rag.ingestion.document_jobs import (
     TEMPORARY,
     WAITED_FOR,
-    Bench,
     DocumentGone,
+    DocumentJob,
+    JobControl,
+    JobInterrupted,
+    JobTaken,
     ModelChanged,
-    Work,
-    WorkedOnElsewhere,
-    WorkInterrupted,
 )
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
 from rag.ingestion.embed import DurableEmbedder, EmbeddingStep
 from rag.ingestion.extracted import sections_from_json
-from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.ocr import TextRecognition, text_recognition
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
 from rag.ingestion.reading import Reader
 from rag.ingestion.recognise import RecogniseStep
-from rag.ingestion.reembedding import ReembeddingWork
+from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
@@ -59,7 +59,7 @@ from rag.types import (
     Step,
 )
 
-__all__ = ["TEMPORARY", "Processor", "WorkInterrupted", "WorkedOnElsewhere"]
+__all__ = ["TEMPORARY", "JobInterrupted", "JobTaken", "Pipeline"]
 
 log = logging.getLogger("rag.ingestion")
 #: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
@@ -67,7 +67,7 @@ log = logging.getLogger("rag.ingestion")
 STARTS_A_TRIAL = 6
 
 
-class Processor:
+class Pipeline:
     """Takes documents through their steps. Thread-safe; one document is worked on by one worker at a time."""
 
     def __init__(
@@ -86,25 +86,25 @@ class Processor:
         self._ledger = ledger
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
-        self._bench = Bench(database)
+        self._control = JobControl(database)
         self._calls = calls = PaidCalls(database, CallGate(), ledger)
         self.recognition = text_recognition(settings, self.sandbox)
-        self._steps = DocumentSteps(self._bench, files, providers, ledger, calls, self.sandbox, self.recognition)
+        self._steps = DocumentSteps(self._control, files, providers, ledger, calls, self.sandbox, self.recognition)
         self._trials = trials or Trials(database, settings)
         self._removals = FileRemovals(database, files)
-        self.reembedding = ReembeddingWork(self._bench, providers, ledger, calls)
+        self.reembedding = ReembeddingJob(self._control, providers, ledger, calls)
         #: None where passages are compared by their words only.
-        self.meaning: MeaningWork | None = None
+        self.meaning: MeaningJob | None = None
         if providers.meaning is not None:
-            self.meaning = MeaningWork(self._bench, providers.meaning, settings.data_dir)
+            self.meaning = MeaningJob(self._control, providers.meaning, settings.data_dir)
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
         """Do the steps from wherever the document stands, until it is done or waits for an admin.
 
-        What is wrong with the document is written to it. Raises `WorkedOnElsewhere`, `WorkInterrupted`, and the errors
+        What is wrong with the document is written to it. Raises `JobTaken`, `JobInterrupted`, and the errors
         of `TEMPORARY`, after which it can be run again.
         """
-        with self._bench.claimed(tenant_id, document_id):
+        with self._control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
             if starts and starts % STARTS_A_TRIAL == 0:
                 self._try(tenant_id, document_id)
@@ -120,7 +120,7 @@ class Processor:
             self._note_orderly_end(tenant_id, document_id)
         except DocumentGone:
             log.info("Document %s was deleted while it was processed", document_id)
-        except (WorkInterrupted, *TEMPORARY) as exc:
+        except (JobInterrupted, *TEMPORARY) as exc:
             if not isinstance(exc, DatabaseUnavailable):
                 self._note_orderly_end(tenant_id, document_id)
                 note_costs(self._database, self._ledger, tenant_id, document_id)
@@ -135,8 +135,8 @@ class Processor:
         """Work on a document whose process has ended too often, in another one; set it aside if that ends too."""
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
-            self._trials.run(tenant_id, document_id, self._bench.stop_if_asked)
-        except WorkInterrupted:
+            self._trials.run(tenant_id, document_id, self._control.stop_if_asked)
+        except JobInterrupted:
             self._note_orderly_end(tenant_id, document_id)
             raise
         except WorkKeepsDying as exc:
@@ -182,7 +182,7 @@ class Processor:
 
     def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
         """Take a stored document through what is left of the pipeline, without asking; raises as `process_document`."""
-        with self._bench.claimed(tenant_id, document_id):
+        with self._control.claimed(tenant_id, document_id):
             try:
                 self._steps.read(tenant_id, document_id)
                 self._database.execute(tenant_id, "confirm_document", document_id=document_id)
@@ -194,7 +194,7 @@ class Processor:
                     raise
                 sentence = f"{TAGS_WAIT} {exc.message}"
                 self.note_message(tenant_id, document_id, sentence, is_waiting=True)
-        document = self._bench.work(tenant_id, document_id).document
+        document = self._control.job(tenant_id, document_id).document
         if document.status == DocumentStatus.NEEDS_OCR:
             raise NoTextInPdf(document.message)
         if document.status == DocumentStatus.FAILED:
@@ -209,7 +209,7 @@ class Processor:
 
     def remove_files(self, tenant_id: str) -> int:
         """Remove the originals of deleted documents; how many wait for another try."""
-        with self._bench.claimed(tenant_id, f"files {tenant_id}"):
+        with self._control.claimed(tenant_id, f"files {tenant_id}"):
             return self._removals.run(tenant_id)
 
     def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
@@ -231,13 +231,13 @@ class Processor:
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
     @property
-    def bench(self) -> Bench:
+    def control(self) -> JobControl:
         """Where work is claimed, and told to stop."""
-        return self._bench
+        return self._control
 
     def interrupt(self) -> None:
         """Have all work end at its next durable point, at once where a file is being read."""
-        self._bench.stop()
+        self._control.stop()
         if self.meaning is not None:
             self.meaning.interrupt()
         self.sandbox.interrupt()
@@ -245,7 +245,7 @@ class Processor:
 
     def resume(self) -> None:
         """Work again after `interrupt`."""
-        self._bench.resume()
+        self._control.resume()
 
     def close(self) -> None:
         """End the processes that read files."""
@@ -262,7 +262,7 @@ class DocumentSteps:
 
     def __init__(
         self,
-        bench: Bench,
+        control: JobControl,
         files: Originals,
         providers: Providers,
         ledger: Ledger,
@@ -270,24 +270,24 @@ class DocumentSteps:
         sandbox: Sandbox,
         recognition: TextRecognition,
     ) -> None:
-        self._bench = bench
-        self._database = bench.database
+        self._control = control
+        self._database = control.database
         self._files = files
         self._providers = providers
         self._ledger = ledger
         self._calls = calls
-        posts = PostReader(bench, providers, ledger, calls, sandbox)
-        self._reader = Reader(bench, files, providers, sandbox, recognition.engine, posts)
-        self._recognising = RecogniseStep(bench, files, recognition, ledger, calls)
-        self._embedding = EmbeddingStep(bench, ledger, calls)
-        self._tagging = TagStep(bench, providers, ledger, calls)
+        posts = PostReader(control, providers, ledger, calls, sandbox)
+        self._reader = Reader(control, files, providers, sandbox, recognition.engine, posts)
+        self._recognising = RecogniseStep(control, files, recognition, ledger, calls)
+        self._embedding = EmbeddingStep(control, ledger, calls)
+        self._tagging = TagStep(control, providers, ledger, calls)
 
     def read(self, tenant_id: str, document_id: UUID) -> None:
         """Pages and estimate, where that is still to be done. Raises what is wrong with the file."""
-        work = self._bench.work(tenant_id, document_id)
-        if work.document.status == DocumentStatus.READING:
-            self._reader.read(work)
-        if work.document.is_synced:
+        job = self._control.job(tenant_id, document_id)
+        if job.document.status == DocumentStatus.READING:
+            self._reader.read(job)
+        if job.document.is_synced:
             self._database.execute(tenant_id, "confirm_document", document_id=document_id)
 
     def process(self, tenant_id: str, document_id: UUID) -> None:
@@ -304,41 +304,41 @@ class DocumentSteps:
                 log.info("Document %s is embedded again: its collection changed its model", document_id)
 
     def _process_once(self, tenant_id: str, document_id: UUID) -> None:
-        work = self._bench.work(tenant_id, document_id)
-        if work.document.status != DocumentStatus.PROCESSING:
+        job = self._control.job(tenant_id, document_id)
+        if job.document.status != DocumentStatus.PROCESSING:
             return
-        read, sections, spans = self._pages_of(work)
-        pages, sections = self._recognising.run(work, read, sections)
-        embedder = self._providers.embedder_for(work.collection.embedding_model)
-        chunks = self._chunk(work, pages, sections, spans, embedder)
-        self._note_facts(work, chunks)
-        self._embedding.run(work, chunks, embedder)
+        read, sections, spans = self._pages_of(job)
+        pages, sections = self._recognising.run(job, read, sections)
+        embedder = self._providers.embedder_for(job.collection.embedding_model)
+        chunks = self._chunk(job, pages, sections, spans, embedder)
+        self._note_facts(job, chunks)
+        self._embedding.run(job, chunks, embedder)
         refused: ProviderError | None = None
         try:
-            message = self._tagging.run(work, pages, sections)
+            message = self._tagging.run(job, pages, sections)
         except WAITED_FOR as exc:
             refused, message = exc, TAGS_WAIT
         message = " ".join(filter(None, (reading_message(pages), message)))
         waits_for = Step.TAG if refused else None
-        publish(self._bench, self._ledger, work, len(chunks), message, embedder.id, waits_for=waits_for)
+        publish(self._control, self._ledger, job, len(chunks), message, embedder.id, waits_for=waits_for)
         if refused is not None:
             refused.details["is_searchable"] = True
             raise refused
 
-    def _note_facts(self, work: Work, chunks: Sequence[Chunk]) -> None:
+    def _note_facts(self, job: DocumentJob, chunks: Sequence[Chunk]) -> None:
         """What cutting found out about the document: searches are narrowed by it."""
         if facts := facts_of(chunks):
-            tenant_id, facts_json = work.document.tenant_id, Jsonb(facts)
-            self._database.execute(tenant_id, "note_metadata", **work.key, metadata=facts_json, message=None)
+            tenant_id, facts_json = job.document.tenant_id, Jsonb(facts)
+            self._database.execute(tenant_id, "note_metadata", **job.key, metadata=facts_json, message=None)
 
     def tag_again(self, tenant_id: str, document_id: UUID) -> None:
         """Tag a document that goes on answering meanwhile."""
-        work = self._bench.work(tenant_id, document_id)
-        if Step.TAG not in work.document.pending_steps:
+        job = self._control.job(tenant_id, document_id)
+        if Step.TAG not in job.document.pending_steps:
             return
-        pages, sections, _ = self._pages_of(work)
+        pages, sections, _ = self._pages_of(job)
         try:
-            message = self._tagging.run(work, pages, sections)
+            message = self._tagging.run(job, pages, sections)
         except WAITED_FOR as exc:
             exc.details["is_searchable"] = True
             raise
@@ -346,24 +346,24 @@ class DocumentSteps:
         self._database.execute(
             tenant_id,
             "finish_step",
-            **work.key,
+            **job.key,
             step=Step.TAG,
             message=" ".join(filter(None, (reading_message(pages), message))),
             costs=Jsonb(amounts_to_json(costs)),
         )
 
-    def _pages_of(self, work: Work) -> tuple[list[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
+    def _pages_of(self, job: DocumentJob) -> tuple[list[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
         """Pages and sections as they were read, and where a paid cut has cut."""
-        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
-        with self._database.transaction(work.document.tenant_id) as connection:
-            found = connection.execute(queries["document_work"], work.key).fetchone()
+        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
+        with self._database.transaction(job.document.tenant_id) as connection:
+            found = connection.execute(queries["document_work"], job.key).fetchone()
         if found is None:
             raise DocumentGone
         return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0])), found[1]
 
     def _chunk(
         self,
-        work: Work,
+        job: DocumentJob,
         pages: Sequence[Page],
         sections: Sequence[Section],
         spans: Sequence[tuple[int, int]] | None,
@@ -372,23 +372,23 @@ class DocumentSteps:
         """The same chunks whenever it runs; where cutting costs money, the cut is stored."""
         if spans is not None:
             return chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
-        self._bench.note_progress(work, Step.CHUNK, 0, 1)
-        if work.document.mime_type == EXPORT_TYPE:
-            return chunks_from_bytes(self._files.get(work.document.tenant_id, work.document.file_path))
-        method = work.document.chunking_method
+        self._control.note_progress(job, Step.CHUNK, 0, 1)
+        if job.document.mime_type == EXPORT_TYPE:
+            return chunks_from_bytes(self._files.get(job.document.tenant_id, job.document.file_path))
+        method = job.document.chunking_method
         is_paid = method == "semantic" and embedder.is_paid
         chunks = chunk_document(
             pages,
             sections,
             method=method,
-            embedder=DurableEmbedder(embedder, self._bench, self._ledger, self._calls, work) if is_paid else embedder,
-            file_name=work.document.file_name,
-            figures=figures_for(work.profile),
-            **sizes_for(work.profile, method),
+            embedder=DurableEmbedder(embedder, self._control, self._ledger, self._calls, job) if is_paid else embedder,
+            file_name=job.document.file_name,
+            figures=figures_for(job.profile),
+            **sizes_for(job.profile, method),
         )
         if is_paid:
             spans_json = Jsonb([(chunk.start, chunk.end) for chunk in chunks])
-            with self._database.transaction(work.document.tenant_id) as connection:
-                connection.execute(queries["note_chunk_spans"], {**work.key, "spans": spans_json})
-                connection.execute(queries["forget_sentence_vectors"], work.key)
+            with self._database.transaction(job.document.tenant_id) as connection:
+                connection.execute(queries["note_chunk_spans"], {**job.key, "spans": spans_json})
+                connection.execute(queries["forget_sentence_vectors"], job.key)
         return chunks

@@ -19,7 +19,7 @@ from psycopg import Connection
 from rag.database import Database, queries
 from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.ingestion.document_jobs import TEMPORARY, Bench, DocumentGone, find_collection, price_overrides
+from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection, price_overrides
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
 from rag.prices import charge
@@ -199,22 +199,22 @@ def _require_admin(identity: Identity) -> None:
         raise NotAllowed
 
 
-class ReembeddingWork:
+class ReembeddingJob:
     """Makes the missing vectors, then switches. One move is worked on by one worker at a time."""
 
-    def __init__(self, bench: Bench, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
-        self._bench = bench
+    def __init__(self, control: JobControl, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
+        self._control = control
         self._providers = providers
         self._ledger = ledger
         self._calls = calls
-        self._moves = Reembeddings(bench.database, providers)
+        self._moves = Reembeddings(control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
         """Work until the new vectors are searched. What cannot be mended by waiting is written to the move.
 
-        Raises `WorkedOnElsewhere`, `WorkInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
+        Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
         """
-        with self._bench.claimed(tenant_id, reembedding_id):
+        with self._control.claimed(tenant_id, reembedding_id):
             move = self._moves.get(tenant_id, reembedding_id)
             if move.status == "running":
                 try:
@@ -227,14 +227,14 @@ class ReembeddingWork:
 
     def fail(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
         """End a move with its reason; searches are on the old vectors."""
-        self._bench.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
+        self._control.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
 
     def note_waiting(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
         """Say why a move that is under way waits."""
-        self._bench.database.execute(tenant_id, "note_reembedding_waits", id=reembedding_id, message=sentence)
+        self._control.database.execute(tenant_id, "note_reembedding_waits", id=reembedding_id, message=sentence)
 
     def _work(self, move: Reembedding) -> None:
-        database = self._bench.database
+        database = self._control.database
         embedder = self._providers.embedder_for(move.to_model)
         collection = find_collection(database, move.tenant_id, move.collection_id)
         profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
@@ -250,7 +250,7 @@ class ReembeddingWork:
             self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
-        prices = price_overrides(self._bench.database, move.tenant_id)
+        prices = price_overrides(self._control.database, move.tenant_id)
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
 
@@ -259,7 +259,7 @@ class ReembeddingWork:
         def embed(numbered: tuple[int, list[MissingVector]]) -> tuple[PaidCall | None, Embeddings]:
             number, batch = numbered
             if number and pause:
-                self._bench.wait(pause)
+                self._control.wait(pause)
             texts = [chunk.text for chunk in batch]
 
             def call() -> Embeddings:
@@ -273,17 +273,17 @@ class ReembeddingWork:
                 "embedding",
                 [embedder.id, *texts],
                 call,
-                wait=self._bench.wait,
+                wait=self._control.wait,
                 expected=expected_embedding(embedder.provider, embedder.model, texts),
                 document_id=batch[0].document_id,
             )
 
         threads = self._calls.threads if embedder.is_paid and not pause else 1
         batches = list(enumerate(batches_of(missing, profile.embedding_batch_size)))
-        made = in_parallel(embed, batches, threads=threads, on_tick=self._bench.stop_if_asked)
+        made = in_parallel(embed, batches, threads=threads, on_tick=self._control.stop_if_asked)
         for (_, batch), (call, embeddings) in made:
             done += len(batch)
-            with self._bench.database.transaction(move.tenant_id) as connection:
+            with self._control.database.transaction(move.tenant_id) as connection:
                 for usage in embeddings.usages if embedder.is_paid else ():
                     item = charge("embedding", usage, prices)
                     self._ledger.record(move.tenant_id, item, document_id=batch[0].document_id, connection=connection)
@@ -297,11 +297,11 @@ class ReembeddingWork:
                     cursor.executemany(queries["add_spare_vector"], rows)
                 connection.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
             # Only now: what has been paid for is kept.
-            self._bench.stop_if_suspended(move.tenant_id)
+            self._control.stop_if_suspended(move.tenant_id)
 
     def _note_costs(self, move: Reembedding) -> None:
         parameters = {"collection_id": move.collection_id}
-        with self._bench.database.transaction(move.tenant_id) as connection:
+        with self._control.database.transaction(move.tenant_id) as connection:
             ids = [row[0] for row in connection.execute(queries["documents_of_collection"], parameters).fetchall()]
         for document_id in ids:
-            note_costs(self._bench.database, self._ledger, move.tenant_id, document_id)
+            note_costs(self._control.database, self._ledger, move.tenant_id, document_id)

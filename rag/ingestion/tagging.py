@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from rag.database import queries
 from rag.errors import ProviderAnswerInvalid, ProviderError
 from rag.ingestion.chunking import join_pages
-from rag.ingestion.document_jobs import WAITED_FOR, Bench, Work, progress
+from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, JobControl, progress
 from rag.ingestion.extracted import storable
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
@@ -171,34 +171,34 @@ Tagged = tuple[PaidCall | None, dict[str, Any], Usage | None, str]
 class TagStep:
     """Tags what has no tags yet."""
 
-    def __init__(self, bench: Bench, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
-        self._bench = bench
+    def __init__(self, control: JobControl, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
+        self._control = control
         self._providers = providers
         self._ledger = ledger
         self._calls = calls
 
-    def run(self, work: Work, pages: Sequence[Page], sections: Sequence[Section]) -> str:
+    def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> str:
         """Tag the document, and its chunks where its profile says so; a sentence for the admin where it failed.
 
         Raises those of `WAITED_FOR`: what is tagged by then is kept.
         """
-        self._bench.stop_if_asked()
-        model = self._providers.translation_model_for(work.profile) if work.document.generate_metadata else None
-        said = [self._tag_document(work, pages, sections, model)]
-        if model is not None and work.profile.chunk_tags:
-            said.append(self._tag_chunks(work, model))
+        self._control.stop_if_asked()
+        model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
+        said = [self._tag_document(job, pages, sections, model)]
+        if model is not None and job.profile.chunk_tags:
+            said.append(self._tag_chunks(job, model))
         return " ".join(filter(None, said))
 
     def _tag_document(
-        self, work: Work, pages: Sequence[Page], sections: Sequence[Section], model: ChatModel | None
+        self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], model: ChatModel | None
     ) -> str:
-        document = work.document
-        if self._bench.database.fetch_value(document.tenant_id, "has_metadata", **work.key):
+        document = job.document
+        if self._control.database.fetch_value(document.tenant_id, "has_metadata", **job.key):
             return ""
-        self._bench.note_progress(work, Step.TAG, 0, 1)
+        self._control.note_progress(job, Step.TAG, 0, 1)
         started = time.monotonic()
         text = join_pages(pages)
-        language = document.language or work.collection.language
+        language = document.language or job.collection.language
         questions = questions_from_sections(document.title, sections, text, language)
         metadata: dict[str, Any] = {"suggested_questions": questions}
         call, usage, message = None, None, ""
@@ -206,53 +206,53 @@ class TagStep:
             expected = estimated_chat(model.provider, model.model, messages_for_document(document.title, text))
             try:
                 call, tags, usage, message = self._call(
-                    work, [document.title, text], lambda: tag_document(model, document.title, text), expected
+                    job, [document.title, text], lambda: tag_document(model, document.title, text), expected
                 )
             except WAITED_FOR:
                 # Questions from headings are worth having meanwhile.
-                self._bench.database.execute(
-                    document.tenant_id, "note_metadata", **work.key, metadata=Jsonb(metadata), message=None
+                self._control.database.execute(
+                    document.tenant_id, "note_metadata", **job.key, metadata=Jsonb(metadata), message=None
                 )
                 raise
             metadata |= tags
             if message or not tags:
                 message = f"It could not be tagged: {message or 'the model’s answer was not usable.'}"
-        with self._bench.database.transaction(document.tenant_id) as connection:
-            connection.execute(queries["note_metadata"], {**work.key, "metadata": Jsonb(metadata), "message": None})
-            self._settle(work, connection, call, usage)
-            connection.execute(queries["note_progress"], progress(work, Step.TAG, 1, 1, started))
+        with self._control.database.transaction(document.tenant_id) as connection:
+            connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(metadata), "message": None})
+            self._settle(job, connection, call, usage)
+            connection.execute(queries["note_progress"], progress(job, Step.TAG, 1, 1, started))
         return message
 
-    def _tag_chunks(self, work: Work, model: ChatModel) -> str:
-        document, fields = work.document, work.profile.chunk_tags
-        with self._bench.database.transaction(document.tenant_id) as connection:
-            untagged: list[ChunkText] = connection.execute(queries["untagged_chunks"], work.key).fetchall()
+    def _tag_chunks(self, job: DocumentJob, model: ChatModel) -> str:
+        document, fields = job.document, job.profile.chunk_tags
+        with self._control.database.transaction(document.tenant_id) as connection:
+            untagged: list[ChunkText] = connection.execute(queries["untagged_chunks"], job.key).fetchall()
         total, failed, reason = len(untagged), 0, ""
         started = time.monotonic()
 
         def tag(chunk: ChunkText) -> Tagged:
             expected = estimated_chat(model.provider, model.model, messages_for_chunk(chunk[1]))
-            return self._call(work, [str(chunk[0]), chunk[1]], lambda: tag_chunk(model, chunk[1], fields), expected)
+            return self._call(job, [str(chunk[0]), chunk[1]], lambda: tag_chunk(model, chunk[1], fields), expected)
 
-        made = in_parallel(tag, untagged, threads=self._calls.threads, on_tick=self._bench.stop_if_asked)
+        made = in_parallel(tag, untagged, threads=self._calls.threads, on_tick=self._control.stop_if_asked)
         for done, (chunk, (call, tags, usage, problem)) in enumerate(made, 1):
             failed += not tags
             reason = problem or reason
-            with self._bench.database.transaction(document.tenant_id) as connection:
+            with self._control.database.transaction(document.tenant_id) as connection:
                 connection.execute(queries["tag_chunk"], {"chunk_id": chunk[0], "tags": Jsonb(tags)})
-                self._settle(work, connection, call, usage)
-                connection.execute(queries["note_progress"], progress(work, Step.TAG, done, total, started))
+                self._settle(job, connection, call, usage)
+                connection.execute(queries["note_progress"], progress(job, Step.TAG, done, total, started))
             started = time.monotonic()
         metadata = Jsonb({"untagged_chunks": failed})
-        self._bench.database.execute(document.tenant_id, "note_metadata", **work.key, metadata=metadata, message=None)
+        self._control.database.execute(document.tenant_id, "note_metadata", **job.key, metadata=metadata, message=None)
         return f"{failed} of {total} chunks could not be tagged. {reason}".strip() if failed else ""
 
-    def _call(self, work: Work, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
+    def _call(self, job: DocumentJob, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
         """A call with its row; its failure as a sentence, for tags are never worth failing a document.
 
         A refused key and used-up money are raised: they are waited for.
         """
-        document = work.document
+        document = job.document
         try:
             call, (tags, usage) = self._calls.make(
                 document.tenant_id,
@@ -260,7 +260,7 @@ class TagStep:
                 "tagging",
                 texts,
                 function,
-                wait=self._bench.wait,
+                wait=self._control.wait,
                 expected=expected,
                 document_id=document.id,
             )
@@ -270,9 +270,9 @@ class TagStep:
             return None, {}, None, exc.message
         return call, tags, usage, ""
 
-    def _settle(self, work: Work, connection: Any, call: PaidCall | None, usage: Usage | None) -> None:
+    def _settle(self, job: DocumentJob, connection: Any, call: PaidCall | None, usage: Usage | None) -> None:
         if usage is not None:
-            item = charge("tagging", usage, work.prices)
-            self._ledger.record(work.document.tenant_id, item, document_id=work.document.id, connection=connection)
+            item = charge("tagging", usage, job.prices)
+            self._ledger.record(job.document.tenant_id, item, document_id=job.document.id, connection=connection)
         if call is not None:
             call.finish(connection)

@@ -300,7 +300,7 @@ def test_doctor_says_which_means_are_in_force(database: Database, settings: Sett
         assert weak.state == "warning"
         assert "files: not confined; system calls: not confined; network: not confined" in weak.sentence
     finally:
-        parts.processor.close()
+        parts.pipeline.close()
 
 
 def said_of_reading(parts: Services) -> Check:

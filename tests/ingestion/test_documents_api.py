@@ -13,7 +13,7 @@ from rag.api.documents import content_disposition, routes
 from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, Identity
 
-Work = Callable[[str, UUID], None]
+DocumentJob = Callable[[str, UUID], None]
 
 
 class SignedIn:
@@ -34,7 +34,7 @@ def client(library: DocumentLibrary, identity: Identity | None) -> TestClient:
 
 
 @pytest.fixture
-def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: Work) -> Document:
+def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob) -> Document:
     added = library.upload(admin, collection, "휴가 <b>.pdf", hostile.leave_policy())
     work("demo", added.id)
     library.confirm(admin, added.id)

@@ -25,7 +25,7 @@ from pathlib import Path
 from rag.database import Database
 from rag.files import FileStore
 from rag.ingestion.queue import Queue
-from rag.ingestion.pipeline import Processor
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
@@ -33,8 +33,8 @@ settings = Settings(data_dir=Path(sys.argv[2]))
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[3]))
 database.open()
 files = FileStore(settings.data_dir / "files")
-processor = Processor(database, files, Providers(settings), Ledger(database), settings)
-Queue(database, processor).start_worker()
+pipeline = Pipeline(database, files, Providers(settings), Ledger(database), settings)
+Queue(database, pipeline).start_worker()
 print("ready", flush=True)
 time.sleep(60)
 """

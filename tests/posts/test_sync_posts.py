@@ -307,7 +307,7 @@ def test_a_board_of_172_posts_costs_what_the_source_says_and_nothing_the_second_
         parts.queue.start_worker()
         assert parts.queue.wait_until_idle(240)
         parts.queue.stop_worker()
-        parts.processor.resume()
+        parts.pipeline.resume()
         return {
             name: getattr(report, name)
             for name in ("added", "updated", "unchanged", "removed", "failed")

@@ -65,7 +65,7 @@ def portfolio(app_services: Services, admin: Identity, folder: Path) -> Collecti
 def sync(services: Services, admin: Identity, collection: Collection) -> SyncReport:
     report = services.syncs.sync_now(admin, collection)
     for document_id in report.documents:
-        services.processor.run("demo", document_id)
+        services.pipeline.run("demo", document_id)
     return report
 
 

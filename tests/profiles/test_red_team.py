@@ -58,7 +58,7 @@ def test_no_document_gives_an_order_to_a_model_that_obeys(
     collection: Collection = app_services.documents.create_collection(admin, "Policies", "hr")
     reached = set()
     for attack in ATTACKS:
-        document_id = app_services.processor.process_document(
+        document_id = app_services.pipeline.process_document(
             file=attack.content, file_name=attack.file_name, tenant_id="demo", collection=collection
         ).document_id
         _, message = ask(collection, QUESTION, document_ids=(document_id,))

@@ -17,8 +17,8 @@ from shelf import Shelf
 from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
 from rag.flights import Answer
-from rag.ingestion.document_jobs import Bench
-from rag.ingestion.meaning import MeaningWork, parts_of
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob, parts_of
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.providers.offline import LexicalEmbedder
@@ -48,7 +48,7 @@ def meaning() -> Iterator[MeaningEmbedder]:
 @pytest.fixture
 def embed_all(database: Database, meaning: MeaningEmbedder, tmp_path: Path) -> Callable[[Shelf], None]:
     def run(shelf: Shelf) -> None:
-        assert MeaningWork(Bench(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
+        assert MeaningJob(JobControl(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
 
     return run
 

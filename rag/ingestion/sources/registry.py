@@ -7,7 +7,7 @@ from typing import Any
 
 from rag.database import Database
 from rag.files import Originals
-from rag.ingestion.document_jobs import Bench, JobQueue
+from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents
@@ -29,7 +29,7 @@ def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -
     return GitHubSource(github, owner, with_forks=with_forks)
 
 
-def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQueue, settings: Settings) -> Syncs:
+def make_syncs(database: Database, files: Originals, control: JobControl, queue: JobQueue, settings: Settings) -> Syncs:
     """The syncs of this installation with every kind of source there is."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
@@ -63,7 +63,7 @@ def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQue
     return Syncs(
         database,
         files,
-        bench,
+        control,
         queue,
         PostEvents(database),
         makers=makers,
