@@ -12,12 +12,12 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.access.account_fields import normal_group
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.profile_checks import require_linear_patterns
 from rag.profiles import HR, Profile, differences, profile_by_name, with_overrides
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
+from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Identity, Role, Who
 
 #: The name of a tenant's first collection.

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from rag.database import Database, queries
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerInvalid,
@@ -23,6 +22,7 @@ from rag.errors import (
 )
 from rag.ingestion.document_rows import find_documents
 from rag.profiles import Profile, profile_by_name, with_overrides
+from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.

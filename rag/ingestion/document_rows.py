@@ -18,11 +18,11 @@ from pgvector import HalfVector
 from psycopg import Connection
 from psycopg.types.numeric import Int4
 
-from rag.database import Database, queries
 from rag.errors import RagError
-from rag.files import Originals
 from rag.ingestion.extracted import storable
 from rag.prices import estimate_tokens
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     Chunk,
     CostEstimate,

@@ -15,9 +15,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.recent import require_recent
-from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
-from rag.files import Originals
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata, require_admin
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
@@ -31,6 +29,8 @@ from rag.ingestion.versions import Versions
 from rag.profiles import profile_by_name, with_overrides
 from rag.providers.registry import Providers
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     BoardFigures,
     ChunkingMethod,

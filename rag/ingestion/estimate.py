@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from rag.database import Database
 from rag.ingestion import tagging
 from rag.ingestion.document_jobs import DocumentJob
 from rag.prices import charge, estimate_tokens
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.keywords import contextual_text
+from rag.storage.database import Database
 from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
 
 #: A correction beyond these would be of another cause than a tokenizer: a document embedded several times over.

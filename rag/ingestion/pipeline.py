@@ -10,9 +10,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
-from rag.files import Originals
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
 from rag.ingestion.document_jobs import (
     TEMPORARY,
@@ -46,6 +44,8 @@ from rag.providers.registry import Providers
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     Chunk,
     ChunkingMethod,

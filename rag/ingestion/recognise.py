@@ -14,9 +14,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import NoTextInPdf
-from rag.files import Originals
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
 from rag.ingestion.document_rows import page_row
@@ -26,6 +24,8 @@ from rag.ingestion.reading import language_of, with_language
 from rag.prices import charge
 from rag.providers.upstage import MODEL
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
+from rag.storage.files import Originals
 from rag.types import Page, Section, Step, Usage
 
 NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. Scan it again, larger or clearer."

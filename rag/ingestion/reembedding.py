@@ -16,8 +16,6 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import Connection
 
-from rag.database import Database, queries
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection, price_overrides
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
@@ -25,9 +23,11 @@ from rag.ingestion.parallel import in_parallel
 from rag.prices import charge
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.providers import Embedder
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text, index_vectors
+from rag.storage.database import Database, queries
 from rag.types import Embeddings, Identity, Role, Usage, Who
 
 

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import ProviderAnswerInvalid, ProviderError
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, JobControl, progress
@@ -19,11 +18,12 @@ from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.suggested_questions import questions_from_sections
 from rag.prices import charge
-from rag.prompt_data import as_data
 from rag.providers import ChatModel
 from rag.providers.calls import estimated_chat
+from rag.providers.prompt_data import as_data
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
 from rag.types import ChatMessage, Page, Section, Step, Usage
 
 #: Characters of the document the model sees.

@@ -8,9 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from uuid import UUID
 
-from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, NoTextInPdf
-from rag.files import Originals
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import find_documents
 from rag.ingestion.loaders import MIME_TYPES
@@ -18,6 +16,8 @@ from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
 from rag.profiles import profile_by_name, with_overrides
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     ChunkingMethod,
     Collection,

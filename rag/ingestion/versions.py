@@ -8,7 +8,6 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import find_documents, find_pages
@@ -18,6 +17,7 @@ from rag.ingestion.reading import estimate_document
 from rag.ingestion.sources.vector_export import EXPORT_TYPE
 from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
+from rag.storage.database import Database, queries
 from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
 
 #: The steps that can be run again by hand.

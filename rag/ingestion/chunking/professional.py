@@ -13,7 +13,7 @@ from rag.ingestion.chunking.document_types import RESUME_HEADINGS, document_type
 from rag.ingestion.chunking.jobs import Job, Line, is_piped, jobs_of
 from rag.ingestion.chunking.measured import spans_by_tokens
 from rag.ingestion.chunking.pieces import Piece
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 #: Source 001: tokens of a chunk. A single short job stays a chunk of its own in a résumé.
 FEWEST, MOST = 400, 800

@@ -13,8 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-from rag.database import Database
-from rag.files import Originals
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import price_overrides
 from rag.ingestion.document_rows import find_documents
@@ -32,6 +30,8 @@ from rag.ingestion.sources.vector_export import (
 )
 from rag.profiles import profile_by_name, with_overrides
 from rag.providers.registry import Providers
+from rag.storage.database import Database
+from rag.storage.files import Originals
 from rag.types import Collection, Document, DocumentStatus
 
 KIND = "vectors"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rag.database import Database
-from rag.files import Originals
 from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.sources.board.attachments import AttachmentFiles
@@ -20,6 +18,8 @@ from rag.ingestion.sources.sync import Source
 from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import Originals
 from rag.types import Collection
 
 

@@ -15,13 +15,13 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
-from rag.files import Originals
 from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.ingestion")

@@ -17,13 +17,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, RagError
-from rag.files import Originals
 from rag.ingestion.document_jobs import TEMPORARY, JobQueue
 from rag.ingestion.document_rows import request_file_removal
 from rag.ingestion.uploads import display_name
 from rag.profiles import profile_by_name, with_overrides
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Collection
 
 log = logging.getLogger("rag.ingestion")

@@ -15,14 +15,14 @@ from typing import Any, cast
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput
-from rag.files import Originals
 from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.extracted import storable_json
 from rag.ingestion.sources.board.posts import PostsMapping, is_hidden, mapping_from, post_from_record
 from rag.ingestion.sources.board.table import PostsTable
 from rag.ingestion.sources.sync import Source, SourceItem, SyncReport, SyncWriter
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import Collection
 
 
