@@ -139,7 +139,7 @@ def seal(server: EmbeddedServer, database: Database, corpus: Corpus, tenants: Se
 
 
 def processor_ms(backend: int) -> float:
-    """Pipeline time of this process and of a backend of Postgres so far."""
+    """Processor time of this process and of a backend of Postgres so far."""
     of_backend = Path(f"/proc/{backend}/schedstat").read_text("ascii").split()[0]
     return 1000 * time.process_time() + int(of_backend) / 1e6
 

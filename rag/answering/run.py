@@ -44,7 +44,7 @@ from rag.errors import (
     RagError,
 )
 from rag.prices import estimate_tokens
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers

@@ -13,8 +13,9 @@ from psycopg.types.json import Jsonb
 
 from rag.access.account_fields import normal_group
 from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.profile import Profile
 from rag.profile_checks import require_linear_patterns
-from rag.profiles import HR, Profile, differences, profile_by_name, with_overrides
+from rag.profiles import HR, differences, profile_by_name, with_overrides
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries

@@ -21,7 +21,8 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_rows import find_documents
-from rag.profiles import Profile, profile_by_name, with_overrides
+from rag.profile import Profile
+from rag.profiles import profile_by_name, with_overrides
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 

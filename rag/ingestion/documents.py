@@ -19,11 +19,10 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata, require_admin
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
-from rag.ingestion.ocr import Engine, recognition_engine
-from rag.ingestion.page_images import PageImages
+from rag.ingestion.loaders.ocr import Engine, recognition_engine
+from rag.ingestion.loaders.sandbox import PageImages, Sandbox, sandbox_for
 from rag.ingestion.reading import is_pdf
 from rag.ingestion.reembedding import Reembeddings
-from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
 from rag.profiles import profile_by_name, with_overrides

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
+from rag.ingestion.chunking import chunk_document, chunk_limits_for, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.document_jobs import (
     TEMPORARY,
     WAITED_FOR,
@@ -25,14 +25,14 @@ from rag.ingestion.document_jobs import (
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
 from rag.ingestion.embed import DurableEmbedder, EmbeddingStep
 from rag.ingestion.extracted import sections_from_json
+from rag.ingestion.loaders.ocr import TextRecognition, text_recognition
+from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
-from rag.ingestion.ocr import TextRecognition, text_recognition
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
 from rag.ingestion.reading import Reader
 from rag.ingestion.recognise import RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
-from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.tagging import TagStep
@@ -383,7 +383,7 @@ class DocumentSteps:
             method=method,
             embedder=DurableEmbedder(embedder, self._control, self._ledger, self._calls, job) if is_paid else embedder,
             file_name=job.document.file_name,
-            figures=figures_for(job.profile),
+            limits=chunk_limits_for(job.profile),
             **sizes_for(job.profile, method),
         )
         if is_paid:

@@ -11,18 +11,17 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import RagError
 from rag.ingestion import document_rows
-from rag.ingestion.chunking import chunk_document, figures_for, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, chunk_limits_for, join_pages, sizes_for
 from rag.ingestion.document_jobs import DocumentJob, JobControl, hold, ms_since
 from rag.ingestion.document_rows import amounts_to_json
 from rag.ingestion.estimate import estimate_costs, find_correction
-from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.extracted import ExtractedDocument, title_from_metadata
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.board.posts import POST_TYPE
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
-from rag.ingestion.titles import title_from_metadata
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.providers.registry import Providers
 from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
@@ -96,7 +95,7 @@ class Reader:
             raise
         self._store(work, extracted, started)
 
-    def _store(self, work: DocumentJob, extracted: ExtractedPdf, started: float) -> None:
+    def _store(self, work: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
         """Pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, work.document
         language = language_of(join_pages(pages), extracted.language or work.collection.language)
@@ -196,7 +195,7 @@ def estimate_document(
         sections,
         method=method,
         file_name=work.document.file_name,
-        figures=figures_for(work.profile),
+        limits=chunk_limits_for(work.profile),
         **sizes_for(work.profile, method),
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None

@@ -18,7 +18,7 @@ from rag.errors import NoTextInPdf
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
 from rag.ingestion.document_rows import page_row
-from rag.ingestion.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
+from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
 from rag.prices import charge

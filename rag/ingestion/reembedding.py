@@ -21,7 +21,8 @@ from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, fin
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
 from rag.prices import charge
-from rag.profiles import Profile, profile_by_name, with_overrides
+from rag.profile import Profile
+from rag.profiles import profile_by_name, with_overrides
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers

@@ -15,7 +15,8 @@ import streamlit as st
 
 from rag.errors import NotFound
 from rag.ingestion.documents import DocumentLibrary
-from rag.profiles import NOTICES, Profile, profile_by_name, with_overrides
+from rag.profile import Profile
+from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.retrieval.options import Options
 from rag.types import (
     Collection,

@@ -11,7 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.kinds import ENDINGS
+from rag.ingestion.loaders import ENDINGS
 from rag.ingestion.sources.folder import files_in_archive
 from rag.profiles import profile_by_name, with_overrides
 from rag.types import ChunkingMethod, Collection

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

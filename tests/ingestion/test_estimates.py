@@ -10,8 +10,8 @@ import pytest
 
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.estimate import EstimateCorrection, tokens_answered
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers import call_gate
 from rag.providers.registry import Providers

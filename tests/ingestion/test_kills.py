@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PREPARED
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -19,9 +19,10 @@ from psycopg.rows import dict_row
 
 from rag.errors import RagError
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.import_vectors import VectorImport
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings

@@ -18,10 +18,10 @@ import pytest
 from rag.access.tenants import Tenants
 from rag.errors import TenantSuspended
 from rag.ingestion.document_jobs import JobControl, JobTaken
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningJob, digest_of, meaning_progress, parts_of
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -10,8 +10,8 @@ import pytest
 from rag.errors import NoTextInPdf, ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted, JobTaken
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.uploads import TAGS_WAIT, page_list, reading_message
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

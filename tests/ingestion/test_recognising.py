@@ -13,9 +13,9 @@ import pytest
 
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue, waiting_sentence
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

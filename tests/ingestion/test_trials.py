@@ -14,9 +14,9 @@ import pytest
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import STARTS_A_TRIAL, Pipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

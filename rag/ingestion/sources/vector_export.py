@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractedPdf, storable, storable_json
-from rag.ingestion.titles import title_from_file_name
+from rag.ingestion.extracted import ExtractedDocument, storable, storable_json, title_from_file_name
 from rag.prices import estimate_tokens
 from rag.types import Chunk, Page
 
@@ -265,11 +264,11 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
     return tuple(Page(number=number, text=BETWEEN.join(parts)) for number, parts in texts.items()), chunks
 
 
-def read_passages(content: bytes) -> ExtractedPdf:
+def read_passages(content: bytes) -> ExtractedDocument:
     """An imported document as other files are read: pages, and the metadata that all its passages share."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
-    return ExtractedPdf(pages=pages, metadata=shared_fields(records))
+    return ExtractedDocument(pages=pages, metadata=shared_fields(records))
 
 
 def chunks_from_bytes(content: bytes) -> list[Chunk]:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import storable
-from rag.ingestion.loaders.attachment import KINDS
+from rag.ingestion.loaders.attachments import KINDS
 
 #: A post as it is stored: its HTML and its attachments in one JSON file.
 POST_TYPE = "application/vnd.hr-assistant.post+json"

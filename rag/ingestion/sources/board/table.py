@@ -15,7 +15,7 @@ import psycopg
 from psycopg import Connection, sql
 
 from rag.errors import ProviderUnavailable, SettingsError
-from rag.ingestion.loaders.attachment import MAXIMUM_BYTES
+from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.posts import POST_TYPE, Post, PostsMapping, is_hidden, post_from_record, post_to_bytes
 from rag.ingestion.sources.sync import SourceContent, SourceItem

@@ -1,4 +1,4 @@
-"""The figures by which documents of each kind are cut: those of the sources, or what a collection has set."""
+"""The limits by which documents of each kind are cut: those of the sources, or what a collection has set."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rag.ingestion.chunking.markdown import USUAL as USUAL_WORDS
 from rag.ingestion.chunking.markdown import WordLimits
 from rag.ingestion.chunking.narrative import USUAL as USUAL_STORY
 from rag.ingestion.chunking.narrative import StoryLimits
-from rag.ingestion.chunking.professional import FEWEST, MOST
-from rag.ingestion.chunking.recursive import SEPARATORS
-from rag.profiles import Profile
+from rag.ingestion.chunking.resume import FEWEST, MOST
+from rag.ingestion.chunking.splitter import SEPARATORS
+from rag.profile import Profile
 from rag.types import ChunkingMethod
 
 #: How `auto` cuts each kind of document, as source 001 says.
@@ -27,7 +27,7 @@ METHODS_BY_KIND: Mapping[Kind, ChunkingMethod] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class ChunkLimits:
     """Tokens, words and separators of the chunkers that do not go by characters alone."""
 
     separators: tuple[str, ...] = SEPARATORS
@@ -40,16 +40,16 @@ class Figures:
     methods_by_kind: Mapping[Kind, ChunkingMethod] = field(default_factory=lambda: METHODS_BY_KIND)
 
 
-def figures_for(profile: Profile) -> Figures:
-    """A profile's own figures; where it has none (0 or empty), the sources'."""
-    usual = Figures()
+def chunk_limits_for(profile: Profile) -> ChunkLimits:
+    """A profile's own limits; where it has none (0 or empty), the sources'."""
+    usual = ChunkLimits()
     story, words = usual.story, usual.words
     hard = profile.narrative_hard_tokens or story.hard
     soft = min(profile.narrative_soft_tokens or story.soft, hard)
     most_words = profile.markdown_maximum_words or words.maximum
     most_tokens = profile.professional_maximum_tokens or usual.most_tokens
     by_kind = {cast(Kind, kind): cast(ChunkingMethod, method) for kind, method in profile.chunking_by_type}
-    return Figures(
+    return ChunkLimits(
         # The empty separator of source 003, a cut between any two characters, is what the chunker ends with anyway.
         separators=tuple(separator for separator in profile.separators if separator) or usual.separators,
         fewest_tokens=min(profile.professional_minimum_tokens or usual.fewest_tokens, most_tokens),
