@@ -44,7 +44,7 @@ from rag.errors import (
     RagError,
 )
 from rag.prices import estimate_tokens
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat

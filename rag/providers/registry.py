@@ -9,7 +9,8 @@ from pathlib import Path
 
 from rag.errors import SettingsError
 from rag.prices import charge
-from rag.profiles import HR, PROFILES, Profile
+from rag.profile import Profile
+from rag.profiles import HR, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
 from rag.providers.cohere import CohereReranker
