@@ -22,7 +22,7 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.import_vectors import VectorImport
 from rag.profile import Profile
-from rag.profiles import HR, Profile
+from rag.profiles import HR
 from rag.providers import openai_compatible, retry
 from rag.services import Services, assemble
 from rag.settings import Settings
