@@ -91,7 +91,7 @@ def main() -> None:
             bench, embedder = Bench(database), Providers(settings).embedder_for(MODEL)
             step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate()))
             work = bench.work(TENANT, document.id)
-            batches = math.ceil(arguments.chunks / work.profile.embedding_batch_size)
+            batches = math.ceil(arguments.chunks / work.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000
             seconds = []
             for _ in range(arguments.rounds + 1):

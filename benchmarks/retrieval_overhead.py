@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rag.database import Database, sealing_key
 from rag.embedded import start_server
 from rag.migrations import migrate
-from rag.profiles import PROFILES, Profile
+from rag.profile import Profile
+from rag.profiles import PROFILES
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever

@@ -10,7 +10,7 @@ from uuid import UUID
 from rag.database import Database
 from rag.errors import NotAllowed, NotFound
 from rag.ingestion import collections as collecting
-from rag.profiles import HR, profile_by_name
+from rag.profiles import DEFAULT, profile_by_name
 from rag.providers.registry import Providers
 from rag.types import Collection, CollectionContents, Identity, Role, Who
 
@@ -77,8 +77,8 @@ class CollectionShelf:
         found = self.choose(tenant_id)
         if found is not None:
             return found
-        embedder = self._providers.default_embedder_id(HR)
-        return self.ensure_collection(tenant_id, FIRST_COLLECTION, HR.name, embedder, language="en")
+        embedder = self._providers.default_embedder_id(DEFAULT)
+        return self.ensure_collection(tenant_id, FIRST_COLLECTION, DEFAULT.name, embedder, language="en")
 
     def create_collection(
         self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"

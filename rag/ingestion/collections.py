@@ -14,10 +14,11 @@ from psycopg.types.json import Jsonb
 from rag.access.account_fields import normal_group
 from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound
-from rag.profile_checks import require_linear_patterns
-from rag.profiles import HR, Profile, differences, profile_by_name, with_overrides
+from rag.profile import Profile
+from rag.profiles import DEFAULT, profile_by_name
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
+from rag.retrieval.query_patterns import require_linear_patterns
 from rag.types import Collection, CollectionContents, Who
 
 LONGEST_NAME = 80
@@ -52,16 +53,16 @@ def choose_collection(
 ) -> Collection | None:
     """The collection of that id or name; without one, the one that pages, API, commands and the package ask by default.
 
-    That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can be
-    searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first. With
-    `profile`, only its collections count. None where there is none that `who` may read.
+    That is the one which the account or key asked last, else the oldest of the default profile with documents that can
+    be searched, else the oldest of any profile with such documents; where there are none, the oldest, the default
+    profile first. With `profile`, only its collections count. None where there is none that `who` may read.
     """
     return database.fetch_one(
         who,
         "choose_collection",
         Collection,
         wanted=wanted or None,
-        preferred=profile or HR.name,
+        preferred=profile or DEFAULT.name,
         is_only=profile is not None,
     )
 
@@ -153,9 +154,9 @@ def override_fields(
             raise NotFound
         profile = profile_by_name(found.profile)
         wanted = {**found.overrides, **changes}
-        changed = with_overrides(profile, {name: value for name, value in wanted.items() if name not in resets})
-        require_linear_patterns(changed.query_patterns)
-        overrides = {name: new for name, (_, new) in differences(profile, changed).items()}
+        changed = profile.with_overrides({name: value for name, value in wanted.items() if name not in resets})
+        require_linear_patterns(changed.understanding.query_patterns)
+        overrides = {name: new for name, (_, new) in profile.differences(changed).items() if name in wanted}
         connection.execute(queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)})
 
 
@@ -177,8 +178,8 @@ def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, 
     """
     kept = {}
     for name, value in given.items():
-        if name not in profile.metadata_filters:
-            known = ", ".join(profile.metadata_filters) or "none"
+        if name not in profile.search.metadata_filters:
+            known = ", ".join(profile.search.metadata_filters) or "none"
             raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {known}.")
         if shown := " ".join(value.split())[:LONGEST_METADATA]:
             kept[name] = shown

@@ -16,6 +16,7 @@ from rag.ingestion.ocr import Engine, recognition_engine
 from rag.ingestion.page_images import PageImages
 from rag.ingestion.reading import is_pdf
 from rag.ingestion.sandbox import Sandbox
+from rag.profiles import BOARD_PROFILES
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.types import (
@@ -126,8 +127,8 @@ class DocumentShelf(CollectionShelf):
         offset: int = 0,
     ) -> Documents:
         """A page of the documents that meet the filters; those of notice boards come last."""
-        parameters = {**filters.parameters(), "sort": sort, "limit": limit, "offset": offset}
-        rows = self._database.fetch_all(who, "library_page", Document, **parameters)
+        parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
+        rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:

@@ -36,12 +36,12 @@ class EmbeddingStep:
             stored = chunk_rows.keep_embedded(connection, document, chunks, embedder.id)
         done = len(stored)
         self._bench.note_progress(work, Step.EMBED, done, len(chunks))
-        size = work.profile.embedding_batch_size
+        size = work.profile.embedding.embedding_batch_size
         # The batches are the same whenever this runs, and each is stored whole: a call sent again is the same call.
         batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
         missing = [[chunk for chunk in batch if chunk.index not in stored] for batch in batches]
         started = time.monotonic()
-        pause = work.profile.embedding_delay_ms / 1000
+        pause = work.profile.embedding.embedding_delay_ms / 1000
 
         def embed(numbered: tuple[int, Sequence[Chunk]]) -> tuple[PaidCall | None, Embeddings]:
             number, batch = numbered
@@ -66,11 +66,11 @@ class EmbeddingStep:
 
         Raises as `run`.
         """
-        size = work.profile.embedding_batch_size
+        size = work.profile.embedding.embedding_batch_size
         batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
         for number, batch in enumerate(batches):
-            if number and work.profile.embedding_delay_ms:
-                self._bench.wait(work.profile.embedding_delay_ms / 1000)
+            if number and work.profile.embedding.embedding_delay_ms:
+                self._bench.wait(work.profile.embedding.embedding_delay_ms / 1000)
             started = time.monotonic()
             call, embeddings = self._embed(work, batch, embedder)
             noted = progress(work, Step.EMBED, number + 1, len(batches), started)

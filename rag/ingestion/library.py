@@ -25,7 +25,7 @@ from rag.ingestion.intake import JobQueue, add_document
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.versions import Versions
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity, PdfType
@@ -78,7 +78,7 @@ class DocumentLibrary(DocumentShelf):
         require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         narrowing = collecting.narrowing_metadata(profile, metadata or {})
         try:
             document_id = add_document(

@@ -38,7 +38,7 @@ class DurableEmbedder:
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
         """Embed what no earlier try has paid for. Raises `DocumentGone`, `WorkInterrupted`, `ProviderError`s."""
-        size = self._work.profile.embedding_batch_size
+        size = self._work.profile.embedding.embedding_batch_size
         batches = [(first, texts[first : first + size]) for first in range(0, len(texts), size)]
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         missing = []
@@ -48,7 +48,7 @@ class DurableEmbedder:
                 missing.append((first, batch))
             else:
                 vectors[first : first + len(batch)] = kept
-        pause = self._work.profile.embedding_delay_ms / 1000
+        pause = self._work.profile.embedding.embedding_delay_ms / 1000
         usages: list[Usage] = []
         done, started = len(batches) - len(missing), time.monotonic()
 

@@ -13,7 +13,7 @@ from rag.database import queries
 from rag.errors import RagError
 from rag.files import Originals
 from rag.ingestion import chunk_rows
-from rag.ingestion.chunking import chunk_document, figures_for, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.counted import counted_before
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
 from rag.ingestion.extracted import ExtractedPdf
@@ -196,7 +196,7 @@ def estimate_document(
         sections,
         method=method,
         file_name=work.document.file_name,
-        figures=figures_for(work.profile),
+        limits=work.profile.chunking,
         **sizes_for(work.profile, method),
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
@@ -211,7 +211,7 @@ def estimate_document(
             embedder=embedder,
             tagger=tagger,
             prices=work.prices,
-            chunk_tags=work.profile.chunk_tags,
+            chunk_tags=work.profile.reading.chunk_tags,
             recognition=recognition,
             counted=counted_before(bench.database, work, embedder, tagger),
         )

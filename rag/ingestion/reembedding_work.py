@@ -15,7 +15,8 @@ from rag.ingestion.parallel import in_parallel
 from rag.ingestion.reembedding import MissingVector, Reembedding, Reembeddings, batches_of, find_missing, switch
 from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides
 from rag.prices import charge
-from rag.profiles import Profile, profile_by_name, with_overrides
+from rag.profile import Profile
+from rag.profiles import profile_of
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -60,7 +61,7 @@ class ReembeddingWork:
         database = self._bench.database
         embedder = self._providers.embedder_for(move.to_model)
         collection = find_collection(database, move.tenant_id, move.collection_id)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         try:
             while True:
                 with database.transaction(move.tenant_id) as connection:
@@ -77,7 +78,7 @@ class ReembeddingWork:
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
 
-        pause = profile.embedding_delay_ms / 1000
+        pause = profile.embedding.embedding_delay_ms / 1000
 
         def embed(numbered: tuple[int, list[MissingVector]]) -> tuple[PaidCall | None, Embeddings]:
             number, batch = numbered
@@ -102,7 +103,7 @@ class ReembeddingWork:
             )
 
         threads = self._calls.threads if embedder.is_paid and not pause else 1
-        batches = list(enumerate(batches_of(missing, profile.embedding_batch_size)))
+        batches = list(enumerate(batches_of(missing, profile.embedding.embedding_batch_size)))
         made = in_parallel(embed, batches, threads=threads, on_tick=self._bench.stop_if_asked)
         for (_, batch), (call, embeddings) in made:
             done += len(batch)

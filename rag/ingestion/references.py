@@ -26,7 +26,7 @@ from rag.ingestion.publishing import publish
 from rag.ingestion.steps import page_from_row
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -90,7 +90,7 @@ class ReferenceDocuments:
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """Documents, newest first, and how many there are in all."""
         found = self._find(who, limit=limit, offset=offset)
-        return found, int(self._database.fetch_value(who, "count_references") or 0)
+        return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
         """One document. Raises `NotFound`, also for documents of other profiles."""
@@ -225,7 +225,13 @@ class ReferenceDocuments:
         self, who: Who, *, document_id: UUID | None = None, limit: int = 1, offset: int = 0
     ) -> Sequence[ReferenceDocument]:
         return self._database.fetch_all(
-            who, "find_references", ReferenceDocument, document_id=document_id, limit=limit, offset=offset
+            who,
+            "find_references",
+            ReferenceDocument,
+            profiles=list(REFERENCE_PROFILES),
+            document_id=document_id,
+            limit=limit,
+            offset=offset,
         )
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
@@ -303,7 +309,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 def _chunking_method(collection: Collection) -> str:
     """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
-    method = with_overrides(profile_by_name(collection.profile), collection.overrides).chunking_method
+    method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 
 

@@ -10,6 +10,7 @@ from rag.files import Originals
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
 from rag.ingestion.intake import JobQueue
+from rag.ingestion.loaders.attachment import MAXIMUM_BYTES
 from rag.ingestion.loaders.github import GitHub
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.posts.files import AttachmentFiles
@@ -18,7 +19,7 @@ from rag.ingestion.posts.table import PostsTable
 from rag.ingestion.sync import Source
 from rag.ingestion.syncs import SourceMaker, Syncs
 from rag.ingestion.work import Bench
-from rag.profiles import NOTICES, profile_by_name, with_overrides
+from rag.profiles import BOARD_PROFILES, profile_of
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
 from rag.types import Collection
@@ -37,13 +38,13 @@ def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQue
     )
 
     def posts(collection: Collection, kept: Mapping[str, Any]) -> Source:
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         return PostsTable(
             settings.posts_database_url or database.conninfo,
             mapping_from(kept),
             files=attachment_files,
             is_own_database=not settings.posts_database_url,
-            maximum_attachment_bytes=profile.maximum_attachment_bytes or NOTICES.maximum_attachment_bytes,
+            maximum_attachment_bytes=profile.reading.maximum_attachment_bytes or MAXIMUM_BYTES,
         )
 
     def samples(collection: Collection, kept: Mapping[str, Any]) -> Source:
@@ -68,5 +69,5 @@ def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQue
         queue,
         PostEvents(database),
         makers=makers,
-        usual={NOTICES.name: PostsTable.kind},
+        usual=dict.fromkeys(BOARD_PROFILES, PostsTable.kind),
     )

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from rag.database import queries
 from rag.errors import ProviderError
 from rag.files import Originals
-from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, figures_for, sizes_for
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
@@ -166,7 +166,7 @@ class DocumentSteps:
             method=method,
             embedder=DurableEmbedder(embedder, self._bench, self._ledger, self._calls, work) if is_paid else embedder,
             file_name=work.document.file_name,
-            figures=figures_for(work.profile),
+            limits=work.profile.chunking,
             **sizes_for(work.profile, method),
         )
         if is_paid:

@@ -23,8 +23,8 @@ from rag.files import Originals
 from rag.ingestion.file_removals import request_file_removal
 from rag.ingestion.intake import JobQueue, display_name
 from rag.ingestion.work import TEMPORARY
-from rag.profiles import profile_by_name, with_overrides
-from rag.types import ChunkingMethod, Collection
+from rag.profiles import profile_of
+from rag.types import Collection
 
 log = logging.getLogger("rag.ingestion")
 
@@ -177,8 +177,8 @@ class Keeper:
         self._kind = kind
         self._queue = queue
         self._generate_metadata = generate_metadata
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-        self._method = cast(ChunkingMethod, profile.chunking_method)
+        profile = profile_of(collection)
+        self._method = profile.chunking.chunking_method
 
     def known(self, key: str | None = None) -> dict[str, KnownItem]:
         """What is known of the source's things, by their keys; of one, when it is named."""

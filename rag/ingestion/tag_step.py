@@ -45,7 +45,7 @@ class TagStep:
         self._bench.stop_if_asked()
         model = self._providers.translation_model_for(work.profile) if work.document.generate_metadata else None
         said = [self._tag_document(work, pages, sections, model)]
-        if model is not None and work.profile.chunk_tags:
+        if model is not None and work.profile.reading.chunk_tags:
             said.append(self._tag_chunks(work, model))
         return " ".join(filter(None, said))
 
@@ -84,7 +84,7 @@ class TagStep:
         return message
 
     def _tag_chunks(self, work: Work, model: ChatModel) -> str:
-        document, fields = work.document, work.profile.chunk_tags
+        document, fields = work.document, work.profile.reading.chunk_tags
         with self._bench.database.transaction(document.tenant_id) as connection:
             untagged: list[Chunk] = connection.execute(queries["untagged_chunks"], work.key).fetchall()
         total, failed, reason = len(untagged), 0, ""

@@ -22,7 +22,8 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.intake import find_documents
-from rag.profiles import Profile, profile_by_name, with_overrides
+from rag.profile import Profile
+from rag.profiles import profile_of
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.
@@ -128,7 +129,7 @@ class Bench:
         if not found:
             raise DocumentGone
         collection = find_collection(self.database, tenant_id, found[0].collection_id)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         return Work(found[0], collection, profile, price_overrides(self.database, tenant_id))
 
     def note_progress(self, work: Work, step: Step, done: int, total: int) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from rag.database import Database
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
 from rag.retrieval.run import Books
 from rag.types import (

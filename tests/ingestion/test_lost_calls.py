@@ -25,7 +25,8 @@ from rag.files import FileStore
 from rag.ingestion.imports.vector_import import VectorImport
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.sandbox import Sandbox
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings
@@ -43,7 +44,7 @@ TEXT = "\n\n".join(
     )
 ).encode()
 TAGS = json.dumps({"summary": "Leave rules.", "topics": ["Leave"], "questions": ["How many days?"]})
-PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
+PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 Standin = ProviderStandin
 
 

@@ -11,11 +11,11 @@ from shelf import Shelf
 from rag.database import Database
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
+from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.options import Options
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings

@@ -8,10 +8,10 @@ import pytest
 from shelf import Shelf
 
 from rag.database import Database
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, Profile
+from rag.profile import Options, Profile
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.options import Options
 from rag.settings import Settings
 from rag.tokens import estimate_tokens
 from rag.types import Identity, Question

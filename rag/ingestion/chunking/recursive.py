@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag.ingestion.chunking.boundaries import before_marks
+from rag.profile import Chunking
 
 #: Source 003, 1.2. The last of its list, the empty one, is `before_marks`: a cut between any two characters.
-SEPARATORS = ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ")
+SEPARATORS = tuple(separator for separator in Chunking().separators if separator)
 
 
 def recursive_spans(
     text: str, chunk_size: int, overlap: int, separators: Sequence[str] = SEPARATORS
 ) -> list[tuple[int, int]]:
     """Spans of at most `chunk_size` characters that end after the coarsest separator there is in each."""
-    present = [(separator, len(separator)) for separator in separators if separator in text]
+    present = [(separator, len(separator)) for separator in separators if separator and separator in text]
     spans = []
     start, stop = 0, len(text)
     while stop - start > chunk_size:
