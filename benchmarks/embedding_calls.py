@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.work import Bench
-from rag.migrations import migrate
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT, CallGate
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 
 MODEL = "openai/text-embedding-3-small@1536"
 
@@ -89,7 +89,7 @@ def main() -> None:
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
             bench, embedder = Bench(database), Providers(settings).embedder_for(MODEL)
-            step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate()))
+            step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate(), Ledger(database)))
             work = bench.work(TENANT, document.id)
             batches = math.ceil(arguments.chunks / work.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000

@@ -18,18 +18,18 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
-from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Role
 from tests.kill_storm import TENANT, Files, WorkerProcess, kill_at_random, small_batches, stored
 from tests.standin import ProviderStandin

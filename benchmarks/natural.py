@@ -32,14 +32,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.files import FileStore
 from rag.ingestion.collection_shelf import CollectionShelf
 from rag.ingestion.meaning import MeaningWork, meaning_progress
 from rag.ingestion.processor import Processor
-from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
 from rag.providers.registry import Providers
@@ -49,6 +45,10 @@ from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_
 from rag.retrieval.query_analysis import detect_language
 from rag.samples import SAMPLES
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role
 
 TENANT, EMBEDDER = "natural", "builtin/lexical@1536"
@@ -278,7 +278,7 @@ def ask_all(
             truth.append(sum(q.is_answerable and e.cites_words for q, e in pairs))
             cells += f"{counts[0]:20}{counts[1]:9}{counts[2]:9}{truth[0]:9}{truth[1]:7}"
         print(f"{half:6}{name:34}{len(by_signal['both']):5}{cells}")
-    return judged
+    return list(judged)
 
 
 def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.5) -> None:

@@ -25,15 +25,12 @@ from pgvector import HalfVector
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.titles import title_from_file_name, title_from_metadata
 from rag.ingestion.work import Bench
-from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
 from rag.providers.offline import LexicalEmbedder
@@ -43,6 +40,9 @@ from rag.retrieval.keywords import contextual_text, index_document
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Citation, Collection, Identity, Question, Role, Scope, SearchResult
 
 TENANT = "quality"

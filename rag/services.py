@@ -24,17 +24,13 @@ from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
 from rag.answering.searching import Searches
-from rag.database import Database, sealing_key
-from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
-from rag.files import FileStore, Originals
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources import make_syncs
 from rag.ingestion.syncs import Syncs
-from rag.migrations import migrate
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
@@ -45,6 +41,10 @@ from rag.records.ledger import Ledger
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.context import Retriever
 from rag.settings import Settings, load_settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.files import FileStore, Originals
+from rag.storage.migrations import migrate
 from rag.types import Identity, Role
 
 #: Shown on the console while the product starts.

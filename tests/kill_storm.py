@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag.database import Database
 from rag.ingestion.library import DocumentLibrary
+from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -29,8 +29,8 @@ MODEL = "openai/text-embedding-3-small@256"
 WORKER = """
 import os, sys, time
 from pathlib import Path
-from rag.database import Database
-from rag.files import FileStore
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers

@@ -637,7 +637,7 @@ def embed(text: str, dimensions: int) -> np.ndarray:
     for word in words(text) or [text]:
         vector[zlib.crc32(word.encode()) % dimensions] += 1.0
         vector[zlib.crc32(b"^" + word[:4].encode()) % dimensions] += 0.5
-    return vector / np.linalg.norm(vector)
+    return np.asarray(vector / np.linalg.norm(vector))
 
 
 def default_reply(messages: list[dict[str, Any]]) -> str:

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rag.backup import back_up, restore
-from rag.data_folder import move_restored, starting
-from rag.embedded import DATABASE, remove_left, start_server
 from rag.errors import SettingsError
 from rag.settings import Settings
+from rag.storage.backup import back_up, restore
+from rag.storage.data_folder import move_restored, starting
+from rag.storage.embedded_postgres import DATABASE, remove_left, start_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many days of annual leave do full-time employees have?"

@@ -8,21 +8,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
 from rag.answering.run import TOO_LONG
-from rag.database import Database
 from rag.errors import ProviderStreamCut
-from rag.files import FileStore
 from rag.ingestion.collections import find_collections
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection
+from tests import hostile
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[1]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

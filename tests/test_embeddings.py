@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rag.embeddings import embedding_batches, generate_embedding, generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderAnswerInvalid
+from rag.providers.embeddings import embedding_batches, generate_embedding, generate_embeddings_batch
 from rag.providers.offline import LexicalEmbedder
 from rag.types import Embeddings, FloatMatrix, Usage
 

@@ -11,9 +11,9 @@ import pytest
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable
-from rag.flights import numbered
+from rag.storage.database import Database
+from rag.storage.pipeline import numbered
 from rag.types import Collection
 
 COUNT = "SELECT count(*) FROM collections"

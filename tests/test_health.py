@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from standin import ProviderStandin
-
-from rag.database import Database
-from rag.health import check_rag_health
+from rag.api.health import check_rag_health
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection
+from tests.standin import ProviderStandin
 
 
 def collection_sentences(parts: Services) -> list[str]:

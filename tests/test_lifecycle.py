@@ -20,16 +20,16 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from standin import ProviderStandin, many_words
 
 from rag.api.service import SLOW
-from rag.database import Database, sealing_key
-from rag.embedded import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
 from rag.errors import DatabaseUnavailable, StorageFull
-from rag.files import FileStore
 from rag.public import _program
 from rag.services import connect_services
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
+from rag.storage.files import FileStore
+from tests.standin import ProviderStandin, many_words
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many vacation days does every employee get?"

@@ -27,7 +27,7 @@ def attributes_read() -> set[str]:
 
 def overrides_read_in_sql() -> set[str]:
     """The fields that statements take from a collection's overrides."""
-    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "sql").glob("*.sql"))
+    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "storage" / "sql").glob("*.sql"))
     return set(re.findall(r"overrides ->>? '(\w+)'", text))
 
 
@@ -51,5 +51,5 @@ def test_no_code_asks_for_a_profile_by_its_name() -> None:
                 and any(name.name.lower() in PROFILES for name in node.names)
             )
             if is_compared or is_imported:
-                by_name.append(f"{path.relative_to(PROJECT)}:{node.lineno}")
+                by_name.append(f"{path.relative_to(PROJECT)}: {ast.unparse(node)}")
     assert by_name == []

@@ -242,7 +242,7 @@ def test_a_call_changes_only_settings_made_for_it() -> None:
     assert Options(similarity_threshold=0.4).applied_to(HR).threshold(0.2, calibrated=0.3) == 0.4
     for name in ("chunk_size", "topk"):
         with pytest.raises(InvalidInput, match=f"cannot change '{name}'"):
-            Options(**{name: 500})
+            Options(**{name: 500})  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="Passages wanted cannot be 51: it has to be a whole number from 1 to 50"):
         Options(top_k=51).applied_to(HR)
 

@@ -28,9 +28,9 @@ from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
 from rag.access.recent import require_recent
 from rag.access.second_factor import SecondFactors
 from rag.access.sessions import TOKEN, Sessions, token_hash
-from rag.database import Database, queries
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
+from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
 #: Stands for the account of an address that has none, so that both take the same steps.

@@ -19,10 +19,10 @@ from psycopg import Connection, sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.data_folder import whole_file
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound, SettingsError
-from rag.files import TENANT, Originals
+from rag.storage.data_folder import whole_file
+from rag.storage.database import Database, queries
+from rag.storage.files import TENANT, Originals
 
 #: Columns that stay here: secrets, and what is computed from the rest.
 NOT_EXPORTED = frozenset(

@@ -27,7 +27,6 @@ from psycopg.types.json import Jsonb
 from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
 from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
-from rag.database import Database
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -41,7 +40,8 @@ from rag.profile import Options
 from rag.profiles import profile_of
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
-from rag.sql import queries
+from rag.storage.database import Database
+from rag.storage.sql import queries
 from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]

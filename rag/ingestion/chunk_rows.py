@@ -14,9 +14,9 @@ from pgvector import HalfVector
 from psycopg import Connection
 from psycopg.types.numeric import Int4
 
-from rag.database import queries
 from rag.ingestion.extracted import storable
 from rag.prices import estimate_tokens
+from rag.storage.database import queries
 from rag.types import Chunk, Document, FloatMatrix, Page
 
 #: Some three megabytes of vectors and text in one statement.

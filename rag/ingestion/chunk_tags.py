@@ -8,8 +8,8 @@ from typing import Any
 
 from rag.errors import ProviderAnswerInvalid
 from rag.ingestion.extracted import storable
-from rag.prompt_data import as_data
 from rag.providers import ChatModel
+from rag.providers.prompt_data import as_data
 from rag.types import ChatMessage, Usage
 
 MAXIMUM_OUTPUT_TOKENS = 300

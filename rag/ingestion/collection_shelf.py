@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from rag.database import Database
 from rag.errors import NotAllowed, NotFound
 from rag.ingestion import collections as collecting
 from rag.profiles import DEFAULT, profile_by_name
 from rag.providers.registry import Providers
+from rag.storage.database import Database
 from rag.types import Collection, CollectionContents, Identity, Role, Who
 
 Collections = list[Collection]

@@ -12,13 +12,13 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.access.account_fields import normal_group
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotFound
 from rag.profile import Profile
 from rag.profiles import DEFAULT, profile_by_name
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
 from rag.retrieval.query_patterns import require_linear_patterns
+from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Who
 
 LONGEST_NAME = 80

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from rag.database import Database
 from rag.ingestion.work import Work
 from rag.providers import ChatModel, Embedder
+from rag.storage.database import Database
 
 #: A correction beyond these would be of another cause than a tokenizer: a document embedded several times over.
 LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5

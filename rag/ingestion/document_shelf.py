@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from rag.database import Database, queries
 from rag.errors import NotFound
-from rag.files import Originals
 from rag.ingestion.collection_shelf import CollectionShelf
 from rag.ingestion.intake import find_documents, find_pages
 from rag.ingestion.ocr import Engine, recognition_engine
@@ -19,6 +17,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.profiles import BOARD_PROFILES
 from rag.providers.registry import Providers
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     BoardFigures,
     Document,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from rag.database import queries
-from rag.embeddings import generate_embeddings_batch
 from rag.ingestion import chunk_rows
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding
 from rag.ingestion.parallel import groups_in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, hold, progress
 from rag.prices import charge, estimate_tokens
 from rag.providers import Embedder
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
+from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, Step
 
 Answered = tuple[Sequence[Chunk], PaidCall | None, Embeddings]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from psycopg import Connection
 
-from rag.database import Database, queries
 from rag.errors import RagError
-from rag.files import Originals
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 
 log = logging.getLogger("rag.ingestion")
 

@@ -11,13 +11,13 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored
-from rag.files import Originals
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.titles import title_from_file_name
 from rag.profiles import profile_of
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Collection, Document, DocumentPage, DocumentStatus, Identity, PdfType, Step, Who
 
 #: Longest name kept, in characters; file systems allow 255 bytes.

@@ -24,7 +24,6 @@ from procrastinate.jobs import Job
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool
 
-from rag.database import ENTER, WORKER, Database, entering, queries
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerInvalid,
@@ -38,6 +37,7 @@ from rag.ingestion.work import WAITED_FOR
 from rag.providers.call_gate import retry_after
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name
+from rag.storage.database import ENTER, WORKER, Database, entering, queries
 
 log = logging.getLogger("rag.jobs")
 QUEUE = "documents"

@@ -14,9 +14,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.recent import require_recent
-from rag.database import Database, queries
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
-from rag.files import Originals
 from rag.ingestion import collections as collecting
 from rag.ingestion.collection_shelf import require_admin
 from rag.ingestion.document_shelf import DocumentShelf
@@ -28,6 +26,8 @@ from rag.ingestion.versions import Versions
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity, PdfType
 
 

@@ -20,11 +20,11 @@ from uuid import UUID
 import numpy as np
 from pgvector import HalfVector
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.work import Bench, WorkedOnElsewhere
 from rag.providers.meaning import MeaningEmbedder
 from rag.retrieval.keywords import contextual_text
+from rag.storage.database import Database, queries
 from rag.types import FloatMatrix
 
 try:

@@ -15,12 +15,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from rag.confinement import confined_program, confinement, program_environment, program_rules
 from rag.errors import SettingsError
 from rag.ingestion.chunking.pieces import page_starts
 from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
 from rag.ingestion.recognised_words import text_of
 from rag.ingestion.sandbox import Sandbox
+from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
 from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
 from rag.settings import Settings
 from rag.types import Page, PdfType, Section, Usage

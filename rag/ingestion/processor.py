@@ -7,9 +7,7 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError, WorkKeepsDying
-from rag.files import Originals
 from rag.ingestion.file_removals import FileRemovals
 from rag.ingestion.intake import add_document
 from rag.ingestion.meaning import MeaningWork
@@ -26,6 +24,8 @@ from rag.providers.registry import Providers
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, PdfType, ProcessingResult
 
 __all__ = ["TEMPORARY", "Processor", "WorkInterrupted", "WorkedOnElsewhere"]

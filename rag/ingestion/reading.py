@@ -9,9 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import RagError
-from rag.files import Originals
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.counted import counted_before
@@ -28,6 +26,8 @@ from rag.ingestion.titles import title_from_metadata
 from rag.ingestion.work import Bench, Work, hold, ms_since
 from rag.providers.registry import Providers
 from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+from rag.storage.database import queries
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
 #: Progress is written at most this often, in seconds.

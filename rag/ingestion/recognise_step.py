@@ -14,9 +14,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import NoTextInPdf
-from rag.files import Originals
 from rag.ingestion.chunk_rows import page_row
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
@@ -26,6 +24,8 @@ from rag.ingestion.work import Bench, DocumentGone, Work, progress
 from rag.prices import charge
 from rag.providers.upstage import MODEL
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
+from rag.storage.files import Originals
 from rag.types import Page, Section, Step, Usage
 
 NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. Scan it again, larger or clearer."

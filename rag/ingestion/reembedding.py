@@ -15,12 +15,12 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.work import DocumentGone, find_collection, price_overrides
 from rag.prices import charge
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
+from rag.storage.database import Database, queries
 from rag.types import Identity, Role, Usage, Who
 
 

@@ -7,8 +7,6 @@ from uuid import UUID
 
 from pgvector import HalfVector
 
-from rag.database import queries
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import RagError
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
@@ -18,8 +16,10 @@ from rag.prices import charge
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.providers import Embedder
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
 from rag.types import Embeddings
 
 

@@ -13,9 +13,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
-from rag.files import Originals
 from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
@@ -32,6 +30,8 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     Chunk,
     Collection,

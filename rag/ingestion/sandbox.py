@@ -1,7 +1,7 @@
 """Work on untrusted files in processes of their own, so that no file can take the application down.
 
 A few processes are kept warm; each reads files of one tenant, writes its answers and reaches nothing else
-(`rag.confinement`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
+(`rag.isolation`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
 file makes them say is executed.
 """
 
@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
-from rag.confinement import READING, Rules
 from rag.errors import (
     DocumentError,
     FileDamaged,
@@ -35,6 +33,8 @@ from rag.errors import (
 )
 from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json, page_from_json
 from rag.ingestion.slots import Slots
+from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
+from rag.isolation.confinement import READING, Rules
 from rag.settings import Settings
 
 log = logging.getLogger("rag.reading")

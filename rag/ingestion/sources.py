@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rag.database import Database
-from rag.files import Originals
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
 from rag.ingestion.intake import JobQueue
@@ -22,6 +20,8 @@ from rag.ingestion.work import Bench
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import Originals
 from rag.types import Collection
 
 

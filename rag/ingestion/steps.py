@@ -12,9 +12,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import ProviderError
-from rag.files import Originals
 from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.estimate import amounts_to_json
@@ -35,6 +33,8 @@ from rag.ingestion.work import WAITED_FOR, Bench, DocumentGone, ModelChanged, Wo
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
+from rag.storage.files import Originals
 from rag.types import Chunk, DocumentPage, DocumentStatus, Page, Section, Step
 
 log = logging.getLogger("rag.ingestion")

@@ -17,13 +17,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, RagError
-from rag.files import Originals
 from rag.ingestion.file_removals import request_file_removal
 from rag.ingestion.intake import JobQueue, display_name
 from rag.ingestion.work import TEMPORARY
 from rag.profiles import profile_of
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import Collection
 
 log = logging.getLogger("rag.ingestion")

@@ -15,14 +15,14 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
-from rag.files import Originals
 from rag.ingestion.collections import find_collections
 from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.sync import Source, SyncReport, sync_collection
 from rag.ingestion.work import TEMPORARY, Bench, require_active
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import Collection, Identity, Role, Who
 
 log = logging.getLogger("rag.ingestion")

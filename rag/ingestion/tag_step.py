@@ -9,7 +9,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import ProviderError
 from rag.ingestion.chunk_tags import messages_for_chunk, tag_chunk
 from rag.ingestion.chunking import join_pages
@@ -22,6 +21,7 @@ from rag.providers import ChatModel
 from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
 from rag.types import Page, Section, Step, Usage
 
 Chunk = tuple[UUID, str]

@@ -10,8 +10,8 @@ from typing import Any
 
 from rag.errors import ProviderAnswerInvalid
 from rag.ingestion.extracted import storable
-from rag.prompt_data import as_data
 from rag.providers import ChatModel
+from rag.providers.prompt_data import as_data
 from rag.types import ChatMessage, Section, Usage
 
 #: Characters of the document the model sees.

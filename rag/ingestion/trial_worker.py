@@ -8,8 +8,6 @@ import sys
 import threading
 from typing import BinaryIO
 
-from rag.database import Database
-from rag.files import FileStore, Originals
 from rag.ingestion.processor import Processor
 from rag.ingestion.trials import Task
 from rag.providers.registry import Providers
@@ -17,6 +15,8 @@ from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore, Originals
 
 
 def serve(files: Originals | None = None) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from rag.database import Database
 from rag.errors import WorkKeepsDying
 from rag.settings import Settings
+from rag.storage.database import Database
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 COMMAND = (sys.executable, "-m", "rag.ingestion.trial_worker")

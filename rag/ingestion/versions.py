@@ -8,7 +8,6 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.chunk_tags import tag_names
 from rag.ingestion.extracted import sections_from_json
@@ -18,6 +17,7 @@ from rag.ingestion.publishing import restore
 from rag.ingestion.reading import estimate_document
 from rag.ingestion.work import Bench, Work
 from rag.providers.registry import Providers
+from rag.storage.database import Database, queries
 from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
 
 #: The steps that can be run again by hand.

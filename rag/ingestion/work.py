@@ -12,7 +12,6 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from rag.database import Database, queries
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerInvalid,
@@ -24,6 +23,7 @@ from rag.errors import (
 from rag.ingestion.intake import find_documents
 from rag.profile import Profile
 from rag.profiles import profile_of
+from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
 #: Worth another try later: nothing is wrong with the document.

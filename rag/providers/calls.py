@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from rag.errors import ProviderError
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)

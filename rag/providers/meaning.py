@@ -22,8 +22,8 @@ from typing import Literal
 
 import numpy as np
 
-from rag.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.errors import InvalidInput, ProviderUnavailable
+from rag.isolation.child_process import MalformedMessage, end_child, read_message, start_child, write_message
 from rag.types import Embeddings, FloatMatrix
 
 log = logging.getLogger("rag.meaning")

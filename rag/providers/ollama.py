@@ -13,8 +13,8 @@ from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, Provi
 from rag.providers.calls import accounted, billed_as, lost_with
 from rag.providers.openai_compatible import default_threshold_of, shortened_texts
 from rag.providers.openai_errors import NOT_SENT, retry_soon
+from rag.providers.tokens import estimate_tokens
 from rag.providers.vectors import unit_rows
-from rag.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: A request of so many passages takes seconds on a computer without a graphics card, not minutes.

@@ -42,8 +42,8 @@ from rag.providers.calls import (
 from rag.providers.cancellable import cancellable
 from rag.providers.chat_stream import FIRST_WORDS, ChatEvents
 from rag.providers.openai_errors import RETRY_AFTER_SECONDS, openai_errors, retry_soon
+from rag.providers.tokens import estimate_tokens
 from rag.providers.vectors import unit_rows
-from rag.tokens import estimate_tokens
 from rag.types import ChatMessage, Embeddings, FloatMatrix, Usage
 
 log = logging.getLogger(__name__)

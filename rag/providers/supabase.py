@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from storage3.utils import StorageException
 from supabase_auth.errors import AuthApiError, AuthError, AuthRetryableError, AuthWeakPasswordError
 
-from rag.addresses import require_safe_origin
 from rag.errors import (
     AccessError,
     FileTooLarge,
@@ -31,6 +30,7 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
+from rag.providers.connections import require_safe_origin
 from rag.settings import Settings
 from supabase import Client, ClientOptions, create_client
 

@@ -12,8 +12,8 @@ from typing import Any
 from storage3.utils import StorageException
 
 from rag.errors import NotFound, ProviderAnswerInvalid, ProviderError, SettingsError
-from rag.files import KEY, TENANT, storage_key
 from rag.providers.supabase import UNREADABLE, SupabaseProject, call
+from rag.storage.files import KEY, TENANT, storage_key
 
 MISSING = (
     "The original of this document is not in Supabase Storage (bucket {bucket}): somebody removed it there. "

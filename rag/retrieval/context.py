@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag.database import Database, queries
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profile import Options, Profile
 from rag.retrieval import fusion
@@ -32,6 +31,7 @@ from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
+from rag.storage.database import Database, queries
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collection_shelf import FIRST_COLLECTION
 from rag.ingestion.sync import sync_collection
@@ -15,6 +14,7 @@ from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
 from rag.samples.vectors import read_vectors
 from rag.services import Services
+from rag.storage.database import queries
 from rag.types import Collection
 
 log = logging.getLogger("rag.start")

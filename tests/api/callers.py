@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-import hostile
 import httpx
 
 from rag.access.api_keys import ApiKey
 from rag.services import Services
 from rag.types import Collection, Document, Identity, Role
+from tests import hostile
 
 SCOPES = ("chat", "search", "documents:read", "documents:write", "sync", "admin")
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from callers import Api
-from standin import ProviderStandin, many_words
 
 from rag.answering.run import TOO_LONG
 from rag.errors import ProviderRefused
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.types import Outcome, Role
+from tests.api.callers import Api
+from tests.standin import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 DUTCH = "Hoeveel dagen annual leave heeft een employee?"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hostile
-from callers import Api
-
 from rag.types import Role
+from tests import hostile
+from tests.api.callers import Api
 
 
 def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:

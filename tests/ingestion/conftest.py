@@ -7,8 +7,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion import jobs
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.jobs import Queue
@@ -18,6 +16,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Identity, Role
 
 

@@ -4,10 +4,8 @@ import io
 from collections.abc import Iterator
 from decimal import Decimal
 
-import hostile
 import pytest
 from PIL import Image
-from standin import ProviderStandin
 
 from rag.errors import ProviderAnswerCut, ProviderKeyRejected
 from rag.ingestion.extracted import ExtractedPdf
@@ -27,6 +25,8 @@ from rag.providers.calls import lost_calls
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.types import Usage
+from tests import hostile
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

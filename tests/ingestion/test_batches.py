@@ -9,12 +9,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -22,7 +18,11 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, DocumentStatus, Identity
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 

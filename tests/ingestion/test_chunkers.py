@@ -26,7 +26,7 @@ from rag.ingestion.chunking.measured import WORDS
 from rag.ingestion.chunking.recursive import SEPARATORS
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.offline import LexicalEmbedder
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]

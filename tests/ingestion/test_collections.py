@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import hostile
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.profiles import DEFAULT, profile_of
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 BUILT_IN = "builtin/lexical@1536"
 

@@ -16,24 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import docx
-import hostile
-import payload
-import payload_worker
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from rag.child_process import HEADER
-from rag.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
-from rag.database import Database
+from rag.api.health import Check, check_rag_health
 from rag.errors import PdfDamaged
-from rag.files import FileStore
-from rag.health import Check, check_rag_health
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.ocr import run_tesseract
 from rag.ingestion.sandbox import Sandbox
+from rag.isolation.child_process import HEADER
+from rag.isolation.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
 from rag.providers.meaning import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from tests import hostile, payload, payload_worker
 
 TESTS = Path(__file__).resolve().parents[1]
 PROJECT = TESTS.parent
@@ -185,12 +183,15 @@ def test_confined_processes_read_every_kind_of_file_as_free_ones_do(confined: Sa
         assert confined.load(content, file_name=name) == unconfined.load(content, file_name=name)
     scan, policy = hostile.image_only(), hostile.leave_policy()
     assert confined.pages_of(policy, [1])
-    for draw in (lambda by: by.draw_page(scan, 1, highlight="", scale=2.0, ink=True),
-                 lambda by: by.draw_page(policy, 1, highlight="25 days", scale=1.0)):  # fmt: skip
-        drawn = draw(confined)
+    drawings: tuple[tuple[bytes, dict[str, Any]], ...] = (
+        (scan, {"highlight": "", "scale": 2.0, "ink": True}),
+        (policy, {"highlight": "25 days", "scale": 1.0}),
+    )
+    for pdf, wanted in drawings:
+        drawn = confined.draw_page(pdf, 1, **wanted)
         assert drawn.startswith(b"\x89PNG")
         if confined.means()["files"].startswith("Landlock"):  # else the machine's fonts are out of reach
-            assert drawn == draw(unconfined)
+            assert drawn == unconfined.draw_page(pdf, 1, **wanted)
 
 
 def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:

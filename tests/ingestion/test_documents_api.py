@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-import hostile
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -12,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rag.api.documents import content_disposition, routes
 from rag.ingestion.library import DocumentLibrary
 from rag.types import Collection, Document, Identity
+from tests import hostile
 
 Work = Callable[[str, UUID], None]
 

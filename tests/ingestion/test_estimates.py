@@ -6,12 +6,8 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.counted import Counted
 from rag.ingestion.estimate import tokens_answered
 from rag.ingestion.library import DocumentLibrary
@@ -20,7 +16,11 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Document
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 TAGS = {

@@ -7,10 +7,10 @@ import io
 import docx
 import pytest
 
-from rag.database import Database
 from rag.errors import FileKindUnknown
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
+from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection
 
 

@@ -8,16 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_storm import PROJECT
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput
-from rag.files import FileStore
 from rag.ingestion.imports.export_file import read_export
 from rag.ingestion.imports.passages import documents_from, pages_and_chunks
 from rag.ingestion.imports.vector_import import VectorImport
@@ -26,7 +23,11 @@ from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scope, SearchFilters, Step
+from tests.kill_storm import PROJECT
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 Write = Callable[..., Path]
@@ -193,7 +194,7 @@ def test_the_same_export_again_does_nothing_and_a_part_adds_to_what_is_there(
     assert take(one) == 1
     assert take(one) == 0
     plan = importing.plan([one])
-    assert (plan.unchanged, plan.tokens, plan.cost) == (1, 0, 0)
+    assert (plan.unchanged, plan.tokens, plan.cost) == (1, 0, Decimal(0))
     assert take(two) == 1
     assert take(two) == 0
     (document,) = library.list("demo")

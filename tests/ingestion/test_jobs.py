@@ -4,14 +4,9 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed, until
 
-from rag.database import WORKER, Database
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.messages import TAGS_WAIT
@@ -22,8 +17,13 @@ from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import WORKER, Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Usage
 from rag.ui.document_table import status_words
+from tests import hostile
+from tests.ingestion.uploads import confirmed, until
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@1536"
 

@@ -10,20 +10,19 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-import hostile
-
-from rag.database import Database
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 PROJECT = Path(__file__).resolve().parents[2]
 WORKER = """
 import sys, time
 from pathlib import Path
-from rag.database import Database
-from rag.files import FileStore
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers

@@ -5,13 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import hostile
 import pytest
-from kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
 from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.paid_calls import PREPARED
@@ -21,7 +16,12 @@ from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Identity
+from tests import hostile
+from tests.kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
+from tests.standin import ProviderStandin
 
 FILES: Files = {
     "12.pdf": (hostile.long_document(12), "smart"),

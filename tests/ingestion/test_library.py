@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 from uuid import UUID, uuid4
 
-import hostile
 import pytest
 
 from rag.errors import (
@@ -16,10 +15,11 @@ from rag.errors import (
     PasswordNeeded,
     PasswordWrong,
 )
-from rag.files import FileStore
 from rag.ingestion.intake import display_name
 from rag.ingestion.library import DocumentLibrary
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
+from tests import hostile
 
 Work = Callable[[str, UUID], None]
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import docx
-import hostile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.docx import OLD_FORMAT
 from rag.ingestion.loaders.encodings import decode
 from rag.ingestion.sandbox import Sandbox
+from tests import hostile
 
 LIMITS = ExtractionLimits()
 

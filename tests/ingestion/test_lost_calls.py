@@ -14,14 +14,10 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import hostile
 import pytest
 from psycopg.rows import dict_row
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import RagError
-from rag.files import FileStore
 from rag.ingestion.imports.vector_import import VectorImport
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.sandbox import Sandbox
@@ -30,7 +26,11 @@ from rag.profiles import HR
 from rag.providers import call_gate, openai_compatible, openai_errors
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 OTHER = "openai/text-embedding-3-large@256"
@@ -126,10 +126,10 @@ class Desk:
         return lambda: self.parts.calibrations.measure(collection)
 
     def search(self, model: str = BUILTIN, text: str = "How many days of vacation leave?", **fields: Any) -> Any:
-        question, profile = self.question(self.ready(model), text), replace(PLAIN, **fields)
+        question, profile = self.question(self.ready(model), text), PLAIN.changed(**fields)
         return lambda: self.parts.searches.search(question, profile=profile)
 
-    def question_embedding(self) -> Callable[[], object]:
+    def question_embedding(self) -> Any:
         return self.search(MODEL)
 
     def translation(self) -> Callable[[], object]:
@@ -137,17 +137,17 @@ class Desk:
         tries = iter(range(100))
         self.standin.reply("How many days of vacation leave?")
         collection = self.ready()
-        profile = replace(PLAIN, translate_queries=True)
+        profile = PLAIN.changed(translate_queries=True)
         return lambda: self.parts.searches.search(
             self.question(collection, f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(tries)}?"),
             profile=profile,
             language="nl",
         )
 
-    def rephrasing(self) -> Callable[[], object]:
+    def rephrasing(self) -> Any:
         return self.search(expand_question=True)
 
-    def reranking(self) -> Callable[[], object]:
+    def reranking(self) -> Any:
         return self.search(reranking=True)
 
     def answer(self, profile: Profile = PLAIN, history: tuple[ChatMessage, ...] = ()) -> Callable[[], object]:
@@ -166,7 +166,7 @@ class Desk:
         return lambda: list(self.parts.answerer.answer(question, profile=PLAIN, cancel=Event()))
 
     def follow_ups(self) -> Callable[[], object]:
-        return self.answer(replace(PLAIN, follow_ups=3))
+        return self.answer(PLAIN.changed(follow_ups=3))
 
 
 EMBEDDING_CALLS = ("embedding", "cutting", "reembedding", "importing", "calibration", "question_embedding")

@@ -12,13 +12,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from kill_storm import MODEL, PROJECT, WorkerProcess
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.ingestion.library import DocumentLibrary
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import DocumentStatus
+from tests.kill_storm import MODEL, PROJECT, WorkerProcess
+from tests.standin import ProviderStandin
 
 DOCUMENTS = 6
 #: Uploads, says yes, deletes what is ready and what is being worked on, and searches all the while.
@@ -26,10 +26,10 @@ APPLICATION = """
 import json, sys, threading, time
 from pathlib import Path
 from uuid import uuid4
-import hostile
-from rag.database import Database
+from tests import hostile
+from rag.storage.database import Database
 from rag.errors import DocumentAlreadyStored
-from rag.files import FileStore
+from rag.storage.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor

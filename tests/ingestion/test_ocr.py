@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import hostile
 import httpx
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import (
     ProviderAnswerInvalid,
@@ -35,6 +33,8 @@ from rag.ingestion.sandbox import Sandbox
 from rag.prices import charge
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section
+from tests import hostile
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

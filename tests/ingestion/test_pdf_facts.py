@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 
-import hostile
 import pytest
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
-from rag.database import Database
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.loaders.pdf_facts import iso_date
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.storage.database import Database
 from rag.types import Collection
 from rag.ui.document_details import file_facts
 from rag.ui.text import plain
+from tests import hostile
 
 XMP = """<?xpacket begin=""?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF><rdf:Description xmp:ModifyDate="2024-02-29">
 <dc:title><rdf:Alt><rdf:li xml:lang="x-default">Leave &amp; absence</rdf:li></rdf:Alt></dc:title>

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hostile
 import pypdfium2
 import pytest
 
@@ -18,6 +17,7 @@ from rag.errors import (
 from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
 from rag.ingestion.loaders.pdfium_text import page_by_pdfium
+from tests import hostile
 
 LIMITS = ExtractionLimits()
 

@@ -4,14 +4,10 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
@@ -19,7 +15,11 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Page
+from tests import hostile
+from tests.standin import ProviderStandin
 
 TAGS = {"summary": "What offices do.", "topics": ["offices"], "questions": ["When do offices close?", "b?", "c?"]}
 MODEL = "openai/text-embedding-3-small@1536"

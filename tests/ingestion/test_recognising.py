@@ -9,14 +9,9 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed
 
-from rag.database import Database
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue, waiting_sentence
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
@@ -24,8 +19,13 @@ from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
 from rag.ui.document_pages import read_by
+from tests import hostile
+from tests.ingestion.uploads import confirmed
+from tests.standin import ProviderStandin
 
 Make = Callable[..., tuple[DocumentLibrary, Processor]]
 

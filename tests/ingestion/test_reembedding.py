@@ -12,13 +12,9 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin, count_tokens
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion import reembedding
 from rag.ingestion.processor import Processor
 from rag.ingestion.reembedding import Reembeddings, find_missing
@@ -29,7 +25,11 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALL = "openai/text-embedding-3-small@256"
@@ -221,8 +221,8 @@ REEMBED = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from rag.database import Database
-from rag.files import FileStore
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
-import hostile
 import pytest
-from uploads import until
 
 from rag.access.tenants import Tenants
-from rag.database import Database
 from rag.errors import TenantSuspended
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
+from tests.ingestion.uploads import until
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_heads_are_told_from_rows() -> None:
 
 
 def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:
-    grid = [
+    grid: list[list[str | None]] = [
         ["Leave", None, None],
         ["Kind", "Days", "Paid"],
         ["Care", "10", "yes"],

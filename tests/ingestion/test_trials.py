@@ -9,15 +9,9 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import hostile
 import pytest
-from deadly_files import MARK
-from standin import ProviderStandin
-from uploads import until
 
-from rag.database import Database
 from rag.errors import ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
@@ -26,7 +20,13 @@ from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
+from tests import hostile
+from tests.deadly_files import MARK
+from tests.ingestion.uploads import until
+from tests.standin import ProviderStandin
 
 POISON = b"This note " + MARK + b"."
 TESTS = Path(__file__).resolve().parents[1]

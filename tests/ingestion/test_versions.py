@@ -6,14 +6,10 @@ import json
 from dataclasses import replace
 from uuid import UUID
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
-from rag.files import FileStore
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
@@ -21,7 +17,11 @@ from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
+from tests import hostile
+from tests.standin import ProviderStandin
 
 Worker = object
 

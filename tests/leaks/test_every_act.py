@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import hostile
 import pytest
 
 from rag.records.audit import AuditLog
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Step
+from tests import hostile
 
 PASSWORD = "a long enough password 7"
 

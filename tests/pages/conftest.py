@@ -8,14 +8,14 @@ from uuid import uuid4
 
 import pytest
 from psycopg.rows import class_row
-from small_pdf import pdf
 from streamlit.testing.v1 import AppTest
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Collection, Identity, Role
+from tests.pages.small_pdf import pdf
 
 MAIN = Path(__file__).resolve().parents[2] / "pages" / "main.py"
 HANDBOOK = (

@@ -65,7 +65,7 @@ def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
     again.query_params["c"] = tab.query_params["c"]
     again.run()
     assert "25 days" in markdown(again)
-    assert [b.label for b in again.sidebar.button if b.key.startswith("chat_open_")] == [
+    assert [b.label for b in again.sidebar.button if str(b.key).startswith("chat_open_")] == [
         "**How many days of annual leave do I have?**"
     ]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_pdf import pdf
-from standin import ProviderStandin
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.pages.small_pdf import pdf
+from tests.standin import ProviderStandin
 
 PAGE = "collection_settings.py"
 TOPICS = ("vacation", "parking", "glasses", "travel", "overtime", "training", "pension", "canteen", "bicycle")

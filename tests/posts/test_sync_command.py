@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hostile
 import psycopg
 import pytest
-from github_standin import GitHubStandin, running_github
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
+from tests.github_standin import GitHubStandin, running_github
+from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
-    from boards import Board
+    from tests.posts.boards import Board
 
 PROJECT = Path(__file__).resolve().parents[2]
 Start = Callable[..., "subprocess.Popen[str]"]

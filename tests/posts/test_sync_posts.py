@@ -7,18 +7,18 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
 from rag.ingestion.sync import sync_collection
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, Role
+from tests import hostile
+from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
+    from tests.posts.boards import Board, Follow
 
 
 def titles(parts: Services, collection: Collection) -> set[str]:

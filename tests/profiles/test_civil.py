@@ -7,8 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hostile import pdf_of
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
@@ -16,6 +14,8 @@ from rag.profile import Options
 from rag.profiles import CIVIL
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
+from tests.hostile import pdf_of
+from tests.standin import ProviderStandin
 
 QUESTION = "주차 문제"
 PARKING = "주차 문제 민원은 교통과에 신청합니다. 처리 기간은 7일입니다."

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hostile import leave_policy
-from standin import ProviderStandin
-
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome
+from tests.hostile import leave_policy
+from tests.standin import ProviderStandin
 
 QUESTION = "Wat is het vakantiebeleid?"
 

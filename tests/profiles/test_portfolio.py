@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_standin import GitHubStandin, repository, running_github
-from hostile import pdf_of
-from standin import ProviderStandin
 from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
@@ -21,6 +18,9 @@ from rag.ingestion.sync import SyncReport, sync_collection
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome
+from tests.github_standin import GitHubStandin, repository, running_github
+from tests.hostile import pdf_of
+from tests.standin import ProviderStandin
 
 QUESTION = "What AI projects have you built?"
 RESUME = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from standin import ProviderStandin
 
 from rag.services import Services
 from rag.types import Identity
+from tests.standin import ProviderStandin
 
 
 @pytest.mark.parametrize(

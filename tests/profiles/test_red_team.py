@@ -7,19 +7,19 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from markdown_links import acting
-from red_team import FACT, ORDERS, QUESTION, Attack, attacks, outside_data, words_in
-from standin import ProviderStandin
 
 from rag.answering.opinions import reference_block
 from rag.answering.prompts import answer_messages, follow_up_messages, rewrite_messages
 from rag.ingestion.chunk_tags import messages_for_chunk
 from rag.ingestion.tagging import messages_for
 from rag.profiles import LEGAL
-from rag.prompt_data import as_data
+from rag.providers.prompt_data import as_data
 from rag.services import Services
 from rag.types import ChatMessage, Collection, Identity, SearchResult
 from rag.ui.text import answer_markdown
+from tests.markdown_links import acting
+from tests.red_team import FACT, ORDERS, QUESTION, Attack, attacks, outside_data, words_in
+from tests.standin import ProviderStandin
 
 ATTACKS = attacks()
 

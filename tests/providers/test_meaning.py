@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.providers import Embedder, meaning_worker
 from rag.providers import meaning as meaning_module
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.meaning import MAXIMUM_CHARACTERS, MeaningEmbedder, TextEndsEngine, is_installed, prepared
 from rag.providers.registry import Providers
 from rag.settings import Settings

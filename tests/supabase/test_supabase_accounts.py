@@ -11,14 +11,12 @@ from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.guard import AuthGuard
 from rag.access.identity import AccessServices
 from rag.access.sessions import Sessions, token_hash
 from rag.access.supabase_accounts import SupabaseAccounts
 from rag.api.form_pages import FormPages
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -34,7 +32,9 @@ from rag.errors import (
 )
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD = "person@example.com", "correct horse battery"
 TOKEN, USERS = "/auth/v1/token", "/auth/v1/admin/users"

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from supabase_standin import SupabaseStandin
 
 from rag.errors import (
     FileTooLarge,
@@ -23,6 +22,7 @@ from rag.errors import (
 from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
 from rag.settings import Settings
+from tests.supabase_standin import SupabaseStandin
 
 KEY = f"00/{'0' * 64}"
 OBJECT = "/storage/v1/object"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
 from rag.profile import SETTINGS, Profile
@@ -14,6 +13,7 @@ from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.ui.profile_values import LISTS, shown_value, text_of, value_from
 from rag.ui.profile_words import embedder_line, embedder_name, sentences_on, shortcomings
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

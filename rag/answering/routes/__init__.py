@@ -24,10 +24,10 @@ from rag.answering.routes.recognise import (
 from rag.answering.routes.replies import Found, ModelPart, Reply, ask_which
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.routes.wording import Price, Writer, ends_of_estimates
-from rag.database import Database
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
 from rag.retrieval.keywords import tokenize
+from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
 
 __all__ = ["ModelPart", "Reply", "Router"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag.ingestion.chunking.boundaries import LINE, SENTENCE, WORD, Boundaries, before_marks
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 #: Longer than so many characters no run without a space counts as one word.
 LONGEST_WORD = 60

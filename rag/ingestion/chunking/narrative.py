@@ -10,7 +10,7 @@ from rag.ingestion.chunking.document_types import fiscal_year_of
 from rag.ingestion.chunking.measured import fitting_end, overlap_start
 from rag.ingestion.chunking.pieces import Piece, Span
 from rag.profile import Chunking
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 #: A chunk ends with a paragraph from this share of its target on.
 FILLED = 0.6

@@ -14,7 +14,7 @@ from rag.ingestion.chunking.jobs import Job, Line, is_piped, jobs_of
 from rag.ingestion.chunking.measured import spans_by_tokens
 from rag.ingestion.chunking.pieces import Piece
 from rag.profile import Chunking
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 #: Sections that list jobs.
 WORK = re.compile(r"experience|employment|work history|career history|volunteering|경력|berufserfahrung|werkervaring"

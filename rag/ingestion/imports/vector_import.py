@@ -13,8 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-from rag.database import Database
-from rag.files import Originals
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.estimate import estimate_costs
 from rag.ingestion.imports.export_file import Problem, read_export
@@ -31,6 +29,8 @@ from rag.ingestion.sync import Keeper, KnownItem, SourceContent, SourceItem, Syn
 from rag.ingestion.work import price_overrides
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
+from rag.storage.database import Database
+from rag.storage.files import Originals
 from rag.types import Collection, Document, DocumentStatus
 
 KIND = "vectors"

@@ -19,8 +19,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.extracted import ExtractedPdf
-from rag.prompt_data import as_data
 from rag.providers import ChatModel
+from rag.providers.prompt_data import as_data
 from rag.types import ChatMessage, Usage
 
 AttachmentKind = Literal["image", "document", "office", "too_large", "other"]

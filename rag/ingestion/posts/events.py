@@ -15,9 +15,7 @@ from typing import Any, cast
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput
-from rag.files import Originals
 from rag.ingestion.extracted import storable_json
 from rag.ingestion.intake import JobQueue
 from rag.ingestion.posts.mapping import PostsMapping, mapping_from
@@ -25,6 +23,8 @@ from rag.ingestion.posts.post import is_hidden, post_from_record
 from rag.ingestion.posts.table import PostsTable
 from rag.ingestion.sync import Keeper, Source, SourceItem, SyncReport
 from rag.ingestion.work import Bench
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import Collection
 
 

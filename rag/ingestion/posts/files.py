@@ -11,10 +11,10 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
-from rag.addresses import OutwardTransport
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachment import KINDS
 from rag.ingestion.posts.post import PostAttachment
+from rag.providers.connections import OutwardTransport
 
 TIMEOUT_SECONDS = 20.0
 

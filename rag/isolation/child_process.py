@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rag.confined import confine
-from rag.confinement import READING, Rules, confinement
+from rag.isolation.confinement import READING, Rules, confinement
+from rag.isolation.enforcement import confine
 
 try:
     import resource
 except ImportError:  # Windows has no such limits; the time limit of the other side still holds
     resource = None  # type: ignore[assignment]
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 HEADER = struct.Struct(">II")
 #: All that is in a process's environment: no keys, no addresses. One thread, because rules bind the thread that takes
 #: them on and the libraries' own would start before it; with more than free cores, OpenMP's also wait for each other.

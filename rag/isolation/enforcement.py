@@ -1,7 +1,7 @@
 """Give up every right this process does not need; also a launcher that does so and becomes another program.
 
 Runs in the process itself, after it has loaded its libraries and before it sees a byte of a file. The application made
-the rules (`rag.confinement`); here are only the calls that put them in force, so that it starts quickly.
+the rules (`rag.isolation.confinement`); here are only the calls that put them in force, so that it starts quickly.
 A step that fails ends the process: it never goes on with more rights than it was meant to have.
 """
 

@@ -23,12 +23,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import class_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from rag.availability import Availability
 from rag.errors import DatabaseUnavailable
-from rag.flights import Flight, Session
-from rag.secret_texts import first_line
-from rag.settings import Settings
-from rag.sql import queries
+from rag.settings import Settings, first_line
+from rag.storage.availability import Availability
+from rag.storage.pipeline import Flight, Session
+from rag.storage.sql import queries
 from rag.types import Identity, Role, Who
 
 Row = TypeVar("Row")
