@@ -25,7 +25,7 @@ from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
 from rag.ingestion.loaders.pdf import extract_pages
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
 
 PROJECT = Path(__file__).resolve().parent.parent
 

@@ -26,10 +26,9 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits, title_from_file_name, title_from_metadata
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.titles import title_from_file_name, title_from_metadata
 from rag.ingestion.work import Bench
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
@@ -202,7 +201,7 @@ def add(
     return len(chunks)
 
 
-def extract(path: Path) -> tuple[ExtractedPdf, str]:
+def extract(path: Path) -> tuple[ExtractedDocument, str]:
     """The pages of a PDF, read here instead of in the sandbox, and its title as the library chooses it."""
     extracted = extract_pages(path.read_bytes(), password=None, limits=ExtractionLimits())
     return extracted, title_from_metadata(extracted.title) or title_from_file_name(path.name)

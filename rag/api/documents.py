@@ -14,7 +14,7 @@ from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
 from rag.api.parts import running
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.loaders.encodings import decode
+from rag.ingestion.loaders.text import decode
 
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
 SCALE = 2.0

@@ -10,10 +10,9 @@ from uuid import UUID
 from rag.errors import NotFound
 from rag.ingestion.collection_shelf import CollectionShelf
 from rag.ingestion.intake import find_documents, find_pages
-from rag.ingestion.ocr import Engine, recognition_engine
-from rag.ingestion.page_images import PageImages
+from rag.ingestion.loaders.ocr import Engine, recognition_engine
+from rag.ingestion.loaders.sandbox import PageImages, Sandbox
 from rag.ingestion.reading import is_pdf
-from rag.ingestion.sandbox import Sandbox
 from rag.profiles import BOARD_PROFILES
 from rag.providers.registry import Providers
 from rag.settings import Settings

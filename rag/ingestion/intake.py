@@ -12,9 +12,9 @@ from uuid import UUID
 from psycopg import Connection
 
 from rag.errors import DocumentAlreadyStored
+from rag.ingestion.extracted import title_from_file_name
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.sandbox import Sandbox
-from rag.ingestion.titles import title_from_file_name
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals

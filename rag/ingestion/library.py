@@ -20,8 +20,8 @@ from rag.ingestion.collection_shelf import require_admin
 from rag.ingestion.document_shelf import DocumentShelf
 from rag.ingestion.file_removals import FileRemovals, request_file_removal
 from rag.ingestion.intake import JobQueue, add_document
+from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.reembedding import Reembeddings
-from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.versions import Versions
 from rag.profiles import profile_of
 from rag.providers.registry import Providers

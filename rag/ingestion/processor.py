@@ -10,12 +10,12 @@ from uuid import UUID
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, RagError, WorkKeepsDying
 from rag.ingestion.file_removals import FileRemovals
 from rag.ingestion.intake import add_document
+from rag.ingestion.loaders.ocr import text_recognition
+from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.messages import TAGS_WAIT
-from rag.ingestion.ocr import text_recognition
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.reembedding_work import ReembeddingWork
-from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.steps import DocumentSteps
 from rag.ingestion.trials import Trials
 from rag.ingestion.work import TEMPORARY, Bench, DocumentGone, WorkedOnElsewhere, WorkInterrupted

@@ -14,15 +14,14 @@ from rag.ingestion import chunk_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.counted import counted_before
 from rag.ingestion.estimate import amounts_to_json, estimate_costs
-from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.extracted import ExtractedDocument, title_from_metadata
 from rag.ingestion.imports.passages import EXPORT_TYPE, read_passages
 from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.messages import all_blank, no_text_message, reading_message
-from rag.ingestion.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
 from rag.ingestion.posts.post import POST_TYPE
 from rag.ingestion.posts.reading import PostReader
-from rag.ingestion.sandbox import Sandbox
-from rag.ingestion.titles import title_from_metadata
 from rag.ingestion.work import Bench, Work, hold, ms_since
 from rag.providers.registry import Providers
 from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
@@ -96,7 +95,7 @@ class Reader:
             raise
         self._store(work, extracted, started)
 
-    def _store(self, work: Work, extracted: ExtractedPdf, started: float) -> None:
+    def _store(self, work: Work, extracted: ExtractedDocument, started: float) -> None:
         """Pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, work.document
         language = language_of(join_pages(pages), extracted.language or work.collection.language)

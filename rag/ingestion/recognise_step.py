@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import NoTextInPdf
 from rag.ingestion.chunk_rows import page_row
 from rag.ingestion.chunking import join_pages
-from rag.ingestion.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
+from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
 from rag.ingestion.work import Bench, DocumentGone, Work, progress

@@ -8,7 +8,7 @@ from typing import Any
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
 from rag.ingestion.intake import JobQueue
-from rag.ingestion.loaders.attachment import MAXIMUM_BYTES
+from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.loaders.github import GitHub
 from rag.ingestion.posts.events import PostEvents
 from rag.ingestion.posts.files import AttachmentFiles

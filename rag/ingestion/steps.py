@@ -19,15 +19,15 @@ from rag.ingestion.estimate import amounts_to_json
 from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.imports.passages import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.intake import find_pages
+from rag.ingestion.loaders.ocr import TextRecognition
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.messages import TAGS_WAIT, reading_message
-from rag.ingestion.ocr import TextRecognition
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.paid_embedder import DurableEmbedder
 from rag.ingestion.posts.reading import PostReader
 from rag.ingestion.publishing import publish
 from rag.ingestion.reading import Reader
 from rag.ingestion.recognise_step import RecogniseStep
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import WAITED_FOR, Bench, DocumentGone, ModelChanged, Work
 from rag.providers import Embedder

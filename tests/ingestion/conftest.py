@@ -11,8 +11,8 @@ from rag.ingestion import jobs
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

@@ -21,9 +21,9 @@ from rag.ingestion.chunking import (
     join_pages,
     sizes_for,
 )
+from rag.ingestion.chunking.boundaries import WORDS
 from rag.ingestion.chunking.document_types import DocumentType, document_type_of
-from rag.ingestion.chunking.measured import WORDS
-from rag.ingestion.chunking.recursive import SEPARATORS
+from rag.ingestion.chunking.splitter import SEPARATORS
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.offline import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens

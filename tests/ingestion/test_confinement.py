@@ -22,8 +22,8 @@ from PIL import Image, ImageDraw, ImageFont
 from rag.api.health import Check, check_rag_health
 from rag.errors import PdfDamaged
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import run_tesseract
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import run_tesseract
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import HEADER
 from rag.isolation.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
 from rag.providers.meaning import MeaningEmbedder, is_installed
@@ -199,7 +199,7 @@ def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
     command = [
         sys.executable, "-c",
         "from rag.ingestion.extracted import ExtractionLimits\n"
-        "from rag.ingestion.sandbox import Sandbox\n"
+        "from rag.ingestion.loaders.sandbox import Sandbox\n"
         "sandbox = Sandbox(ExtractionLimits(), processes=1)\n"
         "print(sandbox.means())\n"
         "sandbox.close()\n",

@@ -9,9 +9,9 @@ import pytest
 
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers import call_gate
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs

@@ -9,9 +9,9 @@ import pytest
 
 from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PREPARED
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

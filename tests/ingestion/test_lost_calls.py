@@ -20,7 +20,7 @@ from psycopg.rows import dict_row
 from rag.errors import RagError
 from rag.ingestion.imports.vector_import import VectorImport
 from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.profile import Profile
 from rag.profiles import HR
 from rag.providers import call_gate, openai_compatible, openai_errors

@@ -18,9 +18,9 @@ import pytest
 from rag.access.tenants import Tenants
 from rag.errors import TenantSuspended
 from rag.ingestion.jobs import Queue
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meaning_progress, parts_of
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.work import Bench, WorkedOnElsewhere
 from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers

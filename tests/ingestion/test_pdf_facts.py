@@ -10,8 +10,8 @@ from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.loaders.pdf_facts import iso_date
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.storage.database import Database
 from rag.types import Collection
 from rag.ui.document_details import file_facts

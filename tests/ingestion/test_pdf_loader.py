@@ -14,7 +14,7 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
 from rag.ingestion.loaders.pdfium_text import page_by_pdfium
 from tests import hostile
@@ -22,7 +22,7 @@ from tests import hostile
 LIMITS = ExtractionLimits()
 
 
-def read(content: bytes, password: str | None = None) -> ExtractedPdf:
+def read(content: bytes, password: str | None = None) -> ExtractedDocument:
     return extract_pages(content, password=password, limits=LIMITS)
 
 

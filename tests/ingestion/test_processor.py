@@ -9,9 +9,9 @@ import pytest
 
 from rag.errors import NoTextInPdf, ProviderUnavailable
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

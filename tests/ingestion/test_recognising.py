@@ -14,8 +14,8 @@ import pytest
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
 from rag.ingestion.jobs import Queue, waiting_sentence
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, vector_search

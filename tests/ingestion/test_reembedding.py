@@ -16,9 +16,9 @@ import pytest
 
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
 from rag.ingestion import reembedding
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
 from rag.ingestion.reembedding import Reembeddings, find_missing
-from rag.ingestion.sandbox import Sandbox
 from rag.prices import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers

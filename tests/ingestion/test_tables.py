@@ -15,8 +15,8 @@ import rag.samples
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.chunking.tables import row_in_words, tables_in
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.page_drawing import draw_page
 from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pictures import draw_page
 from rag.ingestion.loaders.table_rows import lines_of
 from rag.types import ChunkingMethod, Page
 

@@ -14,8 +14,8 @@ import pytest
 from rag.errors import ProviderUnavailable
 from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger

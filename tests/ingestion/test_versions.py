@@ -11,8 +11,8 @@ import pytest
 
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search

@@ -22,8 +22,7 @@ from rag.answering.rewriting import leans_on_history
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from
-from rag.ingestion.loaders.html import _parsed, load_html
-from rag.ingestion.loaders.html_hidden import COLOUR, COMMENT, HIDDEN, RULE
+from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, _parsed, load_html
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
 from rag.ingestion.tagging import FIGURE
 from rag.profiles import PORTFOLIO

@@ -12,17 +12,19 @@ from typing import Any, TypedDict, cast
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking.document_types import Kind, document_type_of
-from rag.ingestion.chunking.fixed import fixed_spans
-from rag.ingestion.chunking.generic import generic_spans
 from rag.ingestion.chunking.markdown import markdown_pieces
 from rag.ingestion.chunking.narrative import narrative_pieces
-from rag.ingestion.chunking.paged import paged_spans
-from rag.ingestion.chunking.pieces import Piece, Span, breaks_of, chunks_from_spans, join_pages
-from rag.ingestion.chunking.professional import professional_pieces
-from rag.ingestion.chunking.recursive import recursive_spans
+from rag.ingestion.chunking.resume import professional_pieces
 from rag.ingestion.chunking.semantic import semantic_spans
-from rag.ingestion.chunking.sentences import sentence_spans
-from rag.ingestion.chunking.smart import smart_spans
+from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages
+from rag.ingestion.chunking.splitter import (
+    fixed_spans,
+    generic_spans,
+    paged_spans,
+    recursive_spans,
+    sentence_spans,
+    smart_spans,
+)
 from rag.profile import Chunking, Profile
 from rag.providers import Embedder
 from rag.types import Chunk, ChunkingMethod, Page, Section

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag.ingestion.extracted import ExtractedPdf, storable
+from rag.ingestion.extracted import ExtractedDocument, storable, title_from_file_name
 from rag.ingestion.imports.export_file import Record, record_to_json, records_from_bytes
-from rag.ingestion.titles import title_from_file_name
 from rag.types import Chunk, Page
 
 #: How an imported document's file, lines of records, is told from others.
@@ -101,11 +100,11 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
     return tuple(Page(number=number, text=BETWEEN.join(parts)) for number, parts in texts.items()), chunks
 
 
-def read_passages(content: bytes) -> ExtractedPdf:
+def read_passages(content: bytes) -> ExtractedDocument:
     """An imported document as other files are read: pages, and the metadata that all its passages share."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
-    return ExtractedPdf(pages=pages, metadata=shared_fields(records))
+    return ExtractedDocument(pages=pages, metadata=shared_fields(records))
 
 
 def chunks_from_bytes(content: bytes) -> list[Chunk]:

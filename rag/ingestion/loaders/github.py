@@ -22,7 +22,7 @@ from rag.errors import (
     ProviderUnavailable,
     SettingsError,
 )
-from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.extracted import ExtractedDocument
 from rag.ingestion.loaders.text import load_markdown
 
 API = "https://api.github.com"
@@ -130,10 +130,10 @@ class GitHub:
         readme = self.readme(repository)
         return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
 
-    def load(self, repository: Repository) -> ExtractedPdf:
+    def load(self, repository: Repository) -> ExtractedDocument:
         """The repository as a document."""
         loaded = load_markdown(self.source_of(repository))
-        return ExtractedPdf(
+        return ExtractedDocument(
             pages=loaded.pages,
             sections=loaded.sections,
             title=repository.name,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rag.errors import PdfDamaged
-from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.headings import StyledPage, sections_by_outline, sections_by_style
 from rag.ingestion.loaders.open_pdf import OpenPdf
 from rag.ingestion.loaders.raw_pages import RawPages
@@ -18,10 +18,10 @@ CUT_OFF = "The file ends without its end mark: its last part may be missing."
 PAGES_REMEMBERED = 32
 
 
-def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedPdf:
+def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedFile:
     """Whether the file can be read: its kind, size, protection and number of pages. Raises `DocumentError`s."""
     with OpenPdf(content, password=password, limits=limits) as opened:
-        return CheckedPdf(page_count=opened.page_count, decrypted=opened.decrypted())
+        return CheckedFile(page_count=opened.page_count, decrypted=opened.decrypted())
 
 
 def extract_pages(
@@ -31,7 +31,7 @@ def extract_pages(
     limits: ExtractionLimits,
     on_page: Callable[[int, int], None] | None = None,
     take: Callable[[Page], None] | None = None,
-) -> ExtractedPdf:
+) -> ExtractedDocument:
     """The text of every page with sections and what the file says of itself. `on_page(done, total)` after each page.
 
     With `take`, pages are handed to it in their order and are not in the value. Raises a `DocumentError` when the file
@@ -57,7 +57,7 @@ def extract_pages(
             else sections_by_style(finished(), raw.body_size)
         )
         facts = opened.facts()
-        return ExtractedPdf(
+        return ExtractedDocument(
             pages=tuple(pages),
             sections=sections,
             title=facts.title,

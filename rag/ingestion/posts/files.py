@@ -12,7 +12,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import httpx
 
 from rag.errors import InvalidInput, ProviderUnavailable
-from rag.ingestion.loaders.attachment import KINDS
+from rag.ingestion.loaders.attachments import KINDS
 from rag.ingestion.posts.post import PostAttachment
 from rag.providers.connections import OutwardTransport
 

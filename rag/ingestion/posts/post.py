@@ -16,7 +16,7 @@ from typing import Any
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import storable
-from rag.ingestion.loaders.attachment import KINDS
+from rag.ingestion.loaders.attachments import KINDS
 from rag.ingestion.posts.mapping import Attachments, PostsMapping
 
 #: A post as it is stored: its HTML and its attachments in one JSON file.

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from rag.errors import FileEmpty
-from rag.ingestion.extracted import ExtractedPdf
-from rag.ingestion.loaders.attachment import (
+from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.loaders.attachments import (
     NOTES,
     AttachmentLimits,
     AttachmentText,
@@ -22,9 +22,9 @@ from rag.ingestion.loaders.attachment import (
     describe_attachment,
     post_text,
 )
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.posts.post import PostAttachment, milliseconds, post_from_bytes
-from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.work import Bench, DocumentGone, Work
 from rag.prices import charge
 from rag.providers import ChatModel
@@ -48,7 +48,7 @@ class PostReader:
         self._calls = calls
         self._sandbox = sandbox
 
-    def load(self, work: Work, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedPdf:
+    def load(self, work: Work, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
         """The post's one page with sections and metadata; `on_page(done, total)` is told after each attachment.
 
         Raises `DocumentError`s, `WorkInterrupted`, and `ProviderError`s that are worth another try.
@@ -72,18 +72,18 @@ class PostReader:
                 [_to_json(a, d) for a, d in zip(attachments, described, strict=True)], ensure_ascii=False
             ),
         }
-        return ExtractedPdf(
+        return ExtractedDocument(
             pages=(Page(number=1, text=whole, warnings=warnings),),
             sections=read.sections,
             language=read.language,
             metadata=metadata,
         )
 
-    def _text_of(self, html: str, tenant_id: str) -> ExtractedPdf:
+    def _text_of(self, html: str, tenant_id: str) -> ExtractedDocument:
         try:
             return self._sandbox.load(html.encode("utf-8", "replace"), file_name="post.html", tenant_id=tenant_id)
         except FileEmpty:
-            return ExtractedPdf(pages=())
+            return ExtractedDocument(pages=())
 
     def _describe(self, work: Work, attachment: PostAttachment, language: str) -> AttachmentText:
         """What is known of an attachment, asked of a model where it has to be. Nothing is asked twice."""

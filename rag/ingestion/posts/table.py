@@ -15,7 +15,7 @@ import psycopg
 from psycopg import Connection, sql
 
 from rag.errors import ProviderUnavailable, SettingsError
-from rag.ingestion.loaders.attachment import MAXIMUM_BYTES
+from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.posts.files import AttachmentFiles
 from rag.ingestion.posts.mapping import PostsMapping
 from rag.ingestion.posts.post import POST_TYPE, Post, is_hidden, post_from_record, post_to_bytes

@@ -18,7 +18,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.extracted import ExtractedDocument
 from rag.providers import ChatModel
 from rag.providers.prompt_data import as_data
 from rag.types import ChatMessage, Usage
@@ -83,7 +83,7 @@ ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 class AttachmentReader(Protocol):
     """What opens untrusted files: the sandbox."""
 
-    def load(self, content: bytes, *, file_name: str) -> ExtractedPdf: ...
+    def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
     def picture(self, content: bytes) -> bytes: ...
 

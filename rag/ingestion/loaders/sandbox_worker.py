@@ -16,8 +16,7 @@ from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import check, load
 from rag.ingestion.loaders.open_pdf import pages_of
-from rag.ingestion.loaders.page_drawing import draw_page
-from rag.ingestion.loaders.pictures import as_ink, as_png
+from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: What reads files, and what functions of these and of Python import when they are called.

@@ -11,10 +11,12 @@ import atexit
 import functools
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from rag.errors import (
     DocumentError,
@@ -31,7 +33,13 @@ from rag.errors import (
     ReadingTookTooLong,
     TooManyPages,
 )
-from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits, extracted_from_json, page_from_json
+from rag.ingestion.extracted import (
+    CheckedFile,
+    ExtractedDocument,
+    ExtractionLimits,
+    extracted_from_json,
+    page_from_json,
+)
 from rag.ingestion.slots import Slots
 from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
 from rag.isolation.confinement import READING, Rules
@@ -50,7 +58,7 @@ ERRORS: Mapping[str, type[DocumentError]] = {
 TASKS_PER_PROCESS = 200
 #: Longest wait for one to start.
 START_SECONDS = 60.0
-WORKER = ("-m", "rag.ingestion.sandbox_worker")
+WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
 
 
 class Sandbox:
@@ -81,13 +89,13 @@ class Sandbox:
         with self._slots.taken(""):
             self._put_back(self._take())
 
-    def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedPdf:
+    def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedFile:
         """Look whether a PDF can be read at all. Raises the `DocumentError` that says why not."""
         return self.check(content, file_name=".pdf", password=password)
 
     def extract_pages(
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
-    ) -> ExtractedPdf:
+    ) -> ExtractedDocument:
         """The text of every page of a PDF; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", password=password, on_page=on_page)
 
@@ -99,7 +107,7 @@ class Sandbox:
         mime_type: str = "",
         password: str | None = None,
         tenant_id: str = "",
-    ) -> CheckedPdf:
+    ) -> CheckedFile:
         """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
 
         `tenant_id` says whose file it is.
@@ -107,7 +115,7 @@ class Sandbox:
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         reply = self._run("check", named, content, tenant_id=tenant_id)
         with _well_formed():
-            return CheckedPdf(
+            return CheckedFile(
                 page_count=int(reply.values["page_count"]),
                 kind=reply.values["file_kind"],
                 decrypted=reply.blob or None,
@@ -122,7 +130,7 @@ class Sandbox:
         password: str | None = None,
         on_page: Callable[[int, int], None] | None = None,
         tenant_id: str = "",
-    ) -> ExtractedPdf:
+    ) -> ExtractedDocument:
         """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         pages: list[dict[str, Any]] = []
@@ -237,12 +245,12 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class TenantReader:
-    """Opens files of one tenant (`rag.ingestion.loaders.attachment.AttachmentReader`)."""
+    """Opens files of one tenant (`rag.ingestion.loaders.attachments.AttachmentReader`)."""
 
     sandbox: Sandbox
     tenant_id: str
 
-    def load(self, content: bytes, *, file_name: str) -> ExtractedPdf:
+    def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
         return self.sandbox.load(content, file_name=file_name, tenant_id=self.tenant_id)
 
     def picture(self, content: bytes) -> bytes:
@@ -353,3 +361,45 @@ def _shared(limits: ExtractionLimits) -> Sandbox:
 def sandbox_for(settings: Settings) -> Sandbox:
     """The process-wide sandbox of these settings; its processes start when first needed."""
     return _shared(ExtractionLimits.of(settings))
+
+
+#: Pictures kept; one has some hundred kilobytes.
+KEPT = 48
+
+
+class PageImages:
+    """Draws pages in the sandbox. Whether the asker may see the document is for the caller to decide, each time."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[UUID, int, str, float], bytes] = OrderedDict()
+
+    def draw(
+        self,
+        document_id: UUID,
+        page: int,
+        content: Callable[[], bytes],
+        *,
+        highlight: str,
+        scale: float,
+        tenant_id: str = "",
+    ) -> bytes:
+        """The page as PNG; `content` is asked for the PDF only when the picture is not kept."""
+        key = (document_id, page, highlight, scale)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        picture = self._sandbox.draw_page(content(), page, highlight=highlight, scale=scale, tenant_id=tenant_id)
+        with self._lock:
+            self._kept[key] = picture
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return picture
+
+    def forget(self, document_id: UUID) -> None:
+        """Keep nothing of a deleted document."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == document_id]:
+                del self._kept[key]
