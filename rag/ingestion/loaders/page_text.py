@@ -167,9 +167,11 @@ def _shapes(line: str, page: int) -> list[str]:
     shapes = [] if _is_number(line) else [folded]
     if COUNTED_HEADING.match(folded):
         return shapes or [folded]
-    for match in list(NUMBERS.finditer(folded))[:4]:
-        if len(match[0]) < 6:
-            shapes.append(f"{folded[: match.start()]}<{int(match[0]) - page}>{folded[match.end() :]}")
+    shapes.extend(
+        f"{folded[: match.start()]}<{int(match[0]) - page}>{folded[match.end() :]}"
+        for match in list(NUMBERS.finditer(folded))[:4]
+        if len(match[0]) < 6
+    )
     return shapes or [folded]
 
 
