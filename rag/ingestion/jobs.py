@@ -36,9 +36,9 @@ from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.ingestion.slots import FairJobs, Places
 from rag.ingestion.work import WAITED_FOR
-from rag.providers.call_gate import retry_after
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name
+from rag.providers.retry import retry_after
 from rag.storage.database import ENTER, WORKER, Database, entering, queries
 
 log = logging.getLogger("rag.jobs")

@@ -19,8 +19,8 @@ from rag.ingestion.reembedding_work import ReembeddingWork
 from rag.ingestion.steps import DocumentSteps
 from rag.ingestion.trials import Trials
 from rag.ingestion.work import TEMPORARY, Bench, DocumentGone, WorkedOnElsewhere, WorkInterrupted
-from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
+from rag.providers.retry import CallGate
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings

@@ -25,8 +25,8 @@ from rag.ingestion.steps import page_from_row
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
 from rag.profiles import REFERENCE_PROFILES, profile_of
-from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
+from rag.providers.retry import CallGate
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language

@@ -18,8 +18,8 @@ from rag.ingestion.tagging import messages_for, questions_from_sections, tag_doc
 from rag.ingestion.work import WAITED_FOR, Bench, Work, progress
 from rag.prices import charge
 from rag.providers import ChatModel
-from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
+from rag.providers.retry import estimated_chat
 from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import Page, Section, Step, Usage

@@ -22,7 +22,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meaning_progress, parts_of
 from rag.ingestion.processor import Processor
 from rag.ingestion.work import Bench, WorkedOnElsewhere
-from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
@@ -328,7 +328,7 @@ from uuid import UUID
 from rag.storage.database import Database
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
-from rag.providers.meaning import MeaningEmbedder
+from rag.providers.builtin_embedders import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()

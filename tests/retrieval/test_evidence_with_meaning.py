@@ -11,7 +11,7 @@ from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.work import Bench
 from rag.profile import Options
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
 from rag.samples import SAMPLES

@@ -28,8 +28,8 @@ from rag.ingestion.posts.post import PostAttachment, milliseconds, post_from_byt
 from rag.ingestion.work import Bench, DocumentGone, Work
 from rag.prices import charge
 from rag.providers import ChatModel
-from rag.providers.calls import IMAGE_TOKENS
 from rag.providers.registry import Providers
+from rag.providers.retry import IMAGE_TOKENS
 from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import Page, Usage
