@@ -26,9 +26,9 @@ from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.embedding import EmbeddingStep
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.work import Bench
+from rag.money.ledger import Ledger
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT, CallGate
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server

@@ -36,10 +36,10 @@ from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collection_shelf import CollectionShelf
 from rag.ingestion.meaning import MeaningWork, meaning_progress
 from rag.ingestion.processor import Processor
+from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.meaning import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_of, probability
 from rag.retrieval.query_analysis import detect_language

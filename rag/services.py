@@ -31,13 +31,13 @@ from rag.ingestion.processor import Processor
 from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources import make_syncs
 from rag.ingestion.syncs import Syncs
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
-from rag.records.ledger import Ledger
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.context import Retriever
 from rag.settings import Settings, load_settings

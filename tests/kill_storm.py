@@ -34,7 +34,7 @@ from rag.storage.files import FileStore
 from rag.ingestion.jobs import Queue
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.settings import Settings
 settings = Settings(data_dir=Path(sys.argv[2]), openai_api_key="sk-test", openai_base_url=sys.argv[3])
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))

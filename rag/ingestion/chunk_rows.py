@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg.types.numeric import Int4
 
 from rag.ingestion.extracted import storable
-from rag.prices import estimate_tokens
+from rag.money.price_list import estimate_tokens
 from rag.storage.database import queries
 from rag.types import Chunk, Document, FloatMatrix, Page
 

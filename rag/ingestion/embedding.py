@@ -9,10 +9,10 @@ from rag.ingestion import chunk_rows
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding
 from rag.ingestion.parallel import groups_in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, hold, progress
-from rag.prices import charge, estimate_tokens
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge, estimate_tokens
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
 from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, Step

@@ -12,7 +12,7 @@ from typing import Any
 from rag.ingestion import chunk_tags as chunk_tagging
 from rag.ingestion import tagging
 from rag.ingestion.counted import Counted
-from rag.prices import charge, estimate_tokens
+from rag.money.price_list import charge, estimate_tokens
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.keywords import contextual_text
 from rag.types import Chunk, ChunkingMethod, CostEstimate, ProcessingCosts, Usage

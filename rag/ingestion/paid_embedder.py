@@ -12,10 +12,10 @@ import numpy as np
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.work import Bench, DocumentGone, Work, progress
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import Embeddings, FloatMatrix, Step, Usage
 

@@ -19,10 +19,10 @@ from rag.ingestion.sandbox import Sandbox, sandbox_for
 from rag.ingestion.steps import DocumentSteps
 from rag.ingestion.trials import Trials
 from rag.ingestion.work import TEMPORARY, Bench, DocumentGone, WorkedOnElsewhere, WorkInterrupted
+from rag.money.ledger import Ledger
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import Originals

@@ -17,7 +17,7 @@ from psycopg import Connection
 
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.ingestion.work import DocumentGone, find_collection, price_overrides
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries

@@ -12,12 +12,12 @@ from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, no
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.reembedding import MissingVector, Reembedding, Reembeddings, batches_of, find_missing, switch
 from rag.ingestion.work import TEMPORARY, Bench, find_collection, price_overrides
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.profiles import Profile, profile_by_name, with_overrides
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import Embeddings
 

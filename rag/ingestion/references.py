@@ -24,10 +24,10 @@ from rag.ingestion.publishing import publish
 from rag.ingestion.steps import page_from_row
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
+from rag.money.ledger import Ledger
 from rag.profiles import profile_by_name, with_overrides
 from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language
 from rag.storage.database import Database, queries

@@ -30,9 +30,9 @@ from rag.ingestion.recognise_step import RecogniseStep
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.tag_step import TagStep
 from rag.ingestion.work import WAITED_FOR, Bench, DocumentGone, ModelChanged, Work
+from rag.money.ledger import Ledger
 from rag.providers import Embedder
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.types import Chunk, DocumentPage, DocumentStatus, Page, Section, Step

@@ -16,11 +16,11 @@ from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.tagging import messages_for, questions_from_sections, tag_document
 from rag.ingestion.work import WAITED_FOR, Bench, Work, progress
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers import ChatModel
 from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import Page, Section, Step, Usage
 

@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 from rag.ingestion.processor import Processor
 from rag.ingestion.trials import Task
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.supabase import SupabaseProject
 from rag.providers.supabase_storage import SupabaseFiles
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore, Originals

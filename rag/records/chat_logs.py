@@ -16,8 +16,8 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.ingestion.extracted import sections_from_json
-from rag.prices import charge, estimate_tokens
-from rag.records.ledger import Ledger, usage_from_json
+from rag.money.ledger import Ledger, usage_from_json
+from rag.money.price_list import charge, estimate_tokens
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Identity, Outcome, RAGDetails, Section

@@ -22,9 +22,9 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
+from rag.money.ledger import Ledger
 from rag.profiles import HR, Profile
 from rag.records.chat_logs import to_json
-from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
 from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
 

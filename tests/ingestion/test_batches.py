@@ -15,8 +15,8 @@ from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

@@ -12,10 +12,10 @@ from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.messages import TAGS_WAIT
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.money.ledger import Ledger
 from rag.providers import call_gate
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore

@@ -12,9 +12,9 @@ from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.paid_calls import PREPARED
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
+from rag.money.ledger import Ledger
 from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

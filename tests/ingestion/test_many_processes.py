@@ -34,7 +34,7 @@ from rag.ingestion.jobs import Queue
 from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import Processor
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import DocumentStatus, Identity, Role, Scope

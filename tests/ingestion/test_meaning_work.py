@@ -22,9 +22,9 @@ from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meani
 from rag.ingestion.processor import Processor
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.work import Bench, WorkedOnElsewhere
+from rag.money.ledger import Ledger
 from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
 from rag.storage.database import WORKER, Database

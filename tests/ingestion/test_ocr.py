@@ -30,7 +30,7 @@ from rag.ingestion.ocr import (
 )
 from rag.ingestion.recognised_words import text_of
 from rag.ingestion.sandbox import Sandbox
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section
 from tests import hostile

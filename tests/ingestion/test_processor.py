@@ -12,8 +12,8 @@ from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
 from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
 from rag.ingestion.sandbox import Sandbox
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

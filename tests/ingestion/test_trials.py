@@ -17,8 +17,8 @@ from rag.ingestion.library import DocumentLibrary
 from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
 from rag.ingestion.sandbox import Sandbox
 from rag.ingestion.trials import COMMAND, Task, Trials
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import storable, storable_json
-from rag.prices import estimate_tokens
+from rag.money.price_list import estimate_tokens
 
 #: Where libraries that write to vector stores put a passage's text, LangChain's and LlamaIndex's included.
 TEXT_KEYS = ("text", "content", "pageContent", "page_content", "chunk", "chunk_text")
