@@ -32,6 +32,7 @@ from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources import make_syncs
 from rag.ingestion.syncs import Syncs
 from rag.money.ledger import Ledger
+from rag.money.price_list import TenantPrices
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
@@ -78,6 +79,7 @@ class Services:
     sessions: Sessions
     tenants: Tenants
     audit: AuditLog
+    prices: TenantPrices
     api_keys: ApiKeys
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
@@ -145,6 +147,7 @@ def assemble(
         sessions=sessions,
         tenants=Tenants(database, files, owner_conninfo),
         audit=AuditLog(database),
+        prices=TenantPrices(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         limits=Limits(settings),
