@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import confined_output
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import confined_output
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import ENVIRONMENT
 from rag.isolation.confinement import READING, close_own_memory
 from rag.storage.embedded_postgres import start_server

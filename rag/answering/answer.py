@@ -16,7 +16,7 @@ from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEve
 from rag.answering.run import Parts, Run
 from rag.errors import RagError
 from rag.money.ledger import Ledger
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context import Retriever

@@ -20,7 +20,7 @@ from uuid import UUID
 from rag.errors import DatabaseUnavailable
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
-from rag.providers.calls import Notes, lost_calls
+from rag.providers.retry import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace
 from rag.retrieval.formats import document_day
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage

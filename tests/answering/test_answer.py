@@ -23,7 +23,8 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.money.ledger import Ledger
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.records.chat_logs import to_json
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
 from tests.answering.scripted import ScriptedModel, Trouble, charged, passage

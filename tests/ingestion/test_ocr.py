@@ -19,17 +19,17 @@ from rag.errors import (
     SettingsError,
 )
 from rag.ingestion.chunking.tables import row_in_words, tables_in
-from rag.ingestion.loaders.page_text import PICTURED_PAGE
-from rag.ingestion.ocr import (
+from rag.ingestion.loaders.ocr import (
     TextRecognition,
     moved_sections,
     pages_to_recognise,
     recognised,
     run_tesseract,
+    text_of,
     with_recognised,
 )
-from rag.ingestion.recognised_words import text_of
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.page_text import PICTURED_PAGE
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.money.price_list import charge
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section

@@ -13,7 +13,7 @@ from PIL import Image, ImageChops
 
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.slots import Slots
 from tests import hostile
 

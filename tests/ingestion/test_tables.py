@@ -15,8 +15,8 @@ import rag.samples
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.chunking.tables import row_in_words, tables_in
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.page_drawing import draw_page
 from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pictures import draw_page
 from rag.ingestion.loaders.table_rows import lines_of
 from rag.types import ChunkingMethod, Page
 
@@ -109,6 +109,18 @@ def test_heads_at_the_top_of_every_page_are_no_running_head() -> None:
     pages = pages_of(Table(rows, style=TableStyle([RULED]), repeatRows=1))
     assert len(pages) >= 4
     assert all(rows_of(page)[0] == "Grade | Days | Bonus" for page in pages)
+
+
+def test_rows_without_a_line_between_them_are_rows_of_their_own() -> None:
+    rows = [
+        ["Case", "Courts", "Congress"],
+        ["Radio", "None", "Licence"],
+        ["Cable", "None", "Fee"],
+        ["Tapes", "No", "No"],
+    ]
+    lines = [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 1, colors.black)]
+    (page,) = pages_of(Table(rows, style=TableStyle([*lines, ("LINEAFTER", (0, 0), (1, -1), 1, colors.black)])))
+    assert rows_of(page) == [" | ".join(row) for row in rows]
 
 
 def test_text_in_columns_lists_and_prose_are_no_tables() -> None:

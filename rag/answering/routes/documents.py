@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.sentences import sentences
-from rag.ingestion.chunking.pieces import section_paths
+from rag.ingestion.chunking.spans import section_paths
 from rag.ingestion.extracted import sections_from_json
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.formats import document_day
