@@ -39,8 +39,9 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
+
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
@@ -131,7 +132,7 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
         corpus, questions = read(folder, options.every)
         collection = fill(database, folder.name, language, corpus)
         with tempfile.TemporaryDirectory() as data:
-            work = MeaningWork(Bench(database), meaning, Path(data))
+            work = MeaningJob(JobControl(database), meaning, Path(data))
             while not work.run(TENANT, collection.id):
                 pass
         shown = []

@@ -33,7 +33,7 @@ def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
     assert "OLLAMA_URL" in unreachable
     assert not provider_standin.calls
     parts.providers.close()
-    parts.processor.close()
+    parts.pipeline.close()
 
 
 def test_without_any_key_collections_are_not_complained_about(

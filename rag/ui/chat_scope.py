@@ -14,7 +14,7 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.profile import Options, Profile
 from rag.profiles import holds_posts, profile_of
 from rag.types import (

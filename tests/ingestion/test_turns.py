@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rag.ingestion.jobs import Queue
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Processor
+from rag.ingestion.queue import Queue
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

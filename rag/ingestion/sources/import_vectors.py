@@ -14,19 +14,20 @@ from pathlib import Path
 from uuid import UUID
 
 from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_rows import find_documents
 from rag.ingestion.estimate import estimate_costs
-from rag.ingestion.imports.export_file import Problem, read_export
-from rag.ingestion.imports.passages import (
+from rag.ingestion.sources.sync import KnownItem, SourceContent, SourceItem, SyncReport, SyncWriter
+from rag.ingestion.sources.vector_export import (
     EXPORT_TYPE,
     Passages,
+    Problem,
     documents_from,
     joined,
     pages_and_chunks,
     passages_from_bytes,
+    read_export,
 )
-from rag.ingestion.intake import find_documents
-from rag.ingestion.sync import Keeper, KnownItem, SourceContent, SourceItem, SyncReport
-from rag.ingestion.work import price_overrides
 from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.storage.database import Database
@@ -67,7 +68,7 @@ class VectorImport:
         self._providers = providers
         self._collection = collection
         self._generate_metadata = generate_metadata
-        self._keeper = Keeper(database, files, collection, KIND, queue=None, generate_metadata=generate_metadata)
+        self._keeper = SyncWriter(database, files, collection, KIND, queue=None, generate_metadata=generate_metadata)
 
     def plan(self, paths: Sequence[Path]) -> ImportPlan:
         """Read the files and compare them with what is there. Nothing is stored or spent. Raises `InvalidInput`."""

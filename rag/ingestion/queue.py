@@ -32,10 +32,10 @@ from rag.errors import (
     ProviderKeyRejected,
     TenantSuspended,
 )
-from rag.ingestion.messages import TAGS_WAIT
-from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
+from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
+from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.slots import FairJobs, Places
-from rag.ingestion.work import WAITED_FOR
+from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name
 from rag.providers.retry import retry_after
@@ -97,7 +97,7 @@ class Queue:
     def __init__(
         self,
         database: Database,
-        processor: Processor,
+        pipeline: Pipeline,
         *,
         concurrency: int = DOCUMENTS_AT_ONCE,
         retry_seconds: tuple[float, ...] = RETRY_SECONDS,
@@ -105,7 +105,7 @@ class Queue:
         abandoned_seconds: float = ABANDONED_SECONDS,
     ) -> None:
         self._database = database
-        self._processor = processor
+        self._pipeline = pipeline
         self._concurrency = concurrency
         self.retry_seconds = retry_seconds
         self._rescue_seconds = rescue_seconds
@@ -135,7 +135,7 @@ class Queue:
         if self.is_running:
             return
         self._stop.clear()
-        self._processor.resume()
+        self._pipeline.resume()
         self._thread = threading.Thread(target=self._work, name="documents", daemon=True)
         self._thread.start()
 
@@ -146,7 +146,7 @@ class Queue:
         if loop is not None and wake is not None:
             with suppress(RuntimeError):  # ended by itself in the meantime
                 loop.call_soon_threadsafe(wake.set)
-        self._processor.interrupt()
+        self._pipeline.interrupt()
         if self._thread is not None:
             self._thread.join(timeout=STOP_SECONDS + 1.5)
             self._thread = None
@@ -171,12 +171,12 @@ class Queue:
             connection.execute(queries["drop_abandoned"], quiet)
             connection.execute(queries["take_up_abandoned"], quiet)
             tenants = {row[0] for row in connection.execute(queries["known_tenants"]).fetchall()}
-        for tenant_id in {*tenants, self._processor.settings.tenant}:
+        for tenant_id in {*tenants, self._pipeline.settings.tenant}:
             with self._database.transaction(tenant_id) as connection:
                 parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
                 for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
                     self.enqueue(tenant_id, document_id, connection=connection)
-            self._processor.settle_abandoned_calls(tenant_id)
+            self._pipeline.settle_abandoned_calls(tenant_id)
 
     # In the worker's thread
 
@@ -190,7 +190,7 @@ class Queue:
                     with self._database.transaction(WORKER) as connection:
                         connection.execute(queries["wake_waiting_jobs"])
                     is_first = False
-                self._processor.sandbox.warm_up()
+                self._pipeline.sandbox.warm_up()
                 asyncio.run(self._serve())
             except Exception:
                 if availability.is_down:
@@ -296,7 +296,7 @@ class Queue:
 
     async def _process(self, tenant_id: str, document_id: str) -> None:
         try:
-            await in_daemon_thread(lambda: self._processor.run(tenant_id, UUID(document_id)))
+            await in_daemon_thread(lambda: self._pipeline.run(tenant_id, UUID(document_id)))
         except ProviderError as exc:
             self._tries(exc)[document_id] += 1
             note = partial(self._note_failure, tenant_id, document_id, exc)
@@ -306,7 +306,7 @@ class Queue:
         self._forget(document_id)
 
     async def _reembed(self, tenant_id: str, reembedding_id: str) -> None:
-        work = self._processor.reembedding
+        work = self._pipeline.reembedding
         try:
             await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
         except ProviderError as exc:
@@ -334,14 +334,14 @@ class Queue:
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
         """A turn of a collection. What is left has a job of its own: one of a document may wait by now, and two of a
         name cannot."""
-        work = self._processor.meaning
+        work = self._pipeline.meaning
         wait: float | None = 0.0
         try:
             if work is None or work.run(tenant_id, UUID(collection_id)):
                 wait = None
-        except WorkInterrupted:
+        except JobInterrupted:
             pass
-        except WorkedOnElsewhere:
+        except JobTaken:
             wait = ELSEWHERE_SECONDS
         except TenantSuspended:
             wait = SUSPENDED_SECONDS
@@ -356,7 +356,7 @@ class Queue:
 
     async def _remove_files(self, tenant_id: str) -> None:
         left: list[int] = []
-        await in_daemon_thread(lambda: left.append(self._processor.remove_files(tenant_id)))
+        await in_daemon_thread(lambda: left.append(self._pipeline.remove_files(tenant_id)))
         if left and left[0]:
             raise FilesLeft
 
@@ -376,16 +376,16 @@ class Queue:
     def _note_failure(self, tenant_id: str, document_id: str, error: ProviderError) -> None:
         is_waiting = isinstance(error, WAITED_FOR)
         if not is_waiting and self._failures[document_id] > len(self.retry_seconds):
-            self._processor.mark_failed(tenant_id, UUID(document_id), error.message)
+            self._pipeline.mark_failed(tenant_id, UUID(document_id), error.message)
             return
         wait = self._waits[document_id] = self._wait(document_id, error)
         sentence = waiting_sentence(error, wait)
-        self._processor.note_message(tenant_id, UUID(document_id), sentence, is_waiting=is_waiting)
+        self._pipeline.note_message(tenant_id, UUID(document_id), sentence, is_waiting=is_waiting)
 
     async def _rescue(self) -> None:
         while True:
-            if self._processor.meaning is not None:
-                self._processor.meaning.rest_when_idle()
+            if self._pipeline.meaning is not None:
+                self._pipeline.meaning.rest_when_idle()
             try:
                 await in_daemon_thread(self.take_up_abandoned)
             except DatabaseUnavailable:
@@ -396,9 +396,9 @@ class Queue:
 
     def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
         """Seconds until a job with these arguments is tried again; None when it is not."""
-        if isinstance(error, (WorkInterrupted, asyncio.CancelledError)):
+        if isinstance(error, (JobInterrupted, asyncio.CancelledError)):
             return 0.0
-        if isinstance(error, (WorkedOnElsewhere, DatabaseUnavailable)):
+        if isinstance(error, (JobTaken, DatabaseUnavailable)):
             return ELSEWHERE_SECONDS
         if isinstance(error, TenantSuspended):
             return SUSPENDED_SECONDS
@@ -425,7 +425,7 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
 
 
-class LaterAgain(BaseRetryStrategy):
+class RetrySchedule(BaseRetryStrategy):
     """Which jobs are tried again, and when: the queue knows how often each has failed."""
 
     def __init__(self, queue: Queue) -> None:

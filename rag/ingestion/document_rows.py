@@ -1,4 +1,4 @@
-"""Pages and chunks into their tables.
+"""Reads and writes the rows of documents, pages and chunks, and removes files that no document needs any more.
 
 Row-level security refuses COPY. Measured against it: a statement per row is bound by the number of statements, a
 temporary table writes everything twice; whole batches as binary arrays do neither.
@@ -7,20 +7,82 @@ temporary table writes everything twice; whole batches as binary arrays do neith
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
+from dataclasses import asdict, replace
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from pgvector import HalfVector
 from psycopg import Connection
 from psycopg.types.numeric import Int4
 
+from rag.errors import RagError
 from rag.ingestion.extracted import storable
 from rag.prices import estimate_tokens
-from rag.storage.database import queries
-from rag.types import Chunk, Document, FloatMatrix, Page
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import (
+    Chunk,
+    CostEstimate,
+    Document,
+    DocumentPage,
+    DocumentStatus,
+    FloatMatrix,
+    Page,
+    ProcessingCosts,
+    Step,
+    Who,
+)
 
 #: Some three megabytes of vectors and text in one statement.
 ROWS_PER_STATEMENT = 500
+
+
+def find_documents(
+    database: Database,
+    who: Who,
+    *,
+    document_id: UUID | None = None,
+    collection_id: UUID | None = None,
+    sha256: str | None = None,
+    original_id: UUID | None = None,
+    with_superseded: bool = True,
+    status: DocumentStatus | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[Document]:
+    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own.
+
+    At most `limit` of them, after the first `offset`.
+    """
+    rows = database.fetch_all(
+        who,
+        "find_documents",
+        Document,
+        document_id=document_id,
+        collection_id=collection_id,
+        sha256=sha256,
+        original_id=original_id,
+        with_superseded=with_superseded,
+        status=status,
+        limit=limit,
+        offset=offset,
+    )
+    return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+
+def find_pages(
+    database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
+) -> list[DocumentPage]:
+    """The pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
+    part = {"document_id": document_id, "limit": limit, "offset": offset}
+    return database.fetch_all(who, "find_pages", DocumentPage, **part)
+
+
+def page_from_row(row: DocumentPage) -> Page:
+    return Page(number=row.number, text=row.text, method=row.method, label=row.label, warnings=tuple(row.warnings))
 
 
 def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
@@ -124,3 +186,47 @@ def keep_embedded(
     kept = [index for index, start, end in stored if (index, start, end) in wanted]
     connection.execute(queries["remove_other_chunks"], {**parameters, "kept": kept})
     return frozenset(kept)
+
+
+log = logging.getLogger("rag.ingestion")
+
+
+def request_file_removal(connection: Connection, tenant_id: str, file_paths: Sequence[str]) -> None:
+    """Leave word to remove files, within the transaction that deletes their documents."""
+    connection.execute(queries["await_file_removal"], {"file_paths": list(file_paths)})
+    connection.execute(queries["enqueue_file_removal"], {"tenant_id": tenant_id})
+
+
+class FileRemovals:
+    """Removes what is noted. Thread-safe; the same file may be tried by several processes."""
+
+    def __init__(self, database: Database, files: Originals) -> None:
+        self._database = database
+        self._files = files
+
+    def run(self, tenant_id: str) -> int:
+        """Remove every file that is noted; how many could not be and wait for the next try."""
+        with self._database.transaction(tenant_id) as connection:
+            waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
+        return sum(not self._remove(tenant_id, file_path) for file_path in waiting)
+
+    def _remove(self, tenant_id: str, file_path: str) -> bool:
+        parameters = {"file_path": file_path}
+        try:
+            with self._database.transaction(tenant_id) as connection:
+                # An upload of the same content waits here, or has made the file needed again.
+                connection.execute(queries["lock_stored_file"], parameters)
+                used = connection.execute(queries["file_is_used"], parameters).fetchone()
+                if not (used and used[0]):
+                    self._files.delete(tenant_id, file_path)
+                connection.execute(queries["finish_file_removal"], parameters)
+        except (RagError, OSError) as exc:
+            log.warning("A file could not be removed and is tried again: %s", exc)
+            self._database.execute(tenant_id, "note_file_removal_failed", **parameters, error=str(exc)[:500])
+            return False
+        return True
+
+
+def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
+    """Amounts as JSON: dollars as strings, exact; null where no price is known."""
+    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

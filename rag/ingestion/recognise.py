@@ -15,12 +15,12 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.errors import NoTextInPdf
-from rag.ingestion.chunk_rows import page_row
 from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
+from rag.ingestion.document_rows import page_row
 from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
-from rag.ingestion.work import Bench, DocumentGone, Work, progress
 from rag.prices import charge
 from rag.providers.upstage import MODEL
 from rag.records.ledger import Ledger
@@ -35,44 +35,46 @@ class RecogniseStep:
     """Gives pages that are pictures their text."""
 
     def __init__(
-        self, bench: Bench, files: Originals, recognition: TextRecognition, ledger: Ledger, calls: PaidCalls
+        self, control: JobControl, files: Originals, recognition: TextRecognition, ledger: Ledger, calls: PaidCalls
     ) -> None:
-        self._bench = bench
+        self._control = control
         self._files = files
         self._recognition = recognition
         self._ledger = ledger
         self._calls = calls
 
     def run(
-        self, work: Work, pages: Sequence[Page], sections: tuple[Section, ...]
+        self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
         """The pages with their text and the sections where they are then; as they were when none awaits it.
 
         Raises `NoTextInPdf` when there is no text on any page in the end, `SettingsError` when there is no engine any
         more, `ProviderError`s, `DocumentError`s; what is paid is kept.
         """
-        awaited = list(work.document.ocr_pages)
+        awaited = list(job.document.ocr_pages)
         if awaited:
-            content = self._files.get(work.document.tenant_id, work.document.file_path)
+            content = self._files.get(job.document.tenant_id, job.document.file_path)
             total = len(awaited)
-            self._bench.note_progress(work, Step.RECOGNISE, 0, total)
+            self._control.note_progress(job, Step.RECOGNISE, 0, total)
             for batch in self._recognition.batches(awaited):
-                self._bench.stop_if_asked()
+                self._control.stop_if_asked()
                 started = time.monotonic()
-                call, read = self._recognised(work, content, [page for page in pages if page.number in batch])
+                call, read = self._recognised(job, content, [page for page in pages if page.number in batch])
                 awaited = [number for number in awaited if number not in batch]
                 changed = with_recognised(pages, read.pages)
                 sections = moved_sections(sections, pages, changed)
                 pages = changed
-                noted = progress(work, Step.RECOGNISE, total - len(awaited), total, started)
-                self._store(work, pages, sections, read, call, awaited, noted)
+                noted = progress(job, Step.RECOGNISE, total - len(awaited), total, started)
+                self._store(job, pages, sections, read, call, awaited, noted)
         if not any(page.text.strip() for page in pages):
             raise NoTextInPdf(NOTHING_RECOGNISED)
         return pages, sections
 
-    def _recognised(self, work: Work, content: bytes, pages: Sequence[Page]) -> tuple[PaidCall | None, RecognisedPages]:
-        document = work.document
-        language = document.language or work.collection.language
+    def _recognised(
+        self, job: DocumentJob, content: bytes, pages: Sequence[Page]
+    ) -> tuple[PaidCall | None, RecognisedPages]:
+        document = job.document
+        language = document.language or job.collection.language
 
         def recognise() -> RecognisedPages:
             return self._recognition.recognise(content, pages, language=language, tenant_id=document.tenant_id)
@@ -86,14 +88,14 @@ class RecogniseStep:
             "ocr",
             known_by,
             recognise,
-            wait=self._bench.wait,
+            wait=self._control.wait,
             expected=Usage(provider="upstage", model=MODEL, pages=len(pages), is_estimated=True),
             document_id=document.id,
         )
 
     def _store(
         self,
-        work: Work,
+        job: DocumentJob,
         pages: Sequence[Page],
         sections: Sequence[Section],
         read: RecognisedPages,
@@ -102,16 +104,16 @@ class RecogniseStep:
         noted: dict[str, Any],
     ) -> None:
         """One batch: its pages, its bill, and what the document looks like with them."""
-        document = work.document
-        with self._bench.database.transaction(document.tenant_id) as connection:
+        document = job.document
+        with self._control.database.transaction(document.tenant_id) as connection:
             if read.usage is not None:  # was paid for, whatever became of the document
-                item = charge("ocr", read.usage, work.prices)
+                item = charge("ocr", read.usage, job.prices)
                 self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
             if call is not None:
                 call.finish(connection)
-            is_there = connection.execute(queries["hold_document"], work.key).fetchone() is not None
+            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
             if is_there:
-                self._change_pages(connection, work, pages, sections, read, awaited)
+                self._change_pages(connection, job, pages, sections, read, awaited)
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone
@@ -119,21 +121,21 @@ class RecogniseStep:
     def _change_pages(
         self,
         connection: Connection,
-        work: Work,
+        job: DocumentJob,
         pages: Sequence[Page],
         sections: Sequence[Section],
         read: RecognisedPages,
         awaited: Sequence[int],
     ) -> None:
         # A scan's language is known only now; the one so far was a guess.
-        language = language_of(join_pages(pages), work.document.language or work.collection.language)
-        rows = [page_row(work.document, *with_language(page, language)) for page in read.pages]
+        language = language_of(join_pages(pages), job.document.language or job.collection.language)
+        rows = [page_row(job.document, *with_language(page, language)) for page in read.pages]
         with connection.cursor() as cursor:
             cursor.executemany(queries["change_page"], rows)
         connection.execute(
             queries["note_recognised"],
             {
-                **work.key,
+                **job.key,
                 "ocr_pages": list(awaited),
                 "empty_pages": [page.number for page in pages if not page.text.strip()],
                 "character_count": sum(len(page.text) for page in pages),

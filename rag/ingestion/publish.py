@@ -9,8 +9,8 @@ from typing import Any
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.ingestion.estimate import amounts_to_json
-from rag.ingestion.work import Bench, ModelChanged, Work, hold, ms_since
+from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold, ms_since
+from rag.ingestion.document_rows import amounts_to_json
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import index_document, remove_document
 from rag.storage.database import queries
@@ -18,9 +18,9 @@ from rag.types import Document, Step
 
 
 def publish(
-    bench: Bench,
+    control: JobControl,
     ledger: Ledger,
-    work: Work,
+    job: DocumentJob,
     chunk_count: int,
     message: str,
     embedding_model: str,
@@ -34,16 +34,16 @@ def publish(
     When a version that was asked for later is published already, this one joins the superseded. Raises
     `ModelChanged` when the collection's vectors are of another model by now.
     """
-    bench.stop_if_asked()
+    control.stop_if_asked()
     started = time.monotonic()
-    bench.note_progress(work, Step.PUBLISH, 0, 1)
-    document = work.document
+    control.note_progress(job, Step.PUBLISH, 0, 1)
+    document = job.document
     costs = ledger.document_costs(document.tenant_id, document.id)
-    with bench.database.transaction(document.tenant_id) as connection:
-        hold(connection, work)
+    with control.database.transaction(document.tenant_id) as connection:
+        hold(connection, job)
         is_current = take_place(connection, document, embedding_model)
         parameters = {
-            **work.key,
+            **job.key,
             "chunk_count": chunk_count,
             "message": message,
             "status": "completed" if is_current else "superseded",
@@ -53,7 +53,7 @@ def publish(
         connection.execute(queries["publish_document"], parameters)
         if is_current:
             _index(connection, document)
-        connection.execute(queries["note_costs"], {**work.key, "costs": Jsonb(amounts_to_json(costs))})
+        connection.execute(queries["note_costs"], {**job.key, "costs": Jsonb(amounts_to_json(costs))})
 
 
 def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import httpx
@@ -23,7 +24,9 @@ from rag.errors import (
     SettingsError,
 )
 from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.loaders.text import load_markdown
+from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 API = "https://api.github.com"
 TIMEOUT_SECONDS = 20.0
@@ -223,3 +226,39 @@ def _repository(item: Mapping[str, Any]) -> Repository:
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise ProviderAnswerInvalid("GitHub sent a repository that cannot be read.") from exc
+
+
+class GitHubSource:
+    """The repositories of an account, each its particulars and README. Implements `Source`."""
+
+    kind = "github"
+
+    def __init__(self, github: GitHub, owner: str, *, with_forks: bool = False) -> None:
+        self._github = github
+        self._owner = owner
+        self._with_forks = with_forks
+
+    def items(self) -> Iterator[SourceItem]:
+        """Every repository; its README is read only when it was updated since."""
+        for repository in self._github.repositories(self._owner, with_forks=self._with_forks):
+            yield SourceItem(
+                key=repository.full_name,
+                updated_at=repository.updated_at,
+                hash="",
+                title=repository.name,
+                load=partial(self._content, repository),
+                metadata={"repository": repository.metadata()},
+            )
+
+    def expected(self) -> int:
+        """Not known: forks are left out of the list."""
+        return 0
+
+    def _content(self, repository: Repository) -> SourceContent:
+        return SourceContent(
+            file_name=f"{repository.name}.md",
+            content=self._github.source_of(repository),
+            mime_type=MIME_TYPES["markdown"],
+            title=repository.name,
+            metadata={"is_named": True},
+        )

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.file_sources import FolderSource, GitHubSource, allowed_folder
-from rag.ingestion.intake import JobQueue
 from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
-from rag.ingestion.loaders.github import GitHub
-from rag.ingestion.posts.events import PostEvents
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.mapping import mapping_from
-from rag.ingestion.posts.table import PostsTable
-from rag.ingestion.sync import Source
-from rag.ingestion.syncs import SourceMaker, Syncs
-from rag.ingestion.work import Bench
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.events import PostEvents
+from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.folder import FolderSource, allowed_folder
+from rag.ingestion.sources.github import GitHub, GitHubSource
+from rag.ingestion.sources.runs import SourceMaker, Syncs
+from rag.ingestion.sources.sync import Source
 from rag.profiles import BOARD_PROFILES, profile_of
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
@@ -31,7 +30,7 @@ def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -
     return GitHubSource(github, owner, with_forks=with_forks)
 
 
-def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQueue, settings: Settings) -> Syncs:
+def make_syncs(database: Database, files: Originals, control: JobControl, queue: JobQueue, settings: Settings) -> Syncs:
     """The syncs of this installation with every kind of source there is."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
@@ -65,7 +64,7 @@ def make_syncs(database: Database, files: Originals, bench: Bench, queue: JobQue
     return Syncs(
         database,
         files,
-        bench,
+        control,
         queue,
         PostEvents(database),
         makers=makers,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from psycopg import Connection
@@ -20,7 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
     TenantSuspended,
 )
-from rag.ingestion.intake import find_documents
+from rag.ingestion.document_rows import find_documents
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
@@ -39,11 +39,11 @@ TEMPORARY = (
 )
 
 
-class WorkInterrupted(Exception):
+class JobInterrupted(Exception):
     """The application stops; the work goes on at its next start."""
 
 
-class WorkedOnElsewhere(Exception):
+class JobTaken(Exception):
     """Another worker has this document."""
 
 
@@ -55,8 +55,14 @@ class ModelChanged(Exception):
     """The collection got another embedding model while the document was worked on; its vectors are made again."""
 
 
+class JobQueue(Protocol):
+    """Where work on documents is left."""
+
+    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
+
+
 @dataclass(frozen=True)
-class Work:
+class DocumentJob:
     """One document with what its steps need."""
 
     document: Document
@@ -69,7 +75,7 @@ class Work:
         return {"document_id": self.document.id}
 
 
-class Bench:
+class JobControl:
     """Where documents are worked on: the database's side of every step, and the wish to stop. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
@@ -85,14 +91,14 @@ class Bench:
         self._stopping.clear()
 
     def stop_if_asked(self) -> None:
-        """Raise `WorkInterrupted` when the application stops."""
+        """Raise `JobInterrupted` when the application stops."""
         if self._stopping.is_set():
-            raise WorkInterrupted
+            raise JobInterrupted
 
     def wait(self, seconds: float) -> None:
-        """Wait; raise `WorkInterrupted` as soon as the application stops."""
+        """Wait; raise `JobInterrupted` as soon as the application stops."""
         if self._stopping.wait(seconds):
-            raise WorkInterrupted
+            raise JobInterrupted
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
@@ -100,18 +106,18 @@ class Bench:
 
         It lasts as long as a transaction, so it ends with the process, however it ends. It ends with the database too,
         and work that waits for a provider then does not notice; so this process keeps a list of its own. Raises
-        `WorkedOnElsewhere`, `TenantSuspended`.
+        `JobTaken`, `TenantSuspended`.
         """
         key = str(worked_on)
         with self._holding:
             if key in self._held:
-                raise WorkedOnElsewhere
+                raise JobTaken
             self._held.add(key)
         try:
             with self.database.transaction(tenant_id) as connection:
                 got = connection.execute(queries["claim_document"], {"document_id": key}).fetchone()
                 if not got or not got[0]:
-                    raise WorkedOnElsewhere
+                    raise JobTaken
                 require_active(connection)
                 yield
         finally:
@@ -123,18 +129,18 @@ class Bench:
         with self.database.transaction(tenant_id) as connection:
             require_active(connection)
 
-    def work(self, tenant_id: str, document_id: UUID) -> Work:
+    def job(self, tenant_id: str, document_id: UUID) -> DocumentJob:
         """The document as it stands. Raises `DocumentGone`."""
         found = find_documents(self.database, tenant_id, document_id=document_id)
         if not found:
             raise DocumentGone
         collection = find_collection(self.database, tenant_id, found[0].collection_id)
         profile = profile_of(collection)
-        return Work(found[0], collection, profile, price_overrides(self.database, tenant_id))
+        return DocumentJob(found[0], collection, profile, price_overrides(self.database, tenant_id))
 
-    def note_progress(self, work: Work, step: Step, done: int, total: int) -> None:
+    def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
         """How far a step has come, for the page."""
-        self.database.execute(work.document.tenant_id, "note_progress", **progress(work, step, done, total, None))
+        self.database.execute(job.document.tenant_id, "note_progress", **progress(job, step, done, total, None))
 
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
@@ -160,18 +166,18 @@ def require_active(connection: Connection) -> None:
         raise TenantSuspended
 
 
-def hold(connection: Connection, work: Work) -> None:
+def hold(connection: Connection, job: DocumentJob) -> None:
     """Keep the document from being deleted until the transaction ends. Raises `DocumentGone`, `TenantSuspended`."""
     require_active(connection)
-    if connection.execute(queries["hold_document"], work.key).fetchone() is None:
+    if connection.execute(queries["hold_document"], job.key).fetchone() is None:
         raise DocumentGone
 
 
-def progress(work: Work, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
+def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
     """Parameters of `note_progress`; with `started`, the time since then is added to the document's."""
     elapsed_ms = ms_since(started) if started is not None else 0
     return {
-        **work.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,
+        **job.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,
     }  # fmt: skip
 
 

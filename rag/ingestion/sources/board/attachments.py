@@ -13,7 +13,7 @@ import httpx
 
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.loaders.attachments import KINDS
-from rag.ingestion.posts.post import PostAttachment
+from rag.ingestion.sources.board.posts import PostAttachment
 from rag.providers.connections import OutwardTransport
 
 TIMEOUT_SECONDS = 20.0

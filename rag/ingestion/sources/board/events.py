@@ -16,13 +16,11 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput
+from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.extracted import storable_json
-from rag.ingestion.intake import JobQueue
-from rag.ingestion.posts.mapping import PostsMapping, mapping_from
-from rag.ingestion.posts.post import is_hidden, post_from_record
-from rag.ingestion.posts.table import PostsTable
-from rag.ingestion.sync import Keeper, Source, SourceItem, SyncReport
-from rag.ingestion.work import Bench
+from rag.ingestion.sources.board.posts import PostsMapping, is_hidden, mapping_from, post_from_record
+from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.sync import Source, SourceItem, SyncReport, SyncWriter
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import Collection
@@ -85,11 +83,11 @@ class PostEvents:
         settings: Mapping[str, Any],
         files: Originals,
         queue: JobQueue,
-        bench: Bench,
+        control: JobControl,
     ) -> SyncReport:
         """Do what the waiting events ask for, until none is left; those that fail for now stay."""
         mapping = mapping_from(settings)
-        keeper = Keeper(self._database, files, collection, self.kind, queue=queue)
+        keeper = SyncWriter(self._database, files, collection, self.kind, queue=queue)
         table = cast(PostsTable, source)
         report, tried = SyncReport(), set[tuple[str, datetime]]()
         while True:
@@ -100,7 +98,7 @@ class PostEvents:
                 return report
             current = table.find([event.key for event in waiting]) if table.is_readable() else None
             for event in waiting:
-                bench.stop_if_asked()
+                control.stop_if_asked()
                 tried.add((event.key, event.event_at))
                 item = current.get(event.key) if current is not None else self._told(table, event, mapping)
                 before = report
@@ -116,7 +114,7 @@ class PostEvents:
                     )
 
     def _follow_one(
-        self, keeper: Keeper, event: WaitingEvent, item: SourceItem | None, report: SyncReport
+        self, keeper: SyncWriter, event: WaitingEvent, item: SourceItem | None, report: SyncReport
     ) -> SyncReport:
         before = keeper.known(event.key).get(event.key)
         if item is not None:

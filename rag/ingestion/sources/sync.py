@@ -18,9 +18,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput, RagError
-from rag.ingestion.file_removals import request_file_removal
-from rag.ingestion.intake import JobQueue, display_name
-from rag.ingestion.work import TEMPORARY
+from rag.ingestion.document_jobs import TEMPORARY, JobQueue
+from rag.ingestion.document_rows import request_file_removal
+from rag.ingestion.uploads import JobQueue, display_name
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
@@ -134,7 +134,7 @@ def sync_collection(
     document it has. Raises `InvalidInput` when the source suddenly lists nothing, unless that is allowed, and what
     `source.items` raises; nothing is removed then.
     """
-    keeper = Keeper(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
+    keeper = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
     known = keeper.known()
     report, seen = SyncReport(), set[str]()
     there = sum(not before.is_deleted for before in known.values())
@@ -158,7 +158,7 @@ def sync_collection(
     return report
 
 
-class Keeper:
+class SyncWriter:
     """Adds, renews and removes the documents of one source of a collection, each in one transaction."""
 
     def __init__(

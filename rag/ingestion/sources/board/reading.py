@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from rag.errors import FileEmpty
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl
 from rag.ingestion.extracted import ExtractedDocument
 from rag.ingestion.loaders.attachments import (
     NOTES,
@@ -24,8 +25,7 @@ from rag.ingestion.loaders.attachments import (
 )
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
-from rag.ingestion.posts.post import PostAttachment, milliseconds, post_from_bytes
-from rag.ingestion.work import Bench, DocumentGone, Work
+from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
 from rag.prices import charge
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
@@ -41,32 +41,34 @@ NOT_FETCHED = "Its file was not fetched, so only its name is known."
 class PostReader:
     """Reads posts. Thread-safe."""
 
-    def __init__(self, bench: Bench, providers: Providers, ledger: Ledger, calls: PaidCalls, sandbox: Sandbox) -> None:
-        self._bench = bench
+    def __init__(
+        self, control: JobControl, providers: Providers, ledger: Ledger, calls: PaidCalls, sandbox: Sandbox
+    ) -> None:
+        self._control = control
         self._providers = providers
         self._ledger = ledger
         self._calls = calls
         self._sandbox = sandbox
 
-    def load(self, work: Work, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
+    def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
         """The post's one page with sections and metadata; `on_page(done, total)` is told after each attachment.
 
-        Raises `DocumentError`s, `WorkInterrupted`, and `ProviderError`s that are worth another try.
+        Raises `DocumentError`s, `JobInterrupted`, and `ProviderError`s that are worth another try.
         """
         title, html, attachments = post_from_bytes(content)
-        read = self._text_of(html, work.document.tenant_id)
+        read = self._text_of(html, job.document.tenant_id)
         text = read.pages[0].text if read.pages else ""
-        language = work.collection.language
+        language = job.collection.language
         described = []
         for number, attachment in enumerate(attachments, 1):
-            described.append(self._describe(work, attachment, language))
+            described.append(self._describe(job, attachment, language))
             on_page(number, len(attachments))
         whole = post_text("", text, described, language) or title
         warnings = read.pages[0].warnings if read.pages else ()
         backdated = read.metadata.get("backdated_at")
         metadata: dict[str, Any] = {
             **{name: value for name, value in read.metadata.items() if name != "backdated_at"},
-            "excerpt": text[: work.profile.reading.excerpt_characters],
+            "excerpt": text[: job.profile.reading.excerpt_characters],
             "backdatedAt": milliseconds(datetime.fromisoformat(backdated)) if backdated else 0,
             "attachmentsJson": json.dumps(
                 [_to_json(a, d) for a, d in zip(attachments, described, strict=True)], ensure_ascii=False
@@ -85,9 +87,9 @@ class PostReader:
         except FileEmpty:
             return ExtractedDocument(pages=())
 
-    def _describe(self, work: Work, attachment: PostAttachment, language: str) -> AttachmentText:
+    def _describe(self, job: DocumentJob, attachment: PostAttachment, language: str) -> AttachmentText:
         """What is known of an attachment, asked of a model where it has to be. Nothing is asked twice."""
-        profile, name, size = work.profile, attachment.file_name, attachment.size
+        profile, name, size = job.profile, attachment.file_name, attachment.size
         limits = AttachmentLimits(
             maximum_bytes=profile.reading.maximum_attachment_bytes,
             description_characters=profile.reading.image_description_characters,
@@ -99,37 +101,37 @@ class PostReader:
         if attachment.content is None:
             return AttachmentText(file_name=name, kind=kind, size=size, note=NOTES.get(kind, NOT_FETCHED))
         digest = hashlib.sha256(attachment.content).hexdigest()
-        known = self._known(work).get(digest)
+        known = self._known(job).get(digest)
         if known is not None:
             return AttachmentText(file_name=name, kind=known.kind, size=size, text=known.text, note=known.note)
         model = self._providers.attachment_model_for(profile)
         if model is None:
-            reader = self._sandbox.of_tenant(work.document.tenant_id)
+            reader = self._sandbox.of_tenant(job.document.tenant_id)
             return describe_attachment(name, attachment.content, model=None, reader=reader, limits=limits)
-        return self._ask(work, attachment, digest, model, limits, language)
+        return self._ask(job, attachment, digest, model, limits, language)
 
     def _ask(
         self,
-        work: Work,
+        job: DocumentJob,
         attachment: PostAttachment,
         digest: str,
         model: ChatModel,
         limits: AttachmentLimits,
         language: str,
     ) -> AttachmentText:
-        self._bench.stop_if_asked()
+        self._control.stop_if_asked()
 
         def ask() -> AttachmentText:
             return describe_attachment(
                 attachment.file_name,
                 attachment.content or b"",
                 model=model,
-                reader=self._sandbox.of_tenant(work.document.tenant_id),
+                reader=self._sandbox.of_tenant(job.document.tenant_id),
                 language=language,
                 limits=limits,
             )
 
-        document = work.document
+        document = job.document
         key = [model.model, digest, language]
         expected = Usage(provider=model.provider, model=model.model, input_tokens=IMAGE_TOKENS, is_estimated=True)
         call, found = self._calls.make(
@@ -138,31 +140,31 @@ class PostReader:
             "ocr",
             key,
             ask,
-            wait=self._bench.wait,
+            wait=self._control.wait,
             expected=expected,
             document_id=document.id,
         )
-        self._keep(work, call, digest, found)
+        self._keep(job, call, digest, found)
         return found
 
-    def _keep(self, work: Work, call: PaidCall, digest: str, found: AttachmentText) -> None:
+    def _keep(self, job: DocumentJob, call: PaidCall, digest: str, found: AttachmentText) -> None:
         """Text and bill in one transaction. What failed for now is not kept: the next version asks again."""
-        document = work.document
-        with self._bench.database.transaction(document.tenant_id) as connection:
-            is_there = connection.execute(queries["hold_document"], work.key).fetchone() is not None
+        document = job.document
+        with self._control.database.transaction(document.tenant_id) as connection:
+            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
             if found.usage is not None:
-                item = charge("ocr", found.usage, work.prices)
+                item = charge("ocr", found.usage, job.prices)
                 self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
             call.finish(connection)
             if is_there and found.text:
-                row = {**work.key, "sha256": digest, "kind": found.kind, "text": found.text, "note": found.note}
+                row = {**job.key, "sha256": digest, "kind": found.kind, "text": found.text, "note": found.note}
                 connection.execute(queries["note_attachment_text"], row)
         if not is_there:
             raise DocumentGone
 
-    def _known(self, work: Work) -> Known:
-        with self._bench.database.transaction(work.document.tenant_id) as connection:
-            rows = connection.execute(queries["attachment_texts"], work.key).fetchall()
+    def _known(self, job: DocumentJob) -> Known:
+        with self._control.database.transaction(job.document.tenant_id) as connection:
+            rows = connection.execute(queries["attachment_texts"], job.key).fetchall()
         return {
             sha256: AttachmentText(file_name="", kind=kind, size=0, text=text, note=note)
             for sha256, kind, text, note in rows

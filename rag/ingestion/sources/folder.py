@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import stat
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from rag.errors import InvalidInput
+from rag.errors import DocumentError, InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import ENDINGS
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES, kind_of
+from rag.ingestion.sources.sync import SourceContent, SourceItem
+from rag.settings import Settings
 
 #: An archive with more files is refused as a whole.
 MOST_FILES = 10_000
@@ -167,3 +172,47 @@ def _read(packed: IO[bytes], most: int) -> bytes:
 
 def _too_large(limits: ExtractionLimits) -> str:
     return f"It is larger than the limit of {limits.maximum_bytes / 2**20:,.0f} MB."
+
+
+class FolderSource:
+    """The readable files of a folder and the folders in it. Implements `Source`."""
+
+    kind = "folder"
+
+    def __init__(self, folder: Path, limits: ExtractionLimits) -> None:
+        if not folder.is_dir():
+            raise InvalidInput(f"There is no folder {folder}.")
+        self._folder = folder
+        self._limits = limits
+
+    def items(self) -> Iterator[SourceItem]:
+        """Every file, known by its place in the folder."""
+        for found in files_at(self._folder, self._limits):
+            yield SourceItem(
+                key=found.place,
+                updated_at=None,
+                # A file that cannot be read is never the same: it is looked at again each time.
+                hash="" if found.refusal else hashlib.sha256(found.content).hexdigest(),
+                title=found.name,
+                load=partial(_file_content, found),
+            )
+
+    def expected(self) -> int:
+        """As many as there are now."""
+        return count_files(self._folder, self._limits)
+
+
+def allowed_folder(path: str, settings: Settings) -> Path:
+    """A folder that collections of any tenant may follow. Raises `InvalidInput` for one outside RAG_SYNC_FOLDERS."""
+    folder = Path(path).expanduser().resolve()
+    roots = [Path(root).expanduser().resolve() for root in settings.sync_folders.split(os.pathsep) if root.strip()]
+    if not any(folder == root or root in folder.parents for root in roots):
+        raise InvalidInput("This folder is none of RAG_SYNC_FOLDERS. Whoever runs the server can add it there.")
+    return folder
+
+
+def _file_content(found: FoundFile) -> SourceContent:
+    if found.refusal:
+        raise DocumentError(found.refusal)
+    kind = kind_of(found.content, found.name)
+    return SourceContent(file_name=found.name, content=found.content, mime_type=MIME_TYPES[kind])

@@ -5,72 +5,32 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Sequence
 from uuid import UUID
 
-from psycopg import Connection
-
-from rag.errors import DocumentAlreadyStored
+from rag.errors import DocumentAlreadyStored, NoTextInPdf
+from rag.ingestion.document_jobs import JobQueue
+from rag.ingestion.document_rows import find_documents
 from rag.ingestion.extracted import title_from_file_name
 from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.types import ChunkingMethod, Collection, Document, DocumentPage, DocumentStatus, Identity, PdfType, Step, Who
+from rag.types import (
+    ChunkingMethod,
+    Collection,
+    DocumentStatus,
+    Identity,
+    Page,
+    PdfType,
+)
 
 #: Longest name kept, in characters; file systems allow 255 bytes.
 LONGEST_NAME = 200
 #: Invisible, but part of words in Persian and Indic scripts.
 JOINERS = "\u200c\u200d"
-
-
-class JobQueue(Protocol):
-    """Where work on documents is left."""
-
-    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
-
-
-def find_documents(
-    database: Database,
-    who: Who,
-    *,
-    document_id: UUID | None = None,
-    collection_id: UUID | None = None,
-    sha256: str | None = None,
-    original_id: UUID | None = None,
-    with_superseded: bool = True,
-    status: DocumentStatus | None = None,
-    limit: int | None = None,
-    offset: int = 0,
-) -> list[Document]:
-    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own.
-
-    At most `limit` of them, after the first `offset`.
-    """
-    rows = database.fetch_all(
-        who,
-        "find_documents",
-        Document,
-        document_id=document_id,
-        collection_id=collection_id,
-        sha256=sha256,
-        original_id=original_id,
-        with_superseded=with_superseded,
-        status=status,
-        limit=limit,
-        offset=offset,
-    )
-    return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
-
-
-def find_pages(
-    database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
-) -> list[DocumentPage]:
-    """The pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
-    part = {"document_id": document_id, "limit": limit, "offset": offset}
-    return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
 
 def add_document(
@@ -160,3 +120,60 @@ def _require_new(database: Database, collection: Collection, sha256: str, name: 
             # Uploaded again under its own name, an earlier version is wanted back.
             is_earlier_version=present is None and known is earlier,
         )
+
+
+#: Of a document whose tags wait for a key or for money.
+TAGS_WAIT = "This document is found already; its summary, topics and questions are still to be written."
+
+
+def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
+    """What an admin should know about how the pages were read; empty when all went well.
+
+    `awaiting` are pages whose text will be recognised once the document is confirmed; the estimate took each to have
+    `assumed` characters.
+    """
+    sentences = []
+    if awaiting:
+        sentences.append(
+            f"{page_list(awaiting)} will be read by text recognition. How much text that gives is not known yet: the "
+            f"estimate assumes {assumed:,} characters a page."
+        )
+    empty = [p.number for p in pages if not p.text.strip() and not p.warnings and p.number not in awaiting]
+    if empty:
+        verb = "has" if len(empty) == 1 else "have"
+        sentences.append(f"{page_list(empty)} {verb} no text and cannot be searched; scanned pages need OCR.")
+    by_warning: dict[str, list[int]] = {}
+    for page in pages:
+        for warning in page.warnings:
+            by_warning.setdefault(warning, []).append(page.number)
+    for warning, numbers in by_warning.items():
+        where = f"{page_list(numbers)}: " if len(numbers) < len(pages) else ""
+        sentences.append(f"{where}{warning}")
+    return " ".join(sentences)
+
+
+def no_text_message(pages: Sequence[Page]) -> str:
+    """Why there is nothing to search: pages that are pictures, or text that cannot be used."""
+    if all_blank(pages):
+        return "Every page of this file is blank."
+    scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
+    if any(page.warnings for page in pages if page.number in set(scanned)):
+        return reading_message(pages)
+    return f"{NoTextInPdf()} ({page_list(scanned)})"
+
+
+def all_blank(pages: Sequence[Page]) -> bool:
+    """Whether there is nothing on any page, so that text recognition would find nothing either."""
+    return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
+
+
+def page_list(numbers: Sequence[int]) -> str:
+    """Pages in words: "Page 4", "Pages 1–3, 7", the end of a long list left out."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:12])
+    return f"Page{'s' if len(numbers) > 1 else ''} {shown}{' and more' if len(ranges) > 12 else ''}"

@@ -17,10 +17,9 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
 from rag.ingestion.collections import find_collections
-from rag.ingestion.intake import JobQueue
-from rag.ingestion.posts.events import PostEvents
-from rag.ingestion.sync import Source, SyncReport, sync_collection
-from rag.ingestion.work import TEMPORARY, Bench, require_active
+from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
+from rag.ingestion.sources.board.events import PostEvents
+from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import Collection, Identity, Role, Who
@@ -85,7 +84,7 @@ class Syncs:
         self,
         database: Database,
         files: Originals,
-        bench: Bench,
+        control: JobControl,
         queue: JobQueue,
         events: PostEvents,
         *,
@@ -94,7 +93,7 @@ class Syncs:
     ) -> None:
         self._database = database
         self._files = files
-        self._bench = bench
+        self._control = control
         self._queue = queue
         self._events = events
         self._makers = makers
@@ -177,9 +176,9 @@ class Syncs:
     def run(self, tenant_id: str, collection_id: UUID) -> None:
         """Do the runs that wait for a collection, and follow its events. For the queue's worker.
 
-        Raises `WorkedOnElsewhere`, `WorkInterrupted`, and the errors of `TEMPORARY`, after which it is run again.
+        Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it is run again.
         """
-        with self._bench.claimed(tenant_id, f"sync {collection_id}"):
+        with self._control.claimed(tenant_id, f"sync {collection_id}"):
             found = find_collections(self._database, tenant_id, collection_id=collection_id)
             if not found:
                 return
@@ -192,13 +191,13 @@ class Syncs:
     def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
         """Compare with every source in the caller's thread; what changed is left to the queue. For the command line.
 
-        Raises `InvalidInput` where it has no source, `WorkedOnElsewhere`, and what reading the sources raises.
+        Raises `InvalidInput` where it has no source, `JobTaken`, and what reading the sources raises.
         """
         _require_admin(identity, collection)
-        self._bench.stop_if_suspended(collection.tenant_id)
+        self._control.stop_if_suspended(collection.tenant_id)
         kept_sources = self._required_sources(collection)
         whole = SyncReport()
-        with self._bench.claimed(collection.tenant_id, f"sync {collection.id}"):
+        with self._control.claimed(collection.tenant_id, f"sync {collection.id}"):
             for kept in kept_sources:
                 parameters = {"collection_id": collection.id, "kind": kept.kind, "asked_by": identity.name}
                 run_id = self._database.fetch_value(collection.tenant_id, "ask_for_run", **parameters)
@@ -234,10 +233,10 @@ class Syncs:
 
         def tell(done: int, total: int) -> None:
             nonlocal told
-            self._bench.stop_if_asked()
+            self._control.stop_if_asked()
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
-                self._bench.stop_if_suspended(tenant_id)
+                self._control.stop_if_suspended(tenant_id)
                 self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
 
         report = sync_collection(
@@ -315,7 +314,7 @@ class Syncs:
         settings, _ = self._event_settings(collection, self.sources(collection))
         if settings is not None:
             source = self.source(collection, self._events.kind, settings)
-            report = self._events.follow(collection, source, settings, self._files, self._queue, self._bench)
+            report = self._events.follow(collection, source, settings, self._files, self._queue, self._control)
             if report.is_temporary:
                 raise ProviderUnavailable(report.problems[-1])
 

@@ -16,10 +16,9 @@ from psycopg import Connection, sql
 
 from rag.errors import ProviderUnavailable, SettingsError
 from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.mapping import PostsMapping
-from rag.ingestion.posts.post import POST_TYPE, Post, is_hidden, post_from_record, post_to_bytes
-from rag.ingestion.sync import SourceContent, SourceItem
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.posts import POST_TYPE, Post, PostsMapping, is_hidden, post_from_record, post_to_bytes
+from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 ROWS_PER_PAGE = 200
 Rows = list[Mapping[str, Any]]
