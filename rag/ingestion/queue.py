@@ -220,7 +220,7 @@ class Queue:
             (QUEUE, self._concurrency, FairJobs(connector, places, is_spare=False)),
             (QUEUE, 1, FairJobs(connector, places, is_spare=True)),
         ]
-        if self._processor.meaning is not None:
+        if self._pipeline.meaning is not None:
             served.append((MEANING_QUEUE, 1, JobManager(connector)))
         async with App(connector=connector).open_async():
             workers = [
@@ -249,7 +249,7 @@ class Queue:
         """The library's application with every task, whose worker takes its jobs from `jobs`."""
         app = App(connector=connector)
         app.job_manager = jobs
-        later = LaterAgain(self)
+        later = RetrySchedule(self)
         for name, queue, work in (
             (TASK, QUEUE, self._process),
             ("reembed", QUEUE, self._reembed),
