@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 from rag.errors import InvalidInput, RagError
 from rag.ingestion.document_jobs import TEMPORARY, JobQueue
 from rag.ingestion.document_rows import request_file_removal
-from rag.ingestion.uploads import JobQueue, display_name
+from rag.ingestion.uploads import display_name
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
