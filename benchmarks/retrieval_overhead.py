@@ -21,7 +21,8 @@ from pgvector import HalfVector
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.profiles import PROFILES, Profile
+from rag.profile import Profile
+from rag.profiles import PROFILES
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever

@@ -7,11 +7,11 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.messages import TAGS_WAIT
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
+from rag.ingestion.uploads import TAGS_WAIT
 from rag.providers import retry
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
@@ -34,8 +34,8 @@ def paid_queue(
 ) -> Queue:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
-    processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-    return Queue(database, processor, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
+    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return Queue(database, pipeline, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
 
 
 def test_a_worker_takes_a_document_all_the_way_and_stops(
@@ -266,8 +266,8 @@ def test_a_worker_that_starts_with_another_key_goes_on_at_once(
 
     def worker(key: str) -> Queue:
         keyed = replace(settings, openai_api_key=key, openai_base_url=provider_standin.openai_url)
-        processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-        return Queue(database, processor, retry_seconds=(3600.0,), rescue_seconds=0.2, abandoned_seconds=0.3)
+        pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+        return Queue(database, pipeline, retry_seconds=(3600.0,), rescue_seconds=0.2, abandoned_seconds=0.3)
 
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     before = worker("sk-old")
