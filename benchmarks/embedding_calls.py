@@ -26,8 +26,8 @@ from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.providers.call_gate import MAXIMUM_IN_FLIGHT, CallGate
 from rag.providers.registry import Providers
+from rag.providers.retry import MAXIMUM_IN_FLIGHT, CallGate
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key

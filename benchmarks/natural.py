@@ -37,7 +37,7 @@ from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.meaning import MeaningJob, meaning_progress
 from rag.ingestion.pipeline import Pipeline
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
+from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever

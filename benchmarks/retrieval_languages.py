@@ -44,8 +44,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import question_words

@@ -31,8 +31,7 @@ from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits, title_f
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import contextual_text, index_document

@@ -160,8 +160,7 @@ def _at_supabase(
     """What a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
     # Half a second of imports that nobody else waits for.
     from rag.access.supabase_accounts import SupabaseAccounts
-    from rag.providers.supabase import SupabaseProject
-    from rag.providers.supabase_storage import SupabaseFiles
+    from rag.providers.supabase import SupabaseFiles, SupabaseProject
 
     project = SupabaseProject(settings)
     is_asked = settings.sign_in == "supabase"

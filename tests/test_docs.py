@@ -338,9 +338,11 @@ def _read_stream(client: httpx.Client) -> None:
     came: list[tuple[float, str]] = []
     with client.stream("POST", "/api/rag/chat", json=body) as answer:
         assert answer.status_code == 200
-        for line in answer.iter_lines():
-            if line.startswith("data: "):
-                came.append((time.monotonic(), json.loads(line[6:])["type"]))
+        came.extend(
+            (time.monotonic(), json.loads(line[6:])["type"])
+            for line in answer.iter_lines()
+            if line.startswith("data: ")
+        )
     assert came[-1][1] == "done"
     pieces = [at for at, kind in came if kind == "chunk"]
     assert len(pieces) > 3

@@ -1,6 +1,8 @@
-"""What `doctor` says about collections whose provider is not there."""
+"""What `doctor` says about collections whose provider is not there, and about addresses that anybody may invite."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from rag.api.health import check_rag_health
 from rag.services import Services, assemble
@@ -39,4 +41,23 @@ def test_without_any_key_collections_are_not_complained_about(
 ) -> None:
     parts = assemble(settings, database)
     assert collection_sentences(parts) == []
+    parts.pipeline.close()
+
+
+def test_companies_that_may_invite_any_address_at_supabase_are_named(
+    database: Database, settings: Settings, owner_conninfo: str
+) -> None:
+    parts = assemble(settings, database, owner_conninfo=owner_conninfo)
+
+    def said() -> list[str]:
+        return [check.sentence for check in check_rag_health(there).checks if check.name == "Addresses"]
+
+    there = parts
+    assert said() == []
+    there = replace(parts, settings=replace(settings, sign_in="supabase"))
+    assert said()[0].startswith("demo, other may invite any e-mail address")
+    parts.tenants.set_domains("demo", ["example.com"])
+    assert said()[0].startswith("other may invite any e-mail address")
+    parts.tenants.set_domains("other", ["other.example"])
+    assert said() == []
     parts.pipeline.close()

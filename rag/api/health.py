@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.meaning import meaning_progress
 from rag.prices import retirement_notice
@@ -65,6 +66,7 @@ def _checked(parts: Services, database: Check) -> Health:
             _text_recognition(parts),
             *_collections(parts),
             *_retirements(parts),
+            *_addresses(parts),
             _worker(parts),
         )
     )
@@ -113,6 +115,21 @@ def _database_role(parts: Services) -> Check:
         return Check(name="Database role", state="warning", sentence=sentence)
     sentence = f"The application signs in as {login}, which owns nothing and can become nobody else."
     return Check(name="Database role", state="ok", sentence=sentence)
+
+
+def _addresses(parts: Services) -> list[Check]:
+    """Whether a company could invite the addresses of another at Supabase, which gives them to the first."""
+    if parts.settings.sign_in != "supabase":
+        return []
+    tenants = all_tenants(parts.owner_conninfo)
+    open_to_any = [tenant.id for tenant in tenants if not tenant.domains]
+    if len(tenants) < 2 or not open_to_any:
+        return []
+    sentence = (
+        f"{', '.join(open_to_any)} may invite any e-mail address, and Supabase gives an address to the first company "
+        f"that does. Name the domains of each: python -m rag tenant domains {open_to_any[0]} example.com"
+    )
+    return [Check(name="Addresses", state="warning", sentence=sentence)]
 
 
 def _documents(parts: Services) -> Check:

@@ -41,8 +41,8 @@ from rag.ingestion.tagging import TagStep
 from rag.ingestion.trials import Trials
 from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
 from rag.providers import Embedder
-from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
+from rag.providers.retry import CallGate
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
 from rag.records.ledger import Ledger
 from rag.settings import Settings

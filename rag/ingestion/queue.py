@@ -21,6 +21,7 @@ from uuid import UUID
 
 from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
 from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
 from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool
 
@@ -33,10 +34,11 @@ from rag.errors import (
 )
 from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
 from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.slots import FairJobs, Places
 from rag.ingestion.uploads import TAGS_WAIT
-from rag.providers.call_gate import retry_after
 from rag.providers.connections import KEY_VARIABLES
 from rag.providers.registry import provider_name
+from rag.providers.retry import retry_after
 from rag.storage.database import ENTER, WORKER, Database, entering, queries
 
 log = logging.getLogger("rag.jobs")
@@ -44,7 +46,8 @@ QUEUE = "documents"
 TASK = "process_document"
 #: Work that waits for nothing and that nobody waits for has a queue of its own: it takes no document's place.
 MEANING_QUEUE = "meaning"
-#: Documents that one process works on at once: while one waits for its provider, another is read.
+#: Documents that one process works on at once: while one waits for its provider, another is read. One more place is for
+#: tenants that have none of these.
 DOCUMENTS_AT_ONCE = 2
 #: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
 #: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
@@ -211,23 +214,18 @@ class Queue:
             pool_factory=partial(WorkerPool, self._database.key),
         )
         is_pooled = self._database.is_pooled
-        app = App(connector=connector)
-        later = RetrySchedule(self)
-        for name, queue, work in (
-            (TASK, QUEUE, self._process),
-            ("reembed", QUEUE, self._reembed),
-            ("remove_files", QUEUE, self._remove_files),
-            ("sync", QUEUE, self._sync),
-            ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
-        ):
-            app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
-        concurrencies = {QUEUE: self._concurrency}
+        places = Places(self._concurrency)
+        # Of each queue: how many jobs at once, and who hands them out.
+        served: list[tuple[str, int, JobManager]] = [
+            (QUEUE, self._concurrency, FairJobs(connector, places, is_spare=False)),
+            (QUEUE, 1, FairJobs(connector, places, is_spare=True)),
+        ]
         if self._pipeline.meaning is not None:
-            concurrencies[MEANING_QUEUE] = 1
-        async with app.open_async():
+            served.append((MEANING_QUEUE, 1, JobManager(connector)))
+        async with App(connector=connector).open_async():
             workers = [
                 asyncio.create_task(
-                    app.run_worker_async(
+                    self._app(connector, jobs).run_worker_async(
                         queues=[queue],
                         concurrency=concurrency,
                         install_signal_handlers=False,
@@ -238,7 +236,7 @@ class Queue:
                         delete_jobs="successful",
                     )
                 )
-                for queue, concurrency in concurrencies.items()
+                for queue, concurrency, jobs in served
             ]
             rescue = asyncio.create_task(self._rescue())
             stopped = asyncio.create_task(self._wake.wait())
@@ -246,6 +244,21 @@ class Queue:
             for task in (*workers, rescue, stopped):
                 task.cancel()
             await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
+
+    def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
+        """The library's application with every task, whose worker takes its jobs from `jobs`."""
+        app = App(connector=connector)
+        app.job_manager = jobs
+        later = RetrySchedule(self)
+        for name, queue, work in (
+            (TASK, QUEUE, self._process),
+            ("reembed", QUEUE, self._reembed),
+            ("remove_files", QUEUE, self._remove_files),
+            ("sync", QUEUE, self._sync),
+            ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
+        ):
+            app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
+        return app
 
     def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         """Wrap a task so that a try that failed leaves the rest to a job of the same name that waits already.

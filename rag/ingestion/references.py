@@ -25,8 +25,8 @@ from rag.ingestion.publish import publish
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import add_document, display_name
 from rag.profiles import profile_by_name, with_overrides
-from rag.providers.call_gate import CallGate
 from rag.providers.registry import Providers
+from rag.providers.retry import CallGate
 from rag.records.ledger import Ledger
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language

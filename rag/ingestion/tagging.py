@@ -18,9 +18,9 @@ from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.suggested_questions import questions_from_sections
 from rag.providers import ChatModel
-from rag.providers.calls import estimated_chat
 from rag.providers.prompt_data import as_data
 from rag.providers.registry import Providers
+from rag.providers.retry import estimated_chat
 from rag.storage.database import queries
 from rag.types import ChatMessage, Page, Section, Step, Usage
 

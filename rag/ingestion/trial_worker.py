@@ -11,8 +11,7 @@ from typing import BinaryIO
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.trials import Task
 from rag.providers.registry import Providers
-from rag.providers.supabase import SupabaseProject
-from rag.providers.supabase_storage import SupabaseFiles
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database

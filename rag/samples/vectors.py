@@ -47,7 +47,7 @@ def write_vectors(vectors: Mapping[bytes, FloatMatrix], path: Path = FILE) -> No
 def main() -> None:
     """Load the samples into a database of their own, embed every passage, and keep the vectors."""
     from rag.ingestion.meaning import MeaningJob, digest_of
-    from rag.providers.meaning import MeaningEmbedder
+    from rag.providers.builtin_embedders import MeaningEmbedder
     from rag.samples.load import load_samples
     from rag.services import connect_services
     from rag.settings import Settings

@@ -26,7 +26,7 @@ from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import HEADER
 from rag.isolation.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
-from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database

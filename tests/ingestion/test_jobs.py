@@ -12,7 +12,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.uploads import TAGS_WAIT
-from rag.providers import call_gate
+from rag.providers import retry
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
@@ -143,7 +143,7 @@ def test_a_provider_that_stays_away_fails_the_document_with_a_sentence(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     provider_standin.fail_next(503, times=1000, endpoint="embeddings")
     paid_queue.start_worker()
@@ -172,7 +172,7 @@ def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_it
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     status, code = refusal
     provider_standin.fail_next(status, times=100_000, code=code, endpoint="embeddings")
@@ -209,7 +209,7 @@ def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     status, code = refusal
     provider_standin.fail_next(status, times=100_000, code=code, endpoint="chat")
@@ -295,7 +295,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     if how == "garbage":
         provider_standin.garbage_next(6, endpoint="embeddings")

@@ -23,7 +23,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.import_vectors import VectorImport
 from rag.profile import Profile
 from rag.profiles import HR
-from rag.providers import call_gate, openai_compatible, openai_errors
+from rag.providers import openai_compatible, retry
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -234,10 +234,9 @@ def desk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Desk]:
     # How long is waited between two tries is not what is tried here.
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_compatible, "FIRST_WAIT_SECONDS", 0.001)
-    for module in (openai_compatible, openai_errors):
-        monkeypatch.setattr(module, "RETRY_AFTER_SECONDS", 0.001)
+    monkeypatch.setattr(openai_compatible, "RETRY_AFTER_SECONDS", 0.001)
     url = provider_standin.cohere_url
     keyed = replace(
         settings, openai_api_key="k", openai_base_url=provider_standin.openai_url, cohere_api_key="k",

@@ -22,7 +22,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningJob, digest_of, meaning_progress, parts_of
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
-from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
@@ -331,7 +331,7 @@ from rag.ingestion.document_jobs import JobControl
 from rag.storage.database import Database
 from rag.ingestion.meaning import MeaningWork
 from rag.ingestion.document_jobs import Bench
-from rag.providers.meaning import MeaningEmbedder
+from rag.providers.builtin_embedders import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()

@@ -9,7 +9,7 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.loaders.pdf_facts import iso_date
+from rag.ingestion.loaders.pdf_structure import iso_date
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.storage.database import Database

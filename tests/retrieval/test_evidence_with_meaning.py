@@ -10,7 +10,7 @@ import pytest
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.options import Options

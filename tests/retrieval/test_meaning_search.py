@@ -17,8 +17,7 @@ from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob, parts_of
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder, is_installed
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight

@@ -74,7 +74,7 @@ class Router:
         language = asked.language or self.language
         written_in = self.fixed_language or asked.language or self.answer_language
         asked = replace(asked, text=asked.text or without_yes(text)[0])
-        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)
+        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)  # noqa: SLF001 - the same class
         return replace(reply, language=written_in) if reply is not None else None
 
     def _confirmed(self, text: str) -> Recognised | None:

@@ -113,7 +113,8 @@ def _rows(table: Table) -> list[str]:
         cells: list[str | None] = []
         last: Any = None
         for cell in row.cells:
-            cells.append(None if cell._tc is last else " ".join(normalise_characters(cell.text).split()))
-            last = cell._tc
+            element = cell._tc  # noqa: SLF001 - merged cells are the same only by their element
+            cells.append(None if element is last else " ".join(normalise_characters(cell.text).split()))
+            last = element
         grid.append(cells)
     return lines_of(grid, guessed_head_rows(grid))

@@ -63,8 +63,7 @@ def passage_boxes(page: Any, passage: str) -> list[Box]:
     boxes: list[Box] = []
     for first, last in spans_of(folded, passage):
         start, end = positions[first], positions[last - 1] + 1
-        for index in range(text_page.count_rects(start, end - start)):
-            boxes.append(text_page.get_rect(index))
+        boxes.extend(text_page.get_rect(index) for index in range(text_page.count_rects(start, end - start)))
     return boxes
 
 

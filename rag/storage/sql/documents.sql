@@ -629,6 +629,28 @@ VALUES ('documents', 'process_document', %(document_id)s, %(document_id)s,
         jsonb_build_object('tenant_id', %(tenant_id)s::text, 'document_id', %(document_id)s::text))
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
 
+-- fetch_job_of_others --
+-- The next job of a tenant that has a place left; as the library's own statement, but for the tenants that have none
+WITH candidate AS (
+    SELECT j.id
+    FROM procrastinate_jobs j
+    WHERE j.status = 'todo' AND j.queue_name = ANY (%(queues)s::varchar[])
+      AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+      AND j.args ->> 'tenant_id' <> ALL (%(full)s::text[])
+      AND NOT EXISTS (
+          SELECT FROM procrastinate_jobs earlier
+          WHERE earlier.lock = j.lock
+            AND (earlier.status = 'doing'
+                 OR earlier.status = 'todo' AND (-earlier.priority, earlier.id) < (-j.priority, j.id)))
+    ORDER BY j.priority DESC, j.id
+    LIMIT 1
+    FOR UPDATE OF j SKIP LOCKED
+)
+UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker_id)s
+FROM candidate WHERE procrastinate_jobs.id = candidate.id
+RETURNING procrastinate_jobs.id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name,
+          attempts, worker_id
+
 -- postpone_job --
 -- The job that waits under a name begins no sooner than this
 UPDATE procrastinate_jobs

@@ -11,6 +11,15 @@ SELECT pg_advisory_xact_lock(hashtextextended('prepare ' || %(id)s::text, 0));
 -- A tenant's own settings, such as prices.
 SELECT settings FROM tenants;
 
+-- tenant_domains --
+-- The domains of its people's e-mail addresses; none where any will do.
+SELECT ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) FROM tenants WHERE id = rag_tenant();
+
+-- set_tenant_domains --
+-- Name the domains of its people's e-mail addresses.
+UPDATE tenants SET settings = settings || jsonb_build_object('domains', to_jsonb(%(domains)s::text[]))
+WHERE id = rag_tenant();
+
 -- has_accounts --
 -- Whether anybody has an account yet.
 SELECT EXISTS (SELECT FROM accounts);
@@ -18,11 +27,13 @@ SELECT EXISTS (SELECT FROM accounts);
 
 -- tenant --
 -- The tenant of this transaction.
-SELECT id, name, created_at, suspended_at FROM tenants WHERE id = rag_tenant();
+SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
+FROM tenants WHERE id = rag_tenant();
 
 -- tenants --
 -- All tenants; the application sees only its own.
-SELECT id, name, created_at, suspended_at FROM tenants ORDER BY id;
+SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
+FROM tenants ORDER BY id;
 
 -- is_suspended --
 -- Whether the tenant is suspended.

@@ -27,8 +27,8 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
 from rag.providers import ChatModel
-from rag.providers.calls import IMAGE_TOKENS
 from rag.providers.registry import Providers
+from rag.providers.retry import IMAGE_TOKENS
 from rag.storage.database import queries
 from rag.types import Page, Usage
 
