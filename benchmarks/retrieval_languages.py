@@ -40,11 +40,11 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
+
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import question_words
@@ -133,7 +133,7 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
         corpus, questions = read(folder, options.every)
         collection = fill(database, folder.name, language, corpus)
         with tempfile.TemporaryDirectory() as data:
-            work = MeaningWork(Bench(database), meaning, Path(data))
+            work = MeaningJob(JobControl(database), meaning, Path(data))
             while not work.run(TENANT, collection.id):
                 pass
         shown = []

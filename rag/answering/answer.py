@@ -15,7 +15,7 @@ from uuid import UUID
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.run import Parts, Run
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger

@@ -19,7 +19,7 @@ from rag.api.problems import problems
 from rag.api.questions import chosen_collection
 from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import InvalidInput, NotAllowed, SignedOut
-from rag.ingestion.syncs import SyncRun
+from rag.ingestion.sources.runs import SyncRun
 from rag.services import Services, services
 from rag.settings import Settings
 from rag.types import ChunkingMethod, Collection, CollectionContents, Identity, PdfType

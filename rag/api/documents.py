@@ -14,7 +14,7 @@ from pydantic import Field
 
 from rag.api.problems import problems
 from rag.api.routing import ApiModel, ApiRoute, Caller, needs
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.loaders.text import decode
 from rag.services import services

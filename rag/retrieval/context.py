@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from

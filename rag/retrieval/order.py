@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.boosts import (
     category_factor,
     multi_signal_score,

@@ -16,7 +16,7 @@ from rag.access.recent import CONFIRM, is_recent
 from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import token_hash
 from rag.errors import NotFound, SignInAgain
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.figures import Filters, Period, QuestionFilters

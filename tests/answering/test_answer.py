@@ -22,7 +22,8 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.records.chat_logs import to_json
 from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails

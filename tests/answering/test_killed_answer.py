@@ -34,7 +34,7 @@ import json, os, signal, sys, time
 from dataclasses import replace
 from threading import Event
 from uuid import UUID
-from rag.ingestion.work import find_collection
+from rag.ingestion.document_jobs import find_collection
 from rag.answering.searching import Searches
 from rag.storage.database import Database
 from rag.profiles import HR

@@ -21,8 +21,8 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.prices import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
-from rag.providers.calls import lost_calls
 from rag.providers.registry import Providers
+from rag.providers.retry import lost_calls
 from rag.settings import Settings
 from rag.types import Usage
 from tests import hostile

@@ -26,7 +26,7 @@ from rag.ingestion.chunking.boundaries import WORDS
 from rag.ingestion.chunking.document_types import DocumentType, document_type_of
 from rag.ingestion.chunking.splitter import SEPARATORS
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES, with_overrides
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
+from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.services import Services
 from rag.types import Collection, Identity, Role
 

@@ -7,7 +7,8 @@ from threading import Event
 from typing import Any
 
 from rag.answering.answer import DoneEvent, TextEvent
-from rag.profiles import NOTICES, Profile, with_overrides
+from rag.profile import Profile
+from rag.profiles import NOTICES, with_overrides
 from rag.retrieval.options import Options
 from rag.retrieval.posts import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services

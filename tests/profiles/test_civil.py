@@ -33,9 +33,9 @@ def civil(app_services: Services, admin: Identity) -> Collection:
         document = app_services.documents.upload(
             admin, made, f"{name}.pdf", content, metadata={"department": department}
         )
-        app_services.processor.run("demo", document.id)
+        app_services.pipeline.run("demo", document.id)
         app_services.documents.confirm(admin, document.id)
-        app_services.processor.run("demo", document.id)
+        app_services.pipeline.run("demo", document.id)
         assert app_services.documents.get("demo", document.id).status is DocumentStatus.COMPLETED
     return made
 

@@ -29,7 +29,7 @@ def parts(database: Database, settings: Settings, provider_standin: ProviderStan
     keyed = replace(settings, openai_api_key="k", openai_base_url=provider_standin.openai_url)
     assembled = assemble(keyed, database)
     yield assembled
-    assembled.processor.close()
+    assembled.pipeline.close()
     assembled.providers.close()
 
 

@@ -6,7 +6,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, Profile
+from rag.profile import Profile
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.context import Retrieval, Retriever

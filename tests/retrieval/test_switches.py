@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.options import Options

@@ -26,7 +26,7 @@ from rag.ingestion.chunking.splitter import (
     sentence_spans,
     smart_spans,
 )
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import Embedder
 from rag.types import Chunk, ChunkingMethod, Page, Section
 

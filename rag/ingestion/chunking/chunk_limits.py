@@ -13,7 +13,7 @@ from rag.ingestion.chunking.narrative import USUAL as USUAL_STORY
 from rag.ingestion.chunking.narrative import StoryLimits
 from rag.ingestion.chunking.resume import FEWEST, MOST
 from rag.ingestion.chunking.splitter import SEPARATORS
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.types import ChunkingMethod
 
 #: How `auto` cuts each kind of document, as source 001 says.

@@ -15,13 +15,13 @@ from PIL import Image
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import check, load
-from rag.ingestion.loaders.open_pdf import pages_of
+from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: What reads files, and what functions of these and of Python import when they are called.
 LIBRARIES = (
-    *(f"rag.ingestion.loaders.{name}" for name in ("pdf", "pdf_tables", "pdfium_text", "docx", "html", "text")),
+    *(f"rag.ingestion.loaders.{name}" for name in ("pdf", "docx", "html", "text")),
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
 )  # fmt: skip
 #: Progress is told at most this often, in seconds.
