@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from rag.api import collections, documents, questions, references, service
+from rag.api import collections, documents, prices, questions, references, service
 from rag.api.problems import Problem, invalid, problem, unexpected
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
@@ -43,7 +43,7 @@ SECURITY_SCHEMES = {
     "keyHeader": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "session": {"type": "apiKey", "in": "cookie", "name": "hr_session", "description": "Who is signed in."},
 }
-TAGS = ("Questions", "Notice board", "Collections", "Documents", "Reference documents", "Service")
+TAGS = ("Questions", "Notice board", "Collections", "Documents", "Reference documents", "Prices", "Service")
 #: Swagger UI, of the package that has it for FastAPI without a network.
 ASSETS = Path(fastapi_offline.__file__).parent / "static"
 ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
@@ -174,6 +174,7 @@ ROUTERS = (
     documents.router,
     references.router,
     references.opinions,
+    prices.router,
     service.router,
     router,
 )

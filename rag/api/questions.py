@@ -7,7 +7,6 @@ defaults of the document's table.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated
 from uuid import UUID
@@ -23,8 +22,8 @@ from rag.api.problems import problems
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
-from rag.profiles import PORTFOLIO, profile_by_name, with_overrides
-from rag.retrieval.options import Options
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.services import Services, services
 from rag.types import (
     Collection,
@@ -122,9 +121,9 @@ class ChatOptions(SearchOptions):
     def options_for(self, collection: Collection) -> Options:
         """The same for the retrieval and the answer."""
         wanted = self.follow_ups
-        if wanted is None and collection.profile != PORTFOLIO.name:
+        if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
             wanted = 0
-        return replace(self.to_options(), follow_ups=wanted)
+        return self.to_options().changed(follow_ups=wanted)
 
 
 CollectionName = Annotated[
@@ -217,7 +216,7 @@ def search(
     collection = chosen_collection(parts, caller, body.collection)
     found = parts.searches.search(
         Question(text=text, identity=caller, collection=collection, reader_languages=accepted_languages(request)),
-        profile=with_overrides(profile_by_name(collection.profile), collection.overrides),
+        profile=profile_of(collection),
         options=body.options.to_options(),
     ).response
     parts.documents.note_last(caller, collection)
@@ -250,7 +249,7 @@ async def chat(
     Closing the connection stops the answer.
     """
     started, parts = time.perf_counter(), services()
-    live, profile = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
+    live, extras = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
 
     def told(context: ContextResponse) -> list[RAGSearchResult]:
         return search_results(parts.database, caller, context.results)
@@ -271,7 +270,7 @@ async def chat(
         sources=sources,
         latency_ms=_ms_since(started),
         follow_ups=list(live.follow_ups) or None,
-        source_names=list(dict.fromkeys(s.title for s in sources)) if profile == PORTFOLIO.name else None,
+        source_names=list(dict.fromkeys(s.title for s in sources)) if "source_names" in extras else None,
         notice=None if is_whole else " ".join(ended["notices"]) or None,
         **ended,
     )
@@ -301,8 +300,8 @@ def accepted_languages(request: Request) -> list[str]:
     return [language for _, language in sorted(wanted, key=lambda pair: pair[0])]
 
 
-def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, str]:
-    """Begin the answer; return it with the name of the profile that it follows."""
+def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
+    """Start the answer, and tell what the collection's profile adds to it."""
     parts.limits.count_question(caller)
     collection_id: str | None = body.collection
     if body.conversation_id is not None and collection_id is None:
@@ -316,7 +315,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
         options=body.options.options_for(collection),
         languages=languages,
     )
-    return live, collection.profile
+    return live, profile_of(collection).api_extras
 
 
 async def _until_done(live: LiveAnswer, request: Request) -> None:

@@ -19,8 +19,8 @@ from rag.api.questions import SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, PartMissing
 from rag.ingestion.references import LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
-from rag.profiles import profile_by_name, with_overrides
-from rag.retrieval.options import Options
+from rag.profile import Options
+from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.services import services
 from rag.types import Collection, Identity, Question, SearchFilters
 
@@ -28,7 +28,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Reference documents"])
 opinions = APIRouter(route_class=ProviderRoute, tags=["Reference documents"])
 
 PATH = "/api/reference-documents"
-PROFILE = "legal"
+PROFILE = REFERENCE_PROFILES[0]
 #: The collection made for the first reference document where there is none.
 COLLECTION_NAME = "Legal references"
 COLLECTION_LANGUAGE = "ko"
@@ -340,9 +340,9 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     parts = services()
     parts.limits.count_question(caller)
     collection = _collection_of_block(caller, body.collection_id)
-    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-    if unknown := [name for name in body.filters if name not in profile.metadata_filters]:
-        known = ", ".join(profile.metadata_filters) or "none"
+    profile = profile_of(collection)
+    if unknown := [name for name in body.filters if name not in profile.search.metadata_filters]:
+        known = ", ".join(profile.search.metadata_filters) or "none"
         raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
     query = reference_query(profile, body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues)
     retrieval = parts.searches.search(
@@ -353,7 +353,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
     )
     parts.documents.note_last(caller, collection)
     # As in the source, the nearest whatever their distance: the drafter judges them.
-    found = retrieval.found[: body.top_k or profile.top_k]
+    found = retrieval.found[: body.top_k or profile.search.top_k]
     return Block(
         query=query,
         chunks=[
@@ -378,7 +378,7 @@ def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)
-        if found.profile != PROFILE:
+        if found.profile not in REFERENCE_PROFILES:
             raise InvalidInput(f"“{found.name}” is no collection of legal references. Choose one, or leave it out.")
         return found
     return library.choose(identity, profile=PROFILE) or library.create_collection(

@@ -13,10 +13,10 @@ from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
 from rag.ingestion.parallel import groups_in_parallel, in_parallel
-from rag.prices import charge, estimate_tokens
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge, estimate_tokens
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text
 from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
@@ -40,12 +40,12 @@ class EmbeddingStep:
             stored = document_rows.keep_embedded(connection, document, chunks, embedder.id)
         done = len(stored)
         self._control.note_progress(job, Step.EMBED, done, len(chunks))
-        size = job.profile.embedding_batch_size
+        size = job.profile.embedding.embedding_batch_size
         # The batches are the same whenever this runs, and each is stored whole: a call sent again is the same call.
         batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
         missing = [[chunk for chunk in batch if chunk.index not in stored] for batch in batches]
         started = time.monotonic()
-        pause = job.profile.embedding_delay_ms / 1000
+        pause = job.profile.embedding.embedding_delay_ms / 1000
 
         def embed(numbered: tuple[int, Sequence[Chunk]]) -> tuple[PaidCall | None, Embeddings]:
             number, batch = numbered
@@ -70,11 +70,11 @@ class EmbeddingStep:
 
         Raises as `run`.
         """
-        size = job.profile.embedding_batch_size
+        size = job.profile.embedding.embedding_batch_size
         batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
         for number, batch in enumerate(batches):
-            if number and job.profile.embedding_delay_ms:
-                self._control.wait(job.profile.embedding_delay_ms / 1000)
+            if number and job.profile.embedding.embedding_delay_ms:
+                self._control.wait(job.profile.embedding.embedding_delay_ms / 1000)
             started = time.monotonic()
             call, embeddings = self._embed(job, batch, embedder)
             noted = progress(job, Step.EMBED, number + 1, len(batches), started)
@@ -161,7 +161,7 @@ class DurableEmbedder:
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
         """Embed what no earlier try has paid for. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s."""
-        size = self._job.profile.embedding_batch_size
+        size = self._job.profile.embedding.embedding_batch_size
         batches = [(first, texts[first : first + size]) for first in range(0, len(texts), size)]
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         missing = []
@@ -171,7 +171,7 @@ class DurableEmbedder:
                 missing.append((first, batch))
             else:
                 vectors[first : first + len(batch)] = kept
-        pause = self._job.profile.embedding_delay_ms / 1000
+        pause = self._job.profile.embedding.embedding_delay_ms / 1000
         usages: list[Usage] = []
         done, started = len(batches) - len(missing), time.monotonic()
 

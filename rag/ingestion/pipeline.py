@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
-from rag.ingestion.chunking import chunk_document, chunk_limits_for, chunks_from_spans, facts_of, sizes_for
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.document_jobs import (
     TEMPORARY,
     WAITED_FOR,
@@ -38,11 +38,11 @@ from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.trials import Trials
 from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
+from rag.money.ledger import Ledger
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
 from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
@@ -383,7 +383,7 @@ class DocumentSteps:
             method=method,
             embedder=DurableEmbedder(embedder, self._control, self._ledger, self._calls, job) if is_paid else embedder,
             file_name=job.document.file_name,
-            limits=chunk_limits_for(job.profile),
+            limits=job.profile.chunking,
             **sizes_for(job.profile, method),
         )
         if is_paid:

@@ -20,13 +20,13 @@ from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection, price_overrides
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.profile import Profile
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries
 from rag.types import Embeddings, Identity, Role, Usage, Who
@@ -238,7 +238,7 @@ class ReembeddingJob:
         database = self._control.database
         embedder = self._providers.embedder_for(move.to_model)
         collection = find_collection(database, move.tenant_id, move.collection_id)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         try:
             while True:
                 with database.transaction(move.tenant_id) as connection:
@@ -255,7 +255,7 @@ class ReembeddingJob:
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
 
-        pause = profile.embedding_delay_ms / 1000
+        pause = profile.embedding.embedding_delay_ms / 1000
 
         def embed(numbered: tuple[int, list[MissingVector]]) -> tuple[PaidCall | None, Embeddings]:
             number, batch = numbered
@@ -280,7 +280,7 @@ class ReembeddingJob:
             )
 
         threads = self._calls.threads if embedder.is_paid and not pause else 1
-        batches = list(enumerate(batches_of(missing, profile.embedding_batch_size)))
+        batches = list(enumerate(batches_of(missing, profile.embedding.embedding_batch_size)))
         made = in_parallel(embed, batches, threads=threads, on_tick=self._control.stop_if_asked)
         for (_, batch), (call, embeddings) in made:
             done += len(batch)

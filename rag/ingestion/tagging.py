@@ -17,12 +17,12 @@ from rag.ingestion.extracted import storable
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.suggested_questions import questions_from_sections
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers import ChatModel
 from rag.providers.prompt_data import as_data
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import ChatMessage, Page, Section, Step, Usage
 
@@ -185,7 +185,7 @@ class TagStep:
         self._control.stop_if_asked()
         model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
         said = [self._tag_document(job, pages, sections, model)]
-        if model is not None and job.profile.chunk_tags:
+        if model is not None and job.profile.reading.chunk_tags:
             said.append(self._tag_chunks(job, model))
         return " ".join(filter(None, said))
 
@@ -224,7 +224,7 @@ class TagStep:
         return message
 
     def _tag_chunks(self, job: DocumentJob, model: ChatModel) -> str:
-        document, fields = job.document, job.profile.chunk_tags
+        document, fields = job.document, job.profile.reading.chunk_tags
         with self._control.database.transaction(document.tenant_id) as connection:
             untagged: list[ChunkText] = connection.execute(queries["untagged_chunks"], job.key).fetchall()
         total, failed, reason = len(untagged), 0, ""
