@@ -17,14 +17,11 @@ from rag.profiles import holds_posts
 from rag.samples.board import SampleBoard
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
-from rag.ui.attempts import attempt
-from rag.ui.board import draw_posts
-from rag.ui.document_names import STATUSES
-from rag.ui.formats import SELECT_A_ROW, count
-from rag.ui.labels import drawn, keep_chosen, name_labels, page_of_list
-from rag.ui.posts import draw_post, is_post
-from rag.ui.syncs import draw_run
+from rag.ui.actions import attempt
+from rag.ui.board import draw_post, draw_posts, draw_run, is_post
+from rag.ui.formats import SELECT_A_ROW, STATUSES, count
 from rag.ui.text import plain
+from rag.ui.widgets import drawn, keep_chosen, name_labels, page_of_list
 
 identity = require(Role.EMPLOYEE)
 running = services()

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from rag.ui.labels import distinct_labels, name_labels
+from rag.answering.labels import distinct_labels
+from rag.ui.widgets import name_labels
 
 PROJECT = Path(__file__).resolve().parents[2]
 PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
