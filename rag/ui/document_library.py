@@ -33,7 +33,7 @@ from rag.ui.formats import (
     money,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import document_labels, drawn, keep_chosen, name_labels
+from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels
 
 SORTS: Mapping[DocumentSort, str] = {
     "newest": "Newest first",
@@ -72,18 +72,7 @@ def draw_filters(
         )
         only = None
         if collections:
-            names = name_labels(collections, gone="Deleted collection")
-            keep_chosen("documents_only")
-            only = st.selectbox(
-                "Collection",
-                list(names),
-                index=None,
-                placeholder="All collections",
-                format_func=names.of,
-                key="documents_only",
-                label_visibility="collapsed",
-                width=240,
-            )
+            only = choose_collection(collections, key="documents_only", everything="All collections", width=240)
         kinds = {f.mime_type: KINDS.get(f.mime_type, f.mime_type) for f in figures}
         kind = _choice("Kind", "All kinds", kinds, "documents_kind")
         languages = {f.language: f.language for f in figures}
@@ -112,8 +101,7 @@ def draw_filters(
         language=language,
         method=method,
         mime_type=kind,
-        # A label that was sent before it changed comes back as it is.
-        collection_id=only if isinstance(only, UUID) else None,
+        collection_id=only,
     )
     return filters, sort
 

@@ -35,7 +35,7 @@ from rag.ui.formats import (
     money,
 )
 from rag.ui.text import plain
-from rag.ui.widgets import keep_chosen, name_labels
+from rag.ui.widgets import choose_collection
 
 
 class UploadOptions(NamedTuple):
@@ -100,14 +100,8 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
     """What holds for the files to come; the collection's own settings are chosen beforehand."""
     with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
         if len(collections) > 1:
-            names = name_labels({c.id: c.name for c in collections}, gone="Deleted collection")
-            keep_chosen("documents_collection")
-            chosen = st.selectbox(
-                "Collection",
-                list(names),
-                index=list(names).index(collection.id),
-                format_func=names.of,
-                key="documents_collection",
+            chosen = choose_collection(
+                {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
             )
             collection = next((c for c in collections if c.id == chosen), collection)
         profile = profile_of(collection)

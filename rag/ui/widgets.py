@@ -8,6 +8,7 @@ the run before as its value, so that a label may change while something is chose
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 from uuid import UUID
 
 import streamlit as st
@@ -49,6 +50,38 @@ def keep_chosen(key: str) -> None:
     """
     if key in st.session_state:
         st.session_state[key] = st.session_state[key]
+
+
+def choose_collection(
+    names: Mapping[UUID, str],
+    *,
+    key: str,
+    label: str = "Collection",
+    chosen: UUID | None = None,
+    everything: str = "",
+    width: int | Literal["stretch"] = "stretch",
+) -> UUID | None:
+    """Draw the box to choose a collection in by its name, and return the chosen one.
+
+    Args:
+        chosen: The collection chosen beforehand; the first where it is None.
+        everything: What the empty box says. With it, nothing is chosen beforehand, the label is hidden, and None is
+            returned until somebody chooses.
+    """
+    labels = name_labels(names, gone=f"Deleted {label.lower()}")
+    keep_chosen(key)
+    found = st.selectbox(
+        label,
+        list(labels),
+        index=None if everything else list(labels).index(chosen) if chosen is not None else 0,
+        placeholder=everything or None,
+        format_func=labels.of,
+        key=key,
+        label_visibility="collapsed" if everything else "visible",
+        width=width,
+    )
+    # A label that was sent before it changed comes back as it is.
+    return found if isinstance(found, UUID) else None
 
 
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:

@@ -388,7 +388,7 @@ def test_html_is_built_by_few_and_never_in_markdown() -> None:
 def test_tables_hold_no_links_and_charts_no_html() -> None:
     for name, text in page_files().items():
         assert not re.search(r"\b(LinkColumn|ImageColumn|JsonColumn|components\.|st\.iframe)", text), name
-    chart = (PROJECT / "rag" / "ui" / "charts.py").read_text()
+    chart = (PROJECT / "rag" / "ui" / "analytics.py").read_text()
     given = [
         k.value for n in ast.walk(ast.parse(chart)) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "name"
     ]
