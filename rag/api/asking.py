@@ -13,11 +13,12 @@ from pydantic import Field
 from starlette.requests import Request
 
 from rag.api.endpoint import ApiBody
-from rag.profile import Options
+from rag.profile import SETTINGS, Options
 from rag.profiles import profile_of
 from rag.types import Collection, SearchFilters
 
 Day = date | datetime
+MOST_PASSAGES = int(SETTINGS["top_k"].maximum)
 FieldName = Annotated[str, Field(max_length=100)]
 FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
@@ -26,10 +27,12 @@ class SearchOptions(ApiBody):
     """What this call wants otherwise than the collection. The defaults are those of the profile `notices`."""
 
     top_k: int | None = Field(
-        default=None, ge=1, le=50, description="Initial number of passages to retrieve. Default 10."
+        default=None, ge=1, le=MOST_PASSAGES, description="Initial number of passages to retrieve. Default 10."
     )
     rerank: bool | None = Field(default=None, description="Apply reranking. Default true.")
-    rerank_top_n: int | None = Field(default=None, ge=1, le=50, description="Results after reranking. Default 5.")
+    rerank_top_n: int | None = Field(
+        default=None, ge=1, le=MOST_PASSAGES, description="Results after reranking. Default 5."
+    )
     category_filter: list[str] | None = Field(
         default=None, max_length=50, description="Slugs of categories. Default: all."
     )
@@ -73,7 +76,7 @@ class ChatOptions(SearchOptions):
     follow_ups: int | None = Field(
         default=None,
         ge=0,
-        le=5,
+        le=int(SETTINGS["follow_ups"].maximum),
         description="Next questions to suggest. Default: what the collection suggests with the profile portfolio, "
         "whose document (001) ends an answer with them; 0 with any other.",
     )

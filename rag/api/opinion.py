@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from rag.answering.opinions import reference_block, reference_query
+from rag.api.asking import MOST_PASSAGES
 from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
 from rag.api.questions import SEARCH_NOTICES
 from rag.api.reference_documents import PROFILE
@@ -33,7 +34,9 @@ class Wanted(ApiBody):
 
     opinion_type: str = Field(min_length=1, max_length=100, examples=["양형의견서"])
     analysis: Analysis = Field(default_factory=lambda: Analysis(summary=""))
-    top_k: int | None = Field(None, ge=1, le=50, description="Passages; the collection's own number if not given.")
+    top_k: int | None = Field(
+        None, ge=1, le=MOST_PASSAGES, description="Passages; the collection's own number if not given."
+    )
     filters: dict[str, Annotated[str, Field(max_length=200)]] = Field(
         default_factory=dict, description="Tags the passages must have, such as crime_type."
     )
