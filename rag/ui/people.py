@@ -231,6 +231,7 @@ FIELDS: Mapping[str, str] = {
     "to_model": "new model",
     "cleaned_at": "old vectors removed",
     "kind": "kind of source",
+    "valid_from": "from",
 }
 
 
