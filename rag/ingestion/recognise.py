@@ -21,9 +21,9 @@ from rag.ingestion.document_rows import page_row
 from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers.upstage import MODEL
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.types import Page, Section, Step, Usage

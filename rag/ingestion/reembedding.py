@@ -20,13 +20,13 @@ from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection, price_overrides
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries
 from rag.types import Embeddings, Identity, Role, Usage, Who

@@ -17,12 +17,12 @@ from rag.ingestion.extracted import storable
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.suggested_questions import questions_from_sections
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers import ChatModel
 from rag.providers.prompt_data import as_data
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import ChatMessage, Page, Section, Step, Usage
 

@@ -26,11 +26,11 @@ from rag.ingestion.loaders.attachments import (
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import IMAGE_TOKENS
-from rag.records.ledger import Ledger
 from rag.storage.database import queries
 from rag.types import Page, Usage
 
