@@ -91,7 +91,7 @@ def main() -> None:
             control, embedder = JobControl(database), Providers(settings).embedder_for(MODEL)
             step = EmbedStep(PaidCalls(control, CallGate(), Ledger(database)))
             job = control.job(TENANT, document.id)
-            batches = math.ceil(arguments.chunks / job.profile.embedding_batch_size)
+            batches = math.ceil(arguments.chunks / job.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000
             seconds = []
             for _ in range(arguments.rounds + 1):

@@ -22,7 +22,7 @@ from rag.errors import (
 )
 from rag.ingestion.document_rows import find_documents
 from rag.profile import Profile
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
@@ -135,7 +135,7 @@ class JobControl:
         if not found:
             raise DocumentGone
         collection = find_collection(self.database, tenant_id, found[0].collection_id)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         return DocumentJob(found[0], collection, profile, price_overrides(self.database, tenant_id))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:

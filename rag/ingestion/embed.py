@@ -122,7 +122,7 @@ class EmbedStep:
         self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
     def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
-        size = job.profile.embedding_batch_size
+        size = job.profile.embedding.embedding_batch_size
         return [chunks[first : first + size] for first in range(0, len(chunks), size)]
 
     def _embed(
@@ -147,7 +147,7 @@ class EmbedStep:
             wanted,
             tenant_id=document.tenant_id,
             owner_id=document.id,
-            pause_ms=job.profile.embedding_delay_ms,
+            pause_ms=job.profile.embedding.embedding_delay_ms,
         ):
             done += sum(len(embedded.items) for embedded in group)
             noted = progress(job, Step.EMBED, done, total, started)
@@ -210,7 +210,7 @@ class DurableEmbedder:
         Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
         """
         document = self._job.document
-        size = self._job.profile.embedding_batch_size
+        size = self._job.profile.embedding.embedding_batch_size
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         missing: list[Batch[int]] = []
         batches = [range(first, min(first + size, len(texts))) for first in range(0, len(texts), size)]
@@ -229,7 +229,7 @@ class DurableEmbedder:
             missing,
             tenant_id=document.tenant_id,
             owner_id=document.id,
-            pause_ms=self._job.profile.embedding_delay_ms,
+            pause_ms=self._job.profile.embedding.embedding_delay_ms,
             operation="chunking",
         ):
             done += len(group)

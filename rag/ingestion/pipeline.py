@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
-from rag.ingestion.chunking import chunk_document, chunk_limits_for, chunks_from_spans, facts_of, sizes_for
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
 from rag.ingestion.document_jobs import (
     TEMPORARY,
     WAITED_FOR,
@@ -204,7 +204,7 @@ class Pipeline:
                     method=method,
                     embedder=DurableEmbedder(embedder, self._calls, job) if is_paid else embedder,
                     file_name=job.document.file_name,
-                    limits=chunk_limits_for(job.profile),
+                    limits=job.profile.chunking,
                     **sizes_for(job.profile, method),
                 )
                 if is_paid:

@@ -22,7 +22,7 @@ from rag.ingestion.embed import Batch, embed_batches
 from rag.ingestion.paid_calls import PaidCalls, note_costs
 from rag.prices import charge
 from rag.profile import Profile
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
@@ -237,7 +237,7 @@ class ReembeddingJob:
         database = self._control.database
         embedder = self._providers.embedder_for(move.to_model)
         collection = find_collection(database, move.tenant_id, move.collection_id)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         try:
             while True:
                 with database.transaction(move.tenant_id) as connection:
@@ -256,7 +256,7 @@ class ReembeddingJob:
         done = total - len(missing)
         batches = [
             Batch(chunks, [chunk.text for chunk in chunks], chunks[0].document_id)
-            for chunks in batches_of(missing, profile.embedding_batch_size)
+            for chunks in batches_of(missing, profile.embedding.embedding_batch_size)
         ]
         for group in embed_batches(
             self._calls,
@@ -264,7 +264,7 @@ class ReembeddingJob:
             batches,
             tenant_id=move.tenant_id,
             owner_id=move.id,
-            pause_ms=profile.embedding_delay_ms,
+            pause_ms=profile.embedding.embedding_delay_ms,
         ):
             done += sum(len(embedded.items) for embedded in group)
             rows = [

@@ -16,7 +16,14 @@ from psycopg.types.json import Jsonb
 from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, JobTaken, ModelChanged, hold
+from rag.ingestion.document_jobs import (
+    DocumentGone,
+    DocumentJob,
+    JobControl,
+    JobTaken,
+    ModelChanged,
+    hold,
+)
 from rag.ingestion.document_rows import find_pages, page_from_row
 from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
@@ -24,7 +31,7 @@ from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.publish import publish
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import add_document, display_name
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
 from rag.records.ledger import Ledger
@@ -90,7 +97,7 @@ class ReferenceDocuments:
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """Documents, newest first, and how many there are in all."""
         found = self._find(who, limit=limit, offset=offset)
-        return found, int(self._database.fetch_value(who, "count_references") or 0)
+        return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
         """One document. Raises `NotFound`, also for documents of other profiles."""
@@ -225,7 +232,13 @@ class ReferenceDocuments:
         self, who: Who, *, document_id: UUID | None = None, limit: int = 1, offset: int = 0
     ) -> Sequence[ReferenceDocument]:
         return self._database.fetch_all(
-            who, "find_references", ReferenceDocument, document_id=document_id, limit=limit, offset=offset
+            who,
+            "find_references",
+            ReferenceDocument,
+            profiles=list(REFERENCE_PROFILES),
+            document_id=document_id,
+            limit=limit,
+            offset=offset,
         )
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
@@ -303,7 +316,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 def _chunking_method(collection: Collection) -> str:
     """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
-    method = with_overrides(profile_by_name(collection.profile), collection.overrides).chunking_method
+    method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 
 

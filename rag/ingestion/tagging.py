@@ -182,7 +182,7 @@ class TagStep:
         self._control.stop_if_asked()
         model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
         said = [self._tag_document(job, pages, sections, model)]
-        if model is not None and job.profile.chunk_tags:
+        if model is not None and job.profile.reading.chunk_tags:
             said.append(self._tag_chunks(job, model))
         return " ".join(filter(None, said))
 
@@ -221,7 +221,7 @@ class TagStep:
         return message
 
     def _tag_chunks(self, job: DocumentJob, model: ChatModel) -> str:
-        document, fields = job.document, job.profile.chunk_tags
+        document, fields = job.document, job.profile.reading.chunk_tags
         with self._control.database.transaction(document.tenant_id) as connection:
             untagged: list[ChunkText] = connection.execute(queries["untagged_chunks"], job.key).fetchall()
         total, failed, reason = len(untagged), 0, ""

@@ -63,7 +63,7 @@ class PostReader:
         backdated = read.metadata.get("backdated_at")
         metadata: dict[str, Any] = {
             **{name: value for name, value in read.metadata.items() if name != "backdated_at"},
-            "excerpt": text[: job.profile.excerpt_characters],
+            "excerpt": text[: job.profile.reading.excerpt_characters],
             "backdatedAt": milliseconds(datetime.fromisoformat(backdated)) if backdated else 0,
             "attachmentsJson": json.dumps(
                 [_to_json(a, d) for a, d in zip(attachments, described, strict=True)], ensure_ascii=False
@@ -86,9 +86,9 @@ class PostReader:
         """What is known of an attachment, asked of a model where it has to be. Nothing is asked twice."""
         profile, name, size = job.profile, attachment.file_name, attachment.size
         limits = AttachmentLimits(
-            maximum_bytes=profile.maximum_attachment_bytes,
-            description_characters=profile.image_description_characters,
-            summary_characters=profile.document_summary_characters,
+            maximum_bytes=profile.reading.maximum_attachment_bytes,
+            description_characters=profile.reading.image_description_characters,
+            summary_characters=profile.reading.document_summary_characters,
         )
         kind = attachment_kind(name, size, limits=limits)
         if attachment.description:
