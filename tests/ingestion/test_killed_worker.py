@@ -28,7 +28,7 @@ from rag.ingestion.pipeline import Pipeline
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
-from rag.ingestion.pipeline import Processor
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
 from rag.records.ledger import Ledger
 from rag.settings import Settings

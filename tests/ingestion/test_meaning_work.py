@@ -329,8 +329,8 @@ from rag.storage.database import Database
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.document_jobs import JobControl
 from rag.storage.database import Database
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.document_jobs import Bench
+from rag.ingestion.meaning import MeaningJob
+from rag.ingestion.document_jobs import JobControl
 from rag.providers.builtin_embedders import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
