@@ -26,9 +26,9 @@ from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.retry import MAXIMUM_IN_FLIGHT, CallGate
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server

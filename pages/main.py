@@ -84,6 +84,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help="Add people, change their role, end access, and make keys for programs.",
         ),
         st.Page(
+            "prices.py",
+            title="Prices",
+            icon=":material/payments:",
+            help="What models cost: as listed, and what you pay yourself.",
+        ),
+        st.Page(
             "audit.py",
             title="Audit log",
             icon=":material/history:",

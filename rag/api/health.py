@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.meaning import meaning_progress
-from rag.prices import retirement_notice
+from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
 from rag.providers.registry import provider_name
 from rag.services import Services, services

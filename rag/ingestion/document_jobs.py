@@ -21,6 +21,7 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_rows import find_documents
+from rag.money.price_list import read_prices
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.storage.database import Database, queries
@@ -154,9 +155,8 @@ def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> 
 
 def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
     """The tenant's own prices."""
-    settings = database.fetch_value(tenant_id, "tenant_settings") or {}
-    prices: Mapping[str, Any] = settings.get("prices") or {}
-    return prices
+    with database.transaction(tenant_id) as connection:
+        return read_prices(connection)
 
 
 def require_active(connection: Connection) -> None:

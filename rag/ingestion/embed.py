@@ -19,7 +19,7 @@ from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
 from rag.ingestion.parallel import groups_in_parallel
-from rag.prices import estimate_tokens
+from rag.money.price_list import estimate_tokens
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.keywords import contextual_text

@@ -23,9 +23,9 @@ from psycopg.types.json import Jsonb
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobControl, price_overrides
 from rag.ingestion.document_rows import amounts_to_json
-from rag.prices import charge, estimate_tokens
+from rag.money.ledger import Ledger, usage_from_json
+from rag.money.price_list import charge, estimate_tokens
 from rag.providers.retry import CallGate, lost_calls, sending
-from rag.records.ledger import Ledger, usage_from_json
 from rag.storage.database import Database, queries
 from rag.types import Operation, Usage
 

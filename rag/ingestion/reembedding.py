@@ -20,12 +20,12 @@ from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
 from rag.ingestion.embed import Batch, embed_batches
 from rag.ingestion.paid_calls import PaidCalls, note_costs
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.providers import Embedder
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role, Usage, Who

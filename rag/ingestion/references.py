@@ -31,10 +31,10 @@ from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.publish import publish
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import add_document, display_name
+from rag.money.ledger import Ledger
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language
 from rag.storage.database import Database, queries

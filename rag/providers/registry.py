@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker

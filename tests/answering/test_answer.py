@@ -22,10 +22,10 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
+from rag.money.ledger import Ledger
 from rag.profile import Profile
 from rag.profiles import HR
 from rag.records.chat_logs import to_json
-from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
 from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
 

@@ -18,7 +18,7 @@ from rag.ingestion.loaders.attachments import (
     shortened,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
 from rag.providers.registry import Providers

@@ -19,10 +19,10 @@ from rag.ingestion import reembedding
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.reembedding import Reembeddings, find_missing
-from rag.prices import estimate_tokens
+from rag.money.ledger import Ledger
+from rag.money.price_list import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -226,7 +226,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.settings import Settings
 conninfo, folder, url, move = sys.argv[1:-1]
 settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=url)
