@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.identity import AccessServices
-from rag.access.recent import CONFIRM
+from rag.access.sessions import CONFIRM
 from rag.api.form_pages import STALE_FORM, FormPages, read_form, redirect
 from rag.api.html_pages import Markup, note
 from rag.errors import RagError

@@ -11,8 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag.access.guard import API, route_path
-from rag.access.headers import SECURITY_HEADERS
+from rag.access.guard import API, SECURITY_HEADERS, route_path
 from rag.settings import Settings
 
 ALLOWED_HEADERS = "Authorization, Content-Type, X-Api-Key, X-Request-Id"

@@ -15,9 +15,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.api_keys import scopes_of
-from rag.access.attempts import Browser
 from rag.access.guard import SESSION_COOKIE
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
+from rag.access.limits import Browser
 from rag.api import confirm_pages, password_pages, second_factor_pages
 from rag.api.endpoint import ANYBODY, Call, endpoint
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, read_form, redirect

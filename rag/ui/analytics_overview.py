@@ -8,8 +8,7 @@ from decimal import Decimal
 import pandas as pd
 import streamlit as st
 
-from rag.records.analytics import Analytics
-from rag.records.figures import DailyCost, Filters, Period
+from rag.records.analytics import Analytics, DailyCost, Filters, Period
 from rag.types import Who
 from rag.ui.charts import OPERATION_NAMES, cost_figure, stage_figure
 from rag.ui.formats import money

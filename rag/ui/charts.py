@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from rag.records.figures import STAGES, DailyCost, Period, StageTimes
+from rag.records.analytics import STAGES, DailyCost, Period, StageTimes
 from rag.ui.formats import duration, money
 from rag.ui.text import in_chart
 from rag.ui.theme import OPERATION_COLOR_INDEX, quiet_figure

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import streamlit as st
 
-from rag.records.figures import Period, Summary
+from rag.records.analytics import Period, Summary
 from rag.ui.formats import count, duration, money, percent
 from rag.ui.text import plain
 
