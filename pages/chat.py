@@ -228,7 +228,7 @@ if live is not None:
         "Stop", key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
     with answer.container():
-        follow(live, every_seconds=running.answers.pace_seconds)
+        follow(live)
     if not live.wait(SOON_SECONDS):
         # Sources do not wait for next questions, which are another call to the model.
         with answer.container():

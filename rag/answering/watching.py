@@ -120,12 +120,12 @@ class LiveAnswer:
 
     def tail(
         self,
-        every_seconds: float | Callable[[], float] = 0.09,
+        every_seconds: float = 0.0,
         pulse_seconds: float = 0.25,
         *,
         until_written: bool = False,
     ) -> Iterator[str]:
-        """All text so far, then what comes, in batches `every_seconds` apart; ends when the answer has ended.
+        """All text so far, then each piece as it comes, at least `every_seconds` apart; ends when the answer has ended.
 
         Where the text was withdrawn, all of the new text comes: `restarts` has risen then. "" comes about every
         `pulse_seconds` while there is nothing new. With `until_written`, next questions are not waited for.
@@ -134,8 +134,8 @@ class LiveAnswer:
         while True:
             self._look_up()
             with self._changed:
-                # Woken for the first text and the end only: between batches `_done` is slept on, so that a token
-                # wakes nobody. 100 readers at 50 tokens a second would otherwise be 5,000 wake-ups.
+                # Woken by each piece. Pieces come at the pace of `LiveAnswers`, not by the token: 100 readers at 50 tokens
+                # a second would be 5,000 wake-ups.
                 self._changed.wait_for(
                     lambda shown=shown, seen=restarts: (  # type: ignore[misc]
                         len(self.text) > shown or self.restarts > seen or self._has_ended(until_written)
@@ -151,8 +151,8 @@ class LiveAnswer:
                 yield new
             if is_done and shown >= len(self.text):
                 return
-            if new:
-                self._done.wait(every_seconds() if callable(every_seconds) else every_seconds)
+            if new and every_seconds:
+                self._done.wait(every_seconds)
 
     def wait(self, seconds: float) -> bool:
         """Whether it ends within so many seconds."""

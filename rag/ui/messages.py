@@ -70,8 +70,8 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
     )
 
 
-def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
-    """Draw an answer as it is written, in redraws `every_seconds` apart.
+def follow(live: LiveAnswer) -> None:
+    """Draw an answer as it is written.
 
     Every pulse gives a click the chance to end the run.
     """
@@ -86,7 +86,7 @@ def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
                 status.update(label=f":shimmer[{_step_label(step)}]")
                 status.markdown(f":small[{_step_label(step)}]")
         written, restarts, growing = "", 0, GrowingAnswer()
-        for piece in live.tail(every_seconds=every_seconds, until_written=True):
+        for piece in live.tail(until_written=True):
             if live.restarts > restarts:
                 written, restarts, growing = "", live.restarts, GrowingAnswer()
             if not piece:
