@@ -41,6 +41,7 @@ from rag.api.request_ids import RequestIds
 from rag.api.unknown import unknown_routes
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
+from rag.ui import live_text
 from rag.ui.text import plain
 
 log = logging.getLogger("rag")
@@ -145,7 +146,7 @@ API_ROUTES: list[BaseRoute] = [
     *sign_in.routes(services, SIGN_IN_PAGES),
     *sso.routes(services, SIGN_IN_PAGES),
 ]
-ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
+ROUTES = [*API_ROUTES, live_text.ROUTE, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
 OPEN_PATHS = frozenset(r.path for r in API_ROUTES if isinstance(r, ApiRoute) and r.spec.scope == PUBLIC)
 MIDDLEWARE = [
     Middleware(RequestIds),
