@@ -13,8 +13,7 @@ from rag.profiles import NOTICES
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import sign_in_again
-from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
-from rag.ui.live_text import FOLLOW_ANSWERS
+from rag.ui.frame import FRAME_SCRIPTS, SIGN_IN_AGAIN, account_actions
 from rag.ui.roles import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
@@ -135,7 +134,7 @@ with st.sidebar:
     page_slot = st.container(key="frame_page", gap="small")
     st.space("stretch")
     draw_account(identity)
-    st.html(KEEP_SIGNED_IN + FOLLOW_ANSWERS, unsafe_allow_javascript=True)
+    st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot

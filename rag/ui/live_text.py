@@ -1,6 +1,6 @@
 """Stream the text of an answer, while it is written, to the pages that show it.
 
-The page draws a place (`place_of`), the script of the frame (`FOLLOW_ANSWERS`) finds it there and follows the events of
+The page draws a place (`place_of`), the script of the frame (`frame.FOLLOW_ANSWERS`) finds it there and follows the events of
 `ROUTE` with the cookie of its session. Each event has the blocks that are finished since the one before, and the block
 that still grows, as HTML that cannot act. They are written once for all who follow. An answer goes on without them.
 """
@@ -23,7 +23,7 @@ from rag.answering.watching import LiveAnswer, Progress
 from rag.errors import NotFound, SignedOut
 from rag.services import services
 from rag.types import Identity
-from rag.ui.text import ANSWER_TAGS, GrowingAnswer
+from rag.ui.text import GrowingAnswer
 
 PATH = "/answers/{message_id:uuid}/text"
 HEADERS = {
@@ -37,50 +37,6 @@ RECHECK_SECONDS = 5.0
 LOOK_UP_SECONDS = 0.5
 HEARTBEAT = ": heartbeat\n\n"
 END = "event: end\ndata: {}\n\n"
-
-#: Runs in the browser once per page load. Only the tags of an answer are taken, without attributes, though nothing else
-#: is sent. Its look is copied from the question above, so that nothing moves when the stored answer takes its place.
-FOLLOW_ANSWERS = """
-<script>
-if (!window.hrAssistantAnswers) {
-  window.hrAssistantAnswers = true;
-  const tags = new Set(TAGS);
-  const taken = (node) => {
-    if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(node.data);
-    const name = node.nodeName.toLowerCase();
-    const copy = tags.has(name) ? document.createElement(name) : document.createDocumentFragment();
-    if (name === "ol" && /^[0-9]+$/.test(node.getAttribute("start") || "")) copy.start = Number(node.getAttribute("start"));
-    for (const child of node.childNodes) copy.append(taken(child));
-    return copy;
-  };
-  const parsed = (html) => taken(new DOMParser().parseFromString(html, "text/html").body);
-  const follow = (place) => {
-    place.dataset.followed = "yes";
-    const like = document.querySelector('[data-testid="stChatMessage"] [data-testid="stMarkdownContainer"]');
-    if (like) place.className = like.className;
-    const source = new EventSource("/answers/" + encodeURIComponent(place.dataset.answer) + "/text");
-    let growing = [];
-    source.onopen = () => { place.replaceChildren(); growing = []; };
-    source.onmessage = (event) => {
-      if (!place.isConnected) return source.close();
-      const news = JSON.parse(event.data);
-      if (news.again) place.replaceChildren();
-      else for (const node of growing) node.remove();
-      place.append(parsed(news.finished));
-      const last = parsed(news.growing);
-      growing = [...last.childNodes];
-      place.append(last);
-    };
-    source.addEventListener("end", () => source.close());
-  };
-  const look = () => {
-    for (const place of document.querySelectorAll("[data-answer]:not([data-followed])")) follow(place);
-  };
-  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
-  look();
-}
-</script>
-""".replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
 
 _growing: WeakKeyDictionary[LiveAnswer, _Shared] = WeakKeyDictionary()
 

@@ -83,12 +83,12 @@ def follow(live: LiveAnswer) -> None:
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         st.html(place_of(live.message_id))
         steps = st.empty()
-        status = steps.status(":shimmer[Reading the question]", type="compact")
+        steps.markdown(":small[:shimmer[Reading the question]]")
         for step in live.follow_steps():
             if step is None:
                 be_interrupted()
             else:
-                status.update(label=f":shimmer[{_step_label(step)}]")
+                steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
         while not live.wait_until_written(PULSE_SECONDS):
             be_interrupted()
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
