@@ -68,7 +68,7 @@ def _compare(parts: rag.services.Services, settings: Settings, turns: int) -> in
     # Not as the administrator: what a key may read is narrower, and looking that up is part of the search.
     caller_identity = parts.api_keys.find(secret).identity
     collection = find_collections(parts.database, settings.tenant)[0]
-    rag.services.connect_services = lambda _settings: parts  # the routes use these very services
+    rag.services.connect_services = lambda settings: parts  # the routes use these very services
     from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 
     app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)

@@ -34,7 +34,7 @@ from benchmarks.leak_world import Person, Shelf, World, build_world
 from rag.errors import RagError
 from rag.services import Services
 from rag.settings import LIMITS, environment_name
-from rag.sql import queries
+from rag.storage.sql import queries
 
 TENANTS = ("acme", "bolt")
 #: A condition that binds rows to the transaction's tenant, as the statements write it.
@@ -278,9 +278,9 @@ def main() -> int:
         logging.getLogger().addHandler(logs)
         logging.getLogger().setLevel(logging.INFO)
         from app import app
-        from rag.embedded import start_server
         from rag.server import ROUTES
         from rag.services import services
+        from rag.storage.embedded_postgres import start_server
 
         embedded = start_server(Path(folder))
         superuser = embedded.superuser.replace("dbname=postgres", "dbname=rag")

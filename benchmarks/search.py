@@ -32,15 +32,14 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.database import ENTER, Database, entering, sealing_key
-from rag.embedded import EmbeddedServer, start_server
-from rag.flights import Flight
-from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.intake import find_documents
-from rag.migrations import migrate
+from rag.ingestion.document_rows import add_chunks, find_documents
 from rag.retrieval.keywords import index_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
-from rag.types import Chunk, Document, FloatMatrix, Scope, SearchFilters, Who
+from rag.storage.database import ENTER, Database, entering, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.migrations import migrate
+from rag.storage.pipeline import Flight
+from rag.types import Chunk, Document, FloatMatrix, Identity, Scope, SearchFilters, Who
 
 Asked = tuple[Tenant, SearchQuery]
 #: Text and parameters.
@@ -56,7 +55,7 @@ def scope_of(tenant: Tenant) -> Scope:
 def questions(corpus: Corpus, tenants: Sequence[Tenant], count: int, seed: int) -> list[Asked]:
     """Questions of tenants chosen uniformly."""
     random = np.random.default_rng(seed)
-    chosen = [tenants[random.integers(len(tenants))] for _ in range(count)]
+    chosen = [tenants[int(random.integers(len(tenants)))] for _ in range(count)]
     return [(t, corpus.question(int(random.integers(t.first, t.first + t.size)), random)) for t in chosen]
 
 
@@ -164,7 +163,7 @@ class RawSearch:
         with self.connection.transaction():
             self.connection.execute(ENTER, entering(self.key, tenant.id, is_search=True))
             for text, values in statements:
-                self.connection.execute(text, values, binary=True).fetchall()  # type: ignore[arg-type]
+                self.connection.execute(text, values, binary=True).fetchall()
 
 
 def speed(
@@ -229,7 +228,9 @@ def meaning(database: Database, superuser: str, corpus: Corpus, tenants: Sequenc
 def recall(database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
     """recall@10 of the vector search against all vectors of the tenant, with and without a filter."""
     random = np.random.default_rng(3)
-    worst, shares, filtered = 1.0, [], []
+    worst = 1.0
+    shares: list[float] = []
+    filtered: list[float] = []
     for tenant in dict.fromkeys([*tenants[:2], tenants[len(tenants) // 2], tenants[-1]]):
         own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
         category = np.arange(tenant.size) // CHUNKS_PER_DOCUMENT % len(CATEGORIES)
@@ -273,7 +274,7 @@ def new_document(database: Database, tenant: Tenant) -> Document:
 def add_document(
     database: Database, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, model: str
 ) -> None:
-    where = {"tenant_id": document.tenant_id, "collection_id": document.collection_id}
+    where: dict[str, Any] = {"tenant_id": document.tenant_id, "collection_id": document.collection_id}
     with database.transaction(document.tenant_id) as connection:
         add_chunks(connection, document, chunks, vectors, model)
         index_document(connection, **where, document_id=document.id)
@@ -286,7 +287,9 @@ def writing(database: Database, reach: Reach, corpus: Corpus, tenant: Tenant, ro
     inbox, outbox = context.Queue(), context.Queue()
     other = context.Process(target=_answer, args=(reach, inbox, outbox), daemon=True)
     other.start()
-    adding, deleting, wrong = [], [], 0
+    adding: list[float] = []
+    deleting: list[float] = []
+    wrong = 0
     for number in range(rounds + 3):
         word = f"zyx{number}qv"
         chunks = [
@@ -375,7 +378,7 @@ class Unguarded(Database):
     """The same searches as superuser: no row-level security, no role, no tenant set for the transaction."""
 
     @contextmanager
-    def flight(self, tenant_id: str) -> Iterator[Flight]:
+    def flight(self, tenant_id: Identity | str) -> Iterator[Flight]:
         with self._pool.connection() as session, Flight(session) as flight:
             yield flight
 
@@ -447,7 +450,7 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
         several_processes(reach, corpus, tenants, options.questions)
     if wanted in (None, "peers") and options.peers and count > 1:
         ours = {"ours, vector": vector_search, "ours, hybrid": hybrid_search}
-        asking = {
+        asking: Any = {
             name: lambda t, q, search=search: search(database, q, scope=scope_of(t), limit=10)
             for name, search in ours.items()
         }

@@ -15,7 +15,6 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-
 PLACE = re.compile(r'data-answer="([0-9a-f-]+)"')
 
 
@@ -112,7 +111,7 @@ class Person:
         """Texts of markdown elements as they are drawn, until no run is under way or announced."""
         message = ForwardMsg()
         async for raw in self._socket:
-            message.ParseFromString(raw)  # type: ignore[arg-type]
+            message.ParseFromString(raw)
             kind = message.WhichOneof("type")
             if kind == "delta":
                 element = message.delta.new_element

@@ -24,8 +24,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from benchmarks.product import PASSWORD, TENANT, Product
-from rag.database import Database
-from rag.embedded import start_server
+from rag.storage.database import Database
+from rag.storage.embedded_postgres import start_server
 from tests.question_month import write_month
 from tests.standin import ProviderStandin
 

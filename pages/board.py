@@ -11,8 +11,8 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import RagError
-from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
-from rag.ingestion.posts.table import PostsTable
+from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.ingestion.sources.board.table import PostsTable
 from rag.profiles import NOTICES
 from rag.samples.board import SampleBoard
 from rag.services import require, services

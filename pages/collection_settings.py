@@ -186,7 +186,8 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
             try:
                 library.delete_collection(identity, collection.id, confirmed_name=typed)
             except RagError as exc:
-                error.error(plain(exc.message), icon=":material/error:")
+                with error.container():
+                    sign_in_again.draw_error(exc)
             else:
                 open_dialog("")
                 state.collections_done = "Collection deleted."

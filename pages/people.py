@@ -32,7 +32,7 @@ accounts = services().accounts
 state = st.session_state
 state.setdefault("people_error", "")
 state.setdefault("people_done", "")
-state.setdefault("people_add_error", "")
+state.setdefault("people_add_error", None)
 zone = time_zone(st.context.timezone)
 
 
@@ -59,12 +59,12 @@ def make_link(person: Account) -> None:
 
 
 def add() -> None:
-    state.people_add_error = ""
+    state.people_add_error = None
     values = (state[f"people_new_{field}"] for field in ("email", "name", "role", "group"))
     try:
         state.people_link = accounts.invite(identity, *values)
     except RagError as error:
-        state.people_add_error = error.message
+        state.people_add_error = error
 
 
 def address_of(path: str) -> str:
@@ -86,7 +86,7 @@ def ask_to_add() -> None:
         st.text_input("Group (optional)", key="people_new_group", max_chars=120, help=GROUP_HELP)
         st.form_submit_button("Add and get a link", type="primary", icon=":material/link:", on_click=add)
     if state.people_add_error:
-        st.error(plain(state.people_add_error), icon=":material/error:")
+        sign_in_again.draw_error(state.people_add_error)
     if "people_link" in state:
         st.rerun()
 
@@ -281,7 +281,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:") and (
         not sign_in_again.is_needed(identity)
     ):
-        state.people_add_error = ""
+        state.people_add_error = None
         ask_to_add()
 active = [person for person in people if person.is_active]
 admins = sum(person.role is Role.ADMIN for person in active)

@@ -11,8 +11,7 @@ from types import FrameType
 from rag.api.request_ids import name_request
 from rag.commands import audit, import_vectors, ingest, keeping, questions, reembed, serve, sync, tenant
 from rag.errors import RagError
-from rag.secret_texts import hide_secrets
-from rag.settings import load_settings
+from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."

@@ -17,7 +17,7 @@ from typing import Any
 
 import genai_prices
 
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.types import Charge, Operation, Usage
 
 __all__ = ["charge", "estimate_tokens", "retirement_notice"]

@@ -74,7 +74,7 @@ def process_document(
     """
     name = file_name or (file.name if isinstance(file, Path) else "document.pdf")
     content = file.read_bytes() if isinstance(file, Path) else file
-    return services().processor.process_document(
+    return services().pipeline.process_document(
         file=content,
         file_name=name,
         tenant_id=tenant_id,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psycopg
 from pgvector import SparseVector
-from plain_server import PlainServer
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
-from rag.migrations import MIGRATIONS, migrate
 from rag.retrieval.keywords import term_id
+from rag.storage.migrations import MIGRATIONS, migrate
+from tests.plain_server import PlainServer
 
 
 @contextmanager

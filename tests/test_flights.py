@@ -11,9 +11,9 @@ import pytest
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable
-from rag.flights import numbered
+from rag.storage.database import Database
+from rag.storage.pipeline import numbered
 from rag.types import Collection
 
 COUNT = "SELECT count(*) FROM collections"
@@ -40,12 +40,12 @@ def test_an_error_is_told_and_what_came_before_it_is_answered(
     alone: Database, collection: Collection, wrong: str
 ) -> None:
     session = backend(alone)
-    answered = []
+    answered: list[object] = []
 
     def ask() -> None:
         with alone.flight("demo") as flight:
-            for answer in [flight.execute(text) for text in (COUNT, wrong, COUNT)]:
-                answered.append(answer.fetchall())
+            answers = [flight.execute(text) for text in (COUNT, wrong, COUNT)]
+            answered.extend(answer.fetchall() for answer in answers)  # keeps what came before the error
 
     with pytest.raises(psycopg.Error):
         ask()

@@ -8,13 +8,13 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from earlier_database import earlier_database
-from plain_server import PlainServer
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import DatabaseUnavailable
-from rag.migrations import migrate
+from rag.storage.migrations import migrate
+from tests.earlier_database import earlier_database
+from tests.plain_server import PlainServer
 
 BEFORE = "20261121000690"
 #: Kept without a reference, because they outlive what they name: what was spent, and who did what.

@@ -28,7 +28,7 @@ def attributes_read() -> set[str]:
 
 def overrides_read_in_sql() -> set[str]:
     """The fields that statements take from a collection's overrides."""
-    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "sql").glob("*.sql"))
+    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "storage" / "sql").glob("*.sql"))
     return set(re.findall(r"overrides ->>? '(\w+)'", text))
 
 

@@ -11,20 +11,10 @@ from typing import Any
 import pytest
 
 from rag.errors import InvalidInput
+from rag.profile import Profile
 from rag.profile_checks import is_found, require_linear_patterns
 from rag.profile_fields import FIELDS, GROUPS
-from rag.profiles import (
-    CIVIL,
-    HR,
-    LEGAL,
-    NOTICES,
-    PORTFOLIO,
-    PROFILES,
-    Profile,
-    differences,
-    profile_by_name,
-    with_overrides,
-)
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, differences, profile_by_name, with_overrides
 from rag.retrieval.understanding import categories_in
 
 # Every figure of the source documents, by profile and field.

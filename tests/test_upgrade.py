@@ -13,26 +13,26 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
-from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.access.api_keys import PREFIX
 from rag.access.passwords import Passwords
 from rag.access.sessions import token_hash
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.health import check_rag_health
+from rag.api.health import check_rag_health
 from rag.ingestion.meaning import meaning_progress
-from rag.migrations import MIGRATIONS, migrate
 from rag.profiles import HR
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
-from rag.types import Account, Citation, Collection, Identity, Message
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import MIGRATIONS, migrate
+from rag.types import Account, Collection, Identity, Message
+from tests.earlier_database import earlier_database, index_as_before
+from tests.plain_server import PlainServer
 
 FIRST_VERSION = "20261121000300"
 #: The last whose transactions named a tenant without a proof.
@@ -60,7 +60,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
     token = app_services.accounts.first_admin_link("demo")
     assert token is not None
     account = app_services.accounts.create_first_admin(token, "admin@demo.example", "Admin", PASSWORD)
-    app_services.processor.process_document(
+    app_services.pipeline.process_document(
         file=SAMPLES[0].read(),
         file_name=SAMPLES[0].file_name,
         tenant_id="demo",
@@ -71,7 +71,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
     return app_services
 
 
-def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Citation, ...]]:
+def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Any, ...]]:
     """Text and citations of an answer."""
     collection = parts.documents.collections(identity.tenant_id)[0]
     live = parts.answers.ask(identity, None, collection, question)

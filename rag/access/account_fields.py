@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rag.errors import InvalidInput
 from rag.types import Role
@@ -23,6 +24,20 @@ def normal_email(text: str) -> str:
     if not is_email(address):
         raise InvalidInput("Enter an e-mail address, such as name@example.com.")
     return address
+
+
+def normal_domain(text: str) -> str:
+    """The part of an address after the @, in lower case. Raises `InvalidInput` when it cannot be one."""
+    domain = text.strip().lower().removeprefix("@")
+    if not is_email(f"name@{domain}"):
+        raise InvalidInput(f"{text!r} is no domain of e-mail addresses. Write it as example.com.")
+    return domain
+
+
+def require_domain(address: str, domains: Sequence[str]) -> None:
+    """Raise `InvalidInput` unless the address is of one of these domains; every one is where there are none."""
+    if domains and address.rpartition("@")[2] not in domains:
+        raise InvalidInput(f"Your company's people have addresses at {', '.join(domains)}. Use one of those.")
 
 
 def normal_name(text: str) -> str:

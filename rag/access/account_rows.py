@@ -9,8 +9,8 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
-from rag.database import queries
 from rag.errors import InvalidInput, LinkExpired
+from rag.storage.database import queries
 from rag.types import Account, Role
 
 

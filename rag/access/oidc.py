@@ -23,8 +23,8 @@ from joserfc.jwk import KeySet
 from rag.access.external import AccountFromElsewhere, ExternalAccounts, Origin, from_elsewhere
 from rag.access.external import origin_hash as hash_of
 from rag.access.oidc_mapping import Mappings
-from rag.addresses import require_safe_origin
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, SettingsError
+from rag.providers.connections import require_safe_origin
 from rag.settings import Settings
 
 TIMEOUT_SECONDS = 10.0

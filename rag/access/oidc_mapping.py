@@ -9,8 +9,8 @@ from typing import Any
 from rag.access.account_fields import is_email, role_from
 from rag.access.external import ExternalPerson
 from rag.errors import AccessError, InvalidInput, SettingsError
-from rag.files import TENANT
 from rag.settings import Settings
+from rag.storage.files import TENANT
 from rag.types import Role
 
 NO_ADDRESS = "The sign-in service did not give an e-mail address. An administrator has to allow the scope email there."

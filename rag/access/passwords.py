@@ -45,15 +45,17 @@ class Passwords:
 def require_good_password(password: str, *, email: str) -> None:
     """Raise `WeakPassword` with the reason when a password is too short, too long or easily guessed."""
     normal = unicodedata.normalize("NFKC", password)
-    plain = normal.casefold().strip()
-    if len(normal) < MINIMUM_CHARACTERS:
+    # Blanks around a word are no characters to guess. So every password that is long enough is one that the list knows.
+    bare = normal.strip()
+    plain = bare.casefold()
+    if len(bare) < MINIMUM_CHARACTERS:
         raise WeakPassword(f"Choose a password of at least {MINIMUM_CHARACTERS} characters.")
     if len(password) > MAXIMUM_CHARACTERS:
         raise WeakPassword(f"Choose a password of at most {MAXIMUM_CHARACTERS:,} characters.")
     if plain in (email.casefold(), email.casefold().partition("@")[0]):
         raise WeakPassword("Choose a password that is not your e-mail address.")
     # Some four million of ten characters and more that have leaked, the commonest 100,000 of all among them.
-    if len(set(plain)) < 3 or any(is_bad_password(word) for word in (normal, plain) if len(word) >= MINIMUM_CHARACTERS):
+    if len(set(plain)) < 3 or any(is_bad_password(word) for word in (bare, plain)):
         raise WeakPassword("This password is among the first that are guessed. Choose another.")
 
 

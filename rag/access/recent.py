@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from rag.database import Database
 from rag.errors import SignInAgain
+from rag.storage.database import Database
 from rag.types import Identity, Who
 
 #: The page that asks again.

@@ -24,8 +24,8 @@ from rag.access.account_rows import read_account
 from rag.access.attempts import next_attempt
 from rag.access.links import add_link, open_link, use_link
 from rag.access.recent import require_recent
-from rag.database import Database, queries
 from rag.errors import LinkExpired, NotAllowed, WrongPassword
+from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
 #: How an authenticator app lists it.

@@ -23,9 +23,9 @@ from psycopg.rows import kwargs_row
 
 from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
 from rag.access.recent import is_recent
-from rag.database import Database, queries
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError
 from rag.settings import Settings
+from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
 KEPT_SECONDS = 3.0

@@ -29,7 +29,6 @@ from rag.access.external import (
 )
 from rag.access.passwords import NOT_CHOSEN, require_good_password
 from rag.access.sessions import Sessions
-from rag.database import Database, queries
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -41,6 +40,7 @@ from rag.errors import (
 )
 from rag.providers.supabase import UNREADABLE, SupabaseProject, call
 from rag.settings import Settings
+from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 from supabase import Client
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.run import Parts, Run
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
@@ -59,9 +59,9 @@ class Answerer:
         """Yield the answer as it is made; `DoneEvent` comes last and nothing is raised on the way.
 
         Steps go to `on_step` the moment they begin; without it they are yielded. `chat_log_id` is the row opened for
-        this question; one is opened where it is missing, which may raise `DatabaseUnavailable`. `every_seconds` is how far
-        apart pieces of text may come. Set `cancel` to stop;
-        it is also set by this method once it has no other use than to end the follow-up questions.
+        this question; one is opened where it is missing, which may raise `DatabaseUnavailable`. `every_seconds` says
+        how far apart pieces of text come. Set `cancel` to stop; it is also set by this method once it has no other use
+        than to end the follow-up questions.
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(question.identity, question.text, collection_id=question.collection.id)

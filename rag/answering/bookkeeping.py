@@ -19,7 +19,7 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable
 from rag.prices import charge
-from rag.providers.calls import Notes, lost_calls
+from rag.providers.retry import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace
 from rag.records.ledger import Ledger
 from rag.retrieval.formats import document_day

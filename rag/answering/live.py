@@ -28,7 +28,6 @@ from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
 from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
-from rag.database import Database
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -42,7 +41,8 @@ from rag.profiles import profile_by_name, with_overrides
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
 from rag.retrieval.options import Options
-from rag.sql import queries
+from rag.storage.database import Database
+from rag.storage.sql import queries
 from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
@@ -58,9 +58,9 @@ KEEP_SECONDS = 60.0
 SHUTDOWN_SECONDS = 1.5
 #: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
 MARKS_ON_A_LETTER = 30
-#: Seconds between the pieces of an answer, which are read, checked, drawn and sent whole; the same when more than so many
-#: are written at once; and while that many people still wait for the first word of theirs, which matters more to them
-#: than to others how smoothly a text grows.
+#: Seconds between the pieces of an answer, each of which is read, checked and sent as a whole; the same when more than
+#: so many are written at once; and while that many people still wait for the first word of theirs, which matters more
+#: to them than to others how smoothly a text grows.
 PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.13
 RUSH_PACE_SECONDS = 0.2

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from rag.answering.prompts import opinion_rules
-from rag.profiles import LEGAL, Profile
-from rag.prompt_data import defused
+from rag.profile import Profile
+from rag.profiles import LEGAL
+from rag.providers.prompt_data import defused
 from rag.retrieval.formats import Passage, filled
 from rag.types import SearchResult
 

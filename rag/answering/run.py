@@ -43,10 +43,10 @@ from rag.errors import (
     RagError,
 )
 from rag.prices import estimate_tokens
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
-from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
+from rag.providers.retry import estimated_chat
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rag.answering.bookkeeping import Bookkeeping
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.records.chat_logs import ChatLogs
 from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever

@@ -148,8 +148,8 @@ class LiveAnswer:
         while True:
             self._look_up()
             with self._changed:
-                # Woken by each piece. Pieces come at the pace of `LiveAnswers`, not by the token: 100 readers at 50 tokens
-                # a second would be 5,000 wake-ups.
+                # Woken by each piece. Pieces come at the pace of `LiveAnswers`, not by the token: 100 readers at 50
+                # tokens a second would be 5,000 wake-ups.
                 self._changed.wait_for(
                     lambda shown=shown, seen=restarts: (  # type: ignore[misc]
                         len(self.text) > shown or self.restarts > seen or self._has_ended(until_written)

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
 from rag.api.parts import running
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.loaders.encodings import decode
+from rag.ingestion.loaders.text import decode
 
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
 SCALE = 2.0

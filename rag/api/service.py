@@ -8,9 +8,9 @@ from anyio import move_on_after, to_thread
 from starlette.responses import JSONResponse, Response
 
 from rag.api.endpoint import PUBLIC, ApiModel, Call, endpoint
+from rag.api.health import Health, check_rag_health
 from rag.api.parts import running
 from rag.errors import RagError
-from rag.health import Health, check_rag_health
 from rag.types import Role
 
 #: Longest wait for the checks that administrators see; without them, the rest is answered.

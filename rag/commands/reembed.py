@@ -53,7 +53,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
             moves.cancel(identity, move.id)
             return 1
         moves.confirm(identity, move.id, enqueue=False)
-        done = parts.processor.reembedding.run(tenant, move.id)
+        done = parts.pipeline.reembedding.run(tenant, move.id)
     finally:
         parts.close()
     if done.status != "switched":

@@ -79,7 +79,7 @@ class ChatModel(Protocol):
         cancel: Event,
         every_seconds: Callable[[], float] = ...,
     ) -> Iterator[TextDelta | Lost | Completed]:
-        """Yield the answer as it arrives, in pieces so far apart, then `Completed`. Returns early once `cancel` is set."""
+        """Yield the answer in pieces so far apart, then `Completed`. Returns early once `cancel` is set."""
         ...
 
     def complete(

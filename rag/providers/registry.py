@@ -9,13 +9,13 @@ from pathlib import Path
 
 from rag.errors import SettingsError
 from rag.prices import charge
-from rag.profiles import HR, PROFILES, Profile
+from rag.profile import Profile
+from rag.profiles import HR, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
 from rag.providers.cohere import CohereReranker
 from rag.providers.connections import NAMES, VARIABLES, connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
-from rag.providers.meaning import MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.offline import LexicalEmbedder
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from rag.settings import Settings

@@ -13,7 +13,6 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from rag.access.recent import require_recent
-from rag.database import Database
 from rag.errors import NotFound
 from rag.records.figures import (
     DailyCost,
@@ -36,6 +35,7 @@ from rag.records.question_log import (
     UnansweredQuestion,
     questions_to_csv,
 )
+from rag.storage.database import Database
 from rag.types import Identity, Who
 
 Row = TypeVar("Row")

@@ -15,11 +15,11 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
 from rag.ingestion.extracted import sections_from_json
 from rag.prices import charge, estimate_tokens
 from rag.records.ledger import Ledger, usage_from_json
-from rag.sql import queries
+from rag.storage.database import Database
+from rag.storage.sql import queries
 from rag.types import Identity, Outcome, RAGDetails, Section
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
+from rag.storage.database import Database, queries
 from rag.types import Charge, Operation, ProcessingCosts, Usage
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from rag.profiles import Profile
+from rag.profile import Profile
+from rag.providers.tokens import estimate_tokens
 from rag.retrieval.evidence import Judged, matched_words
 from rag.retrieval.formats import Passage, format_context, format_passage, labels_of
 from rag.retrieval.posts import attachment_part, category_of, written_on
 from rag.retrieval.stitching import Neighbour, stitched
-from rag.tokens import estimate_tokens
 from rag.types import Citation, SearchResult
 
 #: Characters, where only tokens count.

@@ -14,9 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag.database import Database, queries
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
@@ -33,6 +32,7 @@ from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
+from rag.storage.database import Database, queries
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.evidence import Judged
 from rag.retrieval.search import Found
 from rag.types import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.context import Retrieval
 from rag.retrieval.evidence import ANSWERED, PERHAPS, Judged, outcome_of
 from rag.retrieval.formats import place

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag.database import Database
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderError, SettingsError
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.details import raw_results_from, search_said
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.keywords import contextual_text
@@ -23,6 +22,7 @@ from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
 from rag.retrieval.synonyms import reworded
 from rag.retrieval.understanding import Asked, describe
+from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.posts import day_of, korean_date, marks_of, without_attachments, written_on
 from rag.types import SearchResult
 

@@ -16,13 +16,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
-from rag.flights import Answer, Flight
 from rag.retrieval.analysers import analyser_for
 from rag.retrieval.keywords import term_id
 from rag.retrieval.meaning import MeaningHit
 from rag.retrieval.postings import Ranges, best_of, matches_in
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
+from rag.storage.database import queries
+from rag.storage.pipeline import Answer, Flight
 from rag.types import Scope, SearchFilters
 
 #: The least number of candidates of each search that are fused.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.types import SearchFilters
 
 

@@ -8,8 +8,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from rag.database import Database, queries
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.boosts import (
     category_factor,
     multi_signal_score,
@@ -20,6 +19,7 @@ from rag.retrieval.boosts import (
 )
 from rag.retrieval.evidence import Judged
 from rag.retrieval.posts import written_on
+from rag.storage.database import Database, queries
 from rag.types import SearchFilters, SearchResult, Who, tenant_of
 
 

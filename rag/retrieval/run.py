@@ -13,8 +13,8 @@ from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.prices import charge
-from rag.profiles import Profile
-from rag.providers.calls import Notes, lost_calls
+from rag.profile import Profile
+from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.order import Facts
 from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
 

@@ -13,8 +13,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
-from rag.flights import Flight
 from rag.retrieval import fusion
 from rag.retrieval import meaning as meanings
 from rag.retrieval.fusion import Shares
@@ -22,6 +20,8 @@ from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
 from rag.retrieval.meaning import MeaningHit
 from rag.retrieval.query import SearchQuery, TermStatistics, asked_words
 from rag.retrieval.refine import corrected, refined
+from rag.storage.database import Database, queries
+from rag.storage.pipeline import Flight
 from rag.types import Scope, SearchFilters, SearchResult
 
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.

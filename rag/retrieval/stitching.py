@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from rag.database import Database, queries
 from rag.retrieval.evidence import Judged
+from rag.storage.database import Database, queries
 from rag.types import SearchResult, Who, tenant_of
 
 #: Longest text that two passages may share; more is chance or the same passage.

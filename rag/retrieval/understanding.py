@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from rag.errors import ProviderError, SettingsError
+from rag.profile import Profile
 from rag.profile_checks import is_found
-from rag.profiles import Profile
 from rag.providers.registry import Providers
 from rag.retrieval.dates import dates_in, years_in
 from rag.retrieval.query_translator import Translation, translate_query_if_needed

@@ -29,7 +29,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
         st.subheader("API keys", anchor=False, width="content")
         is_asked = st.button("Make a key", key="people_key_add", icon=":material/key:")
         if is_asked and not sign_in_again.is_needed(identity):
-            st.session_state.people_key_error = ""
+            st.session_state.people_key_error = None
             _ask_for_key(keys, identity)
     st.caption(ABOUT)
     if made := st.session_state.pop("people_key_made", None):
@@ -100,7 +100,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
                 requests_per_minute=state.people_key_limit,
             )
         except RagError as error:
-            state.people_key_error = error.message
+            state.people_key_error = error
 
     with st.form("people_key", border=False):
         st.text_input(
@@ -123,7 +123,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
         st.number_input("Requests a minute", 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit")
         st.form_submit_button("Make the key", type="primary", icon=":material/key:", on_click=make)
     if error := state.get("people_key_error"):
-        st.error(plain(error), icon=":material/error:")
+        sign_in_again.draw_error(error)
     if "people_key_made" in state:
         st.rerun()
 

@@ -14,8 +14,9 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.ingestion.library import DocumentLibrary
-from rag.profiles import NOTICES, Profile, profile_by_name, with_overrides
+from rag.ingestion.documents import DocumentLibrary
+from rag.profile import Profile
+from rag.profiles import NOTICES, profile_by_name, with_overrides
 from rag.retrieval.options import Options
 from rag.types import (
     Collection,

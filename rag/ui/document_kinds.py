@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from rag.ingestion.references import ReferenceDocument
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.types import Document
 from rag.ui.formats import count
 from rag.ui.text import plain

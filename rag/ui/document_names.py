@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag.ingestion.loaders.kinds import MIME_TYPES
+from rag.ingestion.loaders import MIME_TYPES
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
 #: Status as (words, colour of its badge).

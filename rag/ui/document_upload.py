@@ -11,8 +11,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.folder import files_in_archive
-from rag.ingestion.loaders.kinds import ENDINGS
+from rag.ingestion.loaders import ENDINGS
+from rag.ingestion.sources.folder import files_in_archive
 from rag.profiles import profile_by_name, with_overrides
 from rag.types import ChunkingMethod, Collection
 from rag.ui.document_cards import Refused, UploadOptions

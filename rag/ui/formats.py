@@ -6,7 +6,7 @@ from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from rag.ingestion.loaders.kinds import ENDINGS
+from rag.ingestion.loaders import ENDINGS
 
 UNPRICED = "unpriced"
 WITHOUT_PAGES = tuple(ending for ending, kind in ENDINGS.items() if kind != "pdf")

@@ -1,4 +1,4 @@
-"""The few pieces of HTML of the frame: signing out, noticing a session that has ended, following and announcing answers."""
+"""The HTML and scripts of the frame: signing out, noticing a session that has ended, following answers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ if (!window.hrAssistantAnswers) {
     if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(node.data);
     const name = node.nodeName.toLowerCase();
     const copy = tags.has(name) ? document.createElement(name) : document.createDocumentFragment();
-    if (name === "ol" && /^[0-9]+$/.test(node.getAttribute("start") || "")) copy.start = Number(node.getAttribute("start"));
+    const start = name === "ol" ? node.getAttribute("start") : null;
+    if (start && /^[0-9]+$/.test(start)) copy.start = Number(start);
     for (const child of node.childNodes) copy.append(taken(child));
     return copy;
   };

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.labels import Labels, Option, distinct_labels
+from rag.answering.labels import Labels, Option, distinct_labels
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain

@@ -1,8 +1,8 @@
 """Stream the text of an answer, while it is written, to the pages that show it.
 
-The page draws a place (`place_of`), the script of the frame (`frame.FOLLOW_ANSWERS`) finds it there and follows the events of
-`ROUTE` with the cookie of its session. Each event has the blocks that are finished since the one before, and the block
-that still grows, as HTML that cannot act. They are written once for all who follow. An answer goes on without them.
+The page draws a place (`place_of`); the script of the frame (`frame.FOLLOW_ANSWERS`) finds it and follows `ROUTE` with
+the cookie of its session. Each event has the blocks that were finished since the one before, and the block that still
+grows, as HTML that cannot act. They are written once for all who follow. An answer goes on when nobody does.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
 def follow(live: LiveAnswer) -> None:
     """Draw what an answer is doing and the place where its text grows, until it is written.
 
-    The browser follows the text itself (`live_text.py`): each piece would be a message through Streamlit's elements, and
-    those of a hundred answers are more than one process can draw. Every pulse gives a click the chance to end the run.
+    The browser follows the text itself (`live_text.py`): as messages of Streamlit's elements, the pieces of a hundred
+    answers are more than one process can draw. Every pulse gives a click the chance to end the run.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
         st.html(place_of(live.message_id))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from rag.answering.places import terms_held
-from rag.ingestion.chunking.pieces import page_starts
+from rag.ingestion.chunking.spans import page_starts
 from rag.types import DocumentChunk, DocumentPage
 
 #: A part is read without much scrolling and ends with a line where one ends near, in characters.

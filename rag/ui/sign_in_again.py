@@ -10,8 +10,10 @@ import streamlit as st
 
 import rag.services
 from rag.access.recent import confirm_address
+from rag.errors import RagError, SignInAgain
 from rag.types import Identity
 from rag.ui.frame import confirm_link
+from rag.ui.text import plain
 
 
 def is_needed(identity: Identity) -> bool:
@@ -44,10 +46,22 @@ def _note_if_late(identity: Identity) -> None:
 def ask() -> None:
     """Say why, and lead there in this tab."""
     st.markdown("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
+    draw_link()
+
+
+def draw_link() -> None:
+    """The link to where one confirms who one is, and from there back to this page."""
     path = urlsplit(st.context.url or "/").path or "/"
     # What is opened on a page is in its address, which `st.context.url` leaves out.
     opened = urlencode(st.query_params.to_dict())
     st.html(confirm_link(confirm_address(f"{path}?{opened}" if opened else path)))
+
+
+def draw_error(error: RagError) -> None:
+    """What a dialog was refused, in the dialog; with the link where the time ran out while it was open."""
+    st.error(plain(error.message), icon=":material/error:")
+    if isinstance(error, SignInAgain):
+        draw_link()
 
 
 def ask_where_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import streamlit as st
 
-from rag.ingestion.chunking.pieces import PATH_SEPARATOR
+from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.types import Citation
 from rag.ui.formats import has_pages, pages
 from rag.ui.posts import marks_line

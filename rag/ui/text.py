@@ -42,9 +42,12 @@ PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable("tab
 PARSER.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "lheading", "hr"])
 
 #: What an answer is made of while it grows.
-ANSWER_TAGS = frozenset(
-    "p strong em code pre ul ol li blockquote table thead tbody tr th td h5 h6 br".split()
-)
+# fmt: off
+ANSWER_TAGS = frozenset({
+    "p", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
+    "h5", "h6", "br",
+})
+# fmt: on
 
 #: Characters of a passage on a card; about five lines: the answer above stays in sight.
 EXCERPT_CHARACTERS = 160
@@ -101,8 +104,8 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
 class GrowingAnswer:
     """Writes an answer as HTML while it grows. A block that another one follows changes no more and is written once.
 
-    The HTML has the tags of `ANSWER_TAGS`, no attribute but the first number of a list, and acts in no way: what a model
-    or a document wrote is text in it.
+    The HTML has the tags of `ANSWER_TAGS`, no attribute but the first number of a list, and cannot act: everything that
+    a model or a document wrote is text in it.
     """
 
     def __init__(self) -> None:

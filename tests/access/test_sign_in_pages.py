@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx2
 import pytest
-from front_door import PASSWORD, Access, AddPerson
 from starlette.testclient import TestClient
 
 from rag.api.html_pages import TEMPLATES, page
 from rag.api.sign_in import safe_next
 from rag.types import Account, Identity
 from rag.ui.frame import account_actions
+from tests.access.front_door import PASSWORD, Access, AddPerson
 
 ClientOf = Callable[..., TestClient]
 HTML = {"accept": "text/html"}

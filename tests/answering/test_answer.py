@@ -7,7 +7,6 @@ from threading import Event
 from typing import Any, cast
 
 import pytest
-from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.bookkeeping import Bookkeeping
@@ -23,10 +22,12 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.records.chat_logs import to_json
 from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
+from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
 
 NO_FOLLOW_UPS = replace(HR, follow_ups=0)
 HISTORY = (
@@ -111,7 +112,14 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
     books.record(charged("embedding", "0.0001"))
     assert desk.rows("cost_ledger") == []
     ledger.is_up = True
-    ended = {"outcome": Outcome.ANSWERED, "answer": "", "error": "", "language": "en", "model": "", "document_ids": []}
+    ended: dict[str, Any] = {
+        "outcome": Outcome.ANSWERED,
+        "answer": "",
+        "error": "",
+        "language": "en",
+        "model": "",
+        "document_ids": [],
+    }
     assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
 

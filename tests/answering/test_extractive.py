@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from scripted import passage
 
 from rag.answering.extractive import best_quotes
 from rag.answering.phrases import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.sentences import sentences
 from rag.types import Citation
+from tests.answering.scripted import passage
 
 HANDBOOK = """Vacation
 Full-time employees receive 25 vacation days per calendar year. Part-time employees receive

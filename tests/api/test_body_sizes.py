@@ -7,7 +7,6 @@ import itertools
 from typing import Any
 
 import pytest
-from callers import Api
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import Message
@@ -16,6 +15,7 @@ from rag.api.bodies import FORM_OVERHEAD_BYTES
 from rag.api.endpoint import ApiRoute
 from rag.api.form_pages import MAXIMUM_FORM_BYTES
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
+from tests.api.callers import Api
 
 PIECE = 64 * 1024
 HEAD = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'

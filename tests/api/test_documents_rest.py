@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hostile
-from callers import Api
-
 from rag.types import Role
+from tests import hostile
+from tests.api.callers import Api
 
 
 def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
@@ -19,10 +18,10 @@ def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
     assert again.status_code == 409
     assert again.json()["details"]["document_id"] == document["id"]
     one = f"/api/documents/{document['id']}"
-    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    api.parts.pipeline.run("demo", api.parts.documents.list("demo")[0].id)
     assert caller.get(one).json()["status"] == "estimated"
     assert caller.post(f"{one}/confirm").json()["status"] == "processing"
-    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    api.parts.pipeline.run("demo", api.parts.documents.list("demo")[0].id)
     listed = caller.get("/api/documents", params={"status": "completed", "limit": 1}).json()
     assert (listed["total"], listed["documents"][0]["id"]) == (1, document["id"])
     chunks = caller.get(f"{one}/chunks", params={"limit": 1}).json()
@@ -54,7 +53,7 @@ def test_an_estimate_that_is_discarded_leaves_nothing(api: Api) -> None:
     caller = api.client(api.key("documents:read", "documents:write"))
     path = f"/api/collections/{api.collection.id}/documents"
     one = f"/api/documents/{caller.post(path, files={'file': ('a.pdf', hostile.leave_policy())}).json()['id']}"
-    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    api.parts.pipeline.run("demo", api.parts.documents.list("demo")[0].id)
     assert caller.get(one).json()["status"] == "estimated"
     assert caller.post(f"{one}/discard").status_code == 204
     assert caller.get(one).status_code == 404

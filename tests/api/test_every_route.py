@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import schemathesis
-from bodies_at_random import random_body
-from callers import Api
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import CheckFunction
 from schemathesis.core.result import Ok
@@ -21,6 +19,8 @@ from schemathesis.specs.openapi.checks import (
 
 from rag.api.endpoint import ApiRoute
 from rag.server import API_ROUTES
+from tests.api.bodies_at_random import random_body
+from tests.api.callers import Api
 
 #: The documentation's own, by method and path: streams are among them.
 EXAMPLES = {

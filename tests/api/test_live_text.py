@@ -9,8 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from callers import Api
-from standin import ProviderStandin, many_words
 
 from rag.access.guard import SESSION_COOKIE
 from rag.answering.events import CitationsEvent, TextEvent
@@ -19,6 +17,8 @@ from rag.services import Services
 from rag.types import Identity, Role
 from rag.ui import live_text
 from rag.ui.text import GrowingAnswer
+from tests.api.callers import Api
+from tests.standin import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 
@@ -79,7 +79,12 @@ def test_the_html_of_a_piece_is_written_once_for_all_who_follow(
 ) -> None:
     written: list[str] = []
     grow = GrowingAnswer.grow
-    monkeypatch.setattr(GrowingAnswer, "grow", lambda self, text: (written.append(text), grow(self, text)))
+
+    def counted(self: GrowingAnswer, text: str) -> None:
+        written.append(text)
+        grow(self, text)
+
+    monkeypatch.setattr(GrowingAnswer, "grow", counted)
 
     async def five() -> list[list[str]]:
         live.take(TextEvent("One "))

@@ -10,13 +10,13 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from callers import Api
-from standin import ProviderStandin, many_words
 
 from rag.answering.events import DoneEvent, TextEvent
 from rag.answering.live import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, answer_events
 from rag.types import MessageState, Outcome
+from tests.api.callers import Api
+from tests.standin import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 

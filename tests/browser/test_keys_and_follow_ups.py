@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
-from standin import ProviderStandin, default_reply
 
 from tests.browser.conftest import Product, settle
+from tests.standin import ProviderStandin, default_reply
 
 pytestmark = pytest.mark.browser
 

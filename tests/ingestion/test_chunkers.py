@@ -17,17 +17,17 @@ from rag.ingestion.chunking import (
     chunk_by_page_texts,
     chunk_document,
     chunk_full_text,
+    chunk_limits_for,
     chunk_text,
-    figures_for,
     join_pages,
     sizes_for,
 )
+from rag.ingestion.chunking.boundaries import WORDS
 from rag.ingestion.chunking.document_types import DocumentType, document_type_of
-from rag.ingestion.chunking.measured import WORDS
-from rag.ingestion.chunking.recursive import SEPARATORS
+from rag.ingestion.chunking.splitter import SEPARATORS
 from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES, with_overrides
-from rag.providers.offline import LexicalEmbedder
-from rag.tokens import estimate_tokens
+from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]
@@ -417,22 +417,22 @@ def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
             "chunking_by_type": [["journey", "generic"]],
         },
     )
-    figures = figures_for(own)
+    limits = chunk_limits_for(own)
     text = "One sentence follows another in this long text. " * 200
-    assert all(estimate_tokens(c.content) <= 200 for c in chunk_text(text, method="professional", figures=figures))
-    story = chunk_text(text, method="narrative", figures=figures)
+    assert all(estimate_tokens(c.content) <= 200 for c in chunk_text(text, method="professional", limits=limits))
+    story = chunk_text(text, method="narrative", limits=limits)
     assert all(estimate_tokens(chunk.content) <= 120 for chunk in story)
     assert all(a.end - b.start <= 5 * 12 for a, b in itertools.pairwise(story))
-    assert all(len(c.content.split()) <= 60 for c in chunk_text(text, method="markdown", figures=figures))
-    assert all(len(c.content) <= 300 for c in chunk_text(text, method="auto", figures=figures))
-    journey = chunk_text(text, method="auto", file_name="journey.txt", figures=figures)
+    assert all(len(c.content.split()) <= 60 for c in chunk_text(text, method="markdown", limits=limits))
+    assert all(len(c.content) <= 300 for c in chunk_text(text, method="auto", limits=limits))
+    journey = chunk_text(text, method="auto", file_name="journey.txt", limits=limits)
     assert {chunk.metadata["category"] for chunk in journey} == {"generic"}
     assert sizes_for(own, "generic")["chunk_size"] == 300
 
 
 def test_separators_of_a_collection_are_the_ones_cut_at() -> None:
-    figures = figures_for(with_overrides(CIVIL, {"separators": ["%", ""]}))
-    chunks = chunk_text(("word " * 30 + "% ") * 40, method="recursive", figures=figures)
+    limits = chunk_limits_for(with_overrides(CIVIL, {"separators": ["%", ""]}))
+    chunks = chunk_text(("word " * 30 + "% ") * 40, method="recursive", limits=limits)
     assert all(chunk.content.endswith("%") for chunk in chunks)
-    assert figures_for(CIVIL).separators == SEPARATORS
-    assert figures_for(HR) == figures_for(NOTICES)
+    assert chunk_limits_for(CIVIL).separators == SEPARATORS
+    assert chunk_limits_for(HR) == chunk_limits_for(NOTICES)

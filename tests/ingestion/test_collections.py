@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import hostile
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 BUILT_IN = "builtin/lexical@1536"
 
@@ -95,7 +95,7 @@ def test_fields_are_overridden_checked_together_and_given_back(
 
 def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
     library: DocumentLibrary,
-    processor: Processor,
+    pipeline: Pipeline,
     files: FileStore,
     database: Database,
     admin: Identity,
@@ -109,7 +109,7 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
         (collection, "b.pdf", hostile.leave_policy("here")),
     )
     for target, name, content in added:
-        processor.process_document(
+        pipeline.process_document(
             file=content, file_name=name, tenant_id="demo", collection=target, generate_metadata=False
         )
     paths = {d.collection_id: d.file_path for d in library.list("demo")}
@@ -132,9 +132,9 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
 
 
 def test_only_a_document_that_waits_is_discarded(
-    library: DocumentLibrary, processor: Processor, admin: Identity, collection: Collection
+    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection
 ) -> None:
-    result = processor.process_document(
+    result = pipeline.process_document(
         file=hostile.leave_policy(), file_name="a.pdf", tenant_id="demo", collection=collection, generate_metadata=False
     )
     with pytest.raises(InvalidInput, match="no longer waiting"):

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from github_standin import GitHubStandin as Standin
-from github_standin import repository, running_github
 
 from rag.errors import (
     NotFound,
@@ -19,7 +17,9 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders.github import GitHub
+from rag.ingestion.sources.github import GitHub
+from tests.github_standin import GitHubStandin as Standin
+from tests.github_standin import repository, running_github
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import hostile
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -25,12 +24,13 @@ from rag.access.guard import AuthGuard
 from rag.access.headers import content_security_policy
 from rag.access.media import FILE_FIELDS, files_in
 from rag.api.endpoint import ApiRoute
-from rag.embedded import EmbeddedServer
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services
 from rag.settings import Settings
+from rag.storage.embedded_postgres import EmbeddedServer
 from rag.types import Account, Collection, Identity, Role
+from tests import hostile
 
 POLICY = content_security_policy(["testserver"])
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
@@ -228,7 +228,7 @@ def drawn(name: str) -> ForwardMsg:
 def asking_for(name: str) -> bytes:
     asked = BackMsg()
     asked.rerun_script.page_name = name
-    return asked.SerializeToString()
+    return bytes(asked.SerializeToString())
 
 
 def test_a_picture_is_served_to_the_session_it_was_drawn_for(
@@ -309,7 +309,8 @@ def test_no_secret_is_in_a_representation(tmp_path: Path) -> None:
     secret = "zq-secret-value"
     names = [f.name for f in fields(Settings) if any(w in f.name for w in ("key", "secret", "token", "password"))]
     keyed = Settings(
-        data_dir=tmp_path, **{name: secret for name in names if isinstance(getattr(Settings(), name), str)}
+        data_dir=tmp_path,
+        **cast("dict[str, Any]", {name: secret for name in names if isinstance(getattr(Settings(), name), str)}),
     )
     assert secret not in repr(keyed)
     assert secret not in str(keyed)

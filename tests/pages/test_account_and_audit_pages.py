@@ -42,7 +42,7 @@ def sign_in_elsewhere(running: Services, identity: Identity) -> Identity:
 
 
 def ends(page: AppTest) -> list[str]:
-    return [button.key for button in page.button if str(button.key).startswith("end_")]
+    return [str(button.key) for button in page.button if str(button.key).startswith("end_")]
 
 
 # Your account

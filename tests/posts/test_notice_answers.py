@@ -6,15 +6,15 @@ from datetime import date, timedelta
 from threading import Event
 from typing import Any
 
-from boards import QUESTION, TODAY
-from standin import ProviderStandin
-
 from rag.answering.answer import DoneEvent, TextEvent
-from rag.profiles import NOTICES, Profile, with_overrides
+from rag.profile import Profile
+from rag.profiles import NOTICES, with_overrides
 from rag.retrieval.options import Options
 from rag.retrieval.posts import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
+from tests.posts.boards import QUESTION, TODAY
+from tests.standin import ProviderStandin
 
 
 def ask(parts: Services, collection: Collection, administrator: Identity, **options: Any) -> Any:

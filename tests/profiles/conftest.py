@@ -8,16 +8,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from standin import ProviderStandin
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.api import opinion, questions, reference_documents
-from rag.database import Database
 from rag.services import Services
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
+from tests.standin import ProviderStandin
 
 Ask = Callable[..., Any]
 

@@ -8,8 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hostile import pdf_of
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
@@ -17,6 +15,8 @@ from rag.profiles import CIVIL
 from rag.retrieval.options import Options
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
+from tests.hostile import pdf_of
+from tests.standin import ProviderStandin
 
 QUESTION = "주차 문제"
 PARKING = "주차 문제 민원은 교통과에 신청합니다. 처리 기간은 7일입니다."
@@ -33,9 +33,9 @@ def civil(app_services: Services, admin: Identity) -> Collection:
         document = app_services.documents.upload(
             admin, made, f"{name}.pdf", content, metadata={"department": department}
         )
-        app_services.processor.run("demo", document.id)
+        app_services.pipeline.run("demo", document.id)
         app_services.documents.confirm(admin, document.id)
-        app_services.processor.run("demo", document.id)
+        app_services.pipeline.run("demo", document.id)
         assert app_services.documents.get("demo", document.id).status is DocumentStatus.COMPLETED
     return made
 

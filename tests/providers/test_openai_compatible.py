@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from threading import Event, Timer
 from typing import Any
 
@@ -13,7 +13,6 @@ import httpx2
 import numpy as np
 import openai
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import (
     InvalidInput,
@@ -28,14 +27,15 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import ChatModel, Completed, Embedder, TextDelta
-from rag.providers.chat_stream import EAGER_READS
 from rag.providers.openai_compatible import (
     OpenAIChatModel,
     OpenAIEmbedder,
     is_reasoning_model,
+    openai_errors,
 )
-from rag.providers.openai_errors import openai_errors
+from rag.providers.streaming import EAGER_READS
 from rag.types import ChatMessage, Usage
+from tests.standin import ProviderStandin
 
 MESSAGES = [ChatMessage(role="user", content="How many days of leave?")]
 SOON = {"retry-after-ms": "1"}
@@ -59,12 +59,13 @@ def model(client: openai.OpenAI) -> OpenAIChatModel:
 
 def read(model: ChatModel, cancel: Event | None = None) -> tuple[str, Completed | None, ProviderError | None]:
     """Text, end and error of one stream."""
-    text, completed = "", None
+    text = ""
+    completed: Completed | None = None
     try:
         for part in model.stream(MESSAGES, temperature=0.2, maximum_output_tokens=50, cancel=cancel or Event()):
             if isinstance(part, TextDelta):
                 text += part.text
-            else:
+            elif isinstance(part, Completed):
                 completed = part
     except ProviderError as exc:
         return text, completed, exc
@@ -372,12 +373,11 @@ def test_a_stop_ends_the_wait_for_the_next_read(model: OpenAIChatModel, provider
     provider_standin.reply("word " * 1000)
     provider_standin.token_interval_seconds = 0.002
     cancel = Event()
-    pieces = 0
-    for _ in model.stream(
+    stream = model.stream(
         MESSAGES, temperature=0, maximum_output_tokens=1000, cancel=cancel, every_seconds=lambda: 3600.0
-    ):
-        pieces += 1
-        if pieces == EAGER_READS:
+    )
+    for count, _ in enumerate(stream, start=1):
+        if count == EAGER_READS:
             Timer(0.05, cancel.set).start()
     assert cancel.is_set()
 

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from threading import Event
+from typing import Any, cast
 
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import ProviderError, ProviderKeyRejected, SettingsError
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, with_overrides
 from rag.providers.registry import Providers, provider_of
 from rag.settings import Settings
 from rag.types import ChatMessage
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture
@@ -269,7 +270,7 @@ def test_embedders_are_offered_with_their_price_and_what_is_missing(providers: P
     )
     assert (small.price, small.missing, small.dimensions) == (Decimal("0.02"), "", 1536)
     assert (gemini.price, gemini.missing) == (Decimal("0.15"), "GEMINI_API_KEY")
-    assert (ollama.price, ollama.missing) == (0, "OLLAMA_URL")
+    assert (ollama.price, ollama.missing) == (Decimal(0), "OLLAMA_URL")
     assert [bool(option.missing) for option in options] == sorted(bool(option.missing) for option in options)
 
 
@@ -278,7 +279,7 @@ def test_embedders_are_offered_with_their_price_and_what_is_missing(providers: P
     "address", ["file:///etc/passwd", "ftp://host/v1", "host:11434", "http://", "http://me:secret@host/v1"]
 )
 def test_an_address_that_is_none_of_the_web_is_refused(name: str, address: str) -> None:
-    settings = replace(Settings(openai_api_key="key"), **{name.lower(): address})
+    settings = replace(Settings(openai_api_key="key"), **cast("dict[str, Any]", {name.lower(): address}))
     with pytest.raises(SettingsError, match=name) as caught:
         Providers(settings)
     assert name == "OPENAI_BASE_URL" or "secret" not in str(caught.value)

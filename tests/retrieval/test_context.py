@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -17,7 +14,10 @@ from rag.retrieval.context import NO_RERANKING, Retriever
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year. Days not taken expire on 31 March.",

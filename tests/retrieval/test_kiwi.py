@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.errors import InvalidInput, SettingsError
 from rag.profiles import HR, with_overrides
 from rag.retrieval import kiwi
 from rag.retrieval.analysers import analyse, analyser_for
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database
+from tests.retrieval.shelf import Shelf
 
 needs_kiwi = pytest.mark.skipif(not kiwi.is_installed(), reason="kiwipiepy is not installed")
 

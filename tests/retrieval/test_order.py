@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.profiles import NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.retrieval.boosts import (
@@ -25,7 +24,9 @@ from rag.retrieval.evidence import Coverage, Judged, PassageSignals
 from rag.retrieval.options import Options
 from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Identity, Question, SearchFilters, SearchResult
+from tests.retrieval.shelf import Shelf
 
 TODAY = date(2026, 11, 21)
 CAME = datetime(2026, 11, 20, tzinfo=UTC)
@@ -115,12 +116,13 @@ def asked(text: str, asker: Identity, shelf: Shelf) -> Question:
 
 def test_notices_are_pinned_then_important_then_recent(database: Database, shelf: Shelf, asker: Identity) -> None:
     text = "The parking garage is closed."
-    for title, metadata in {
+    posts: dict[str, dict[str, Any]] = {
         "old": {"createdAt": "2020-01-01"},
         "new": {"createdAt": "2026-11-20"},
         "important": {"createdAt": "2020-01-01", "isImportant": True},
         "pinned": {"createdAt": "2020-01-01", "isPinned": True},
-    }.items():
+    }
+    for title, metadata in posts.items():
         shelf.add(title, [f"{text} {title}"], metadata=metadata)
     retriever = Retriever(database, Providers(Settings()))
 

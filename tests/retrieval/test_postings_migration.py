@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import bm25s
 import numpy as np
 import psycopg
 import pytest
-from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
-from plain_server import PlainServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database, sealing_key
-from rag.migrations import migrate
 from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database, sealing_key
+from rag.storage.migrations import migrate
 from rag.types import Scope
+from tests.earlier_database import earlier_database, index_as_before
+from tests.plain_server import PlainServer
+from tests.retrieval.shelf import scores_of
 
 BEFORE = "20261121000500"
 #: Words that have no other wording in the product's list: those would count as well.
@@ -78,9 +80,9 @@ def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: 
     database.open()
     scope = Scope(tenant_id="demo", collection_ids=(collection,))
 
-    def scores(question: str) -> list[float | None]:
+    def scores(question: str) -> Any:
         found = keyword_search(database, SearchQuery(text=question, language="en"), scope=scope, limit=10)
-        return [r.keyword_score for r in found]
+        return scores_of(found)
 
     for question in ("lantern", "cars number 17", "bicycles and cars"):
         np.testing.assert_allclose(scores(question), expected(PASSAGES, question), rtol=1e-5)

@@ -8,10 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput
 from rag.ingestion.collections import find_collections
 from rag.profiles import HR, NOTICES, with_overrides
@@ -24,9 +21,12 @@ from rag.retrieval.question_parts import split_question
 from rag.retrieval.reranker import text_to_rerank
 from rag.retrieval.understanding import NO_REPHRASING
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
-from test_fusion import result  # isort: skip
+from tests.retrieval.test_fusion import result  # isort: skip
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year.",

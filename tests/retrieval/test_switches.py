@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.profiles import HR, Profile
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.options import Options
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
 #: A profile that does nothing but search; each row switches one step on.
 BARE = replace(

@@ -12,7 +12,6 @@ from httpx2 import Response
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
@@ -20,10 +19,11 @@ from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
 from rag.api.sign_in import routes
-from rag.database import Database
 from rag.errors import AccessError, LinkExpired, RagError, WeakPassword, WrongPassword
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD, NEW = "person@example.com", "correct horse battery", "another good password"
 

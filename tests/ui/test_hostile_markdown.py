@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from html import unescape
-from pathlib import Path
 from html.parser import HTMLParser
+from pathlib import Path
 from random import Random
 
 import pytest
-from markdown_links import PIECES, acting
 
 from rag.records.spreadsheet import to_csv
 from rag.ui import text as ui_text
 from rag.ui.text import ANSWER_TAGS, GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
+from tests.markdown_links import PIECES, acting
 
 
 def texts(number: int, seed: int) -> list[str]:
@@ -105,7 +105,9 @@ def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> No
 
 def test_an_answer_that_grows_has_the_blocks_of_the_stored_one() -> None:
     answer = GrowingAnswer()
-    answer.grow("## Leave\n\n**25 days** [1]\n\n3. one\n4. two\n\n| a | b |\n|---|:--|\n| c | d |\n\n```python\nx < y\n```\nEnd")
+    answer.grow(
+        "## Leave\n\n**25 days** [1]\n\n3. one\n4. two\n\n| a | b |\n|---|:--|\n| c | d |\n\n```python\nx < y\n```\nEnd"
+    )
     assert html_of(answer).replace("\n", "") == (
         "<h5>Leave</h5><p><strong>25 days</strong> [1]</p>"
         '<ol start="3"><li>one</li><li>two</li></ol>'
@@ -127,7 +129,12 @@ def test_no_mixture_acts_in_an_answer_that_grows(seed: int) -> None:
 def test_blocks_that_are_finished_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     parse = ui_text.PARSER.parse
-    monkeypatch.setattr(ui_text.PARSER, "parse", lambda text: (parsed.append(text), parse(text))[1])
+
+    def counted(text: str) -> object:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(ui_text.PARSER, "parse", counted)
     growing, paragraph = GrowingAnswer(), "Leave is **25 days** a year [1].\n\n"
     for count in range(1, 101):
         growing.grow(paragraph * count)

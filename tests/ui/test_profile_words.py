@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
+from rag.profile import Profile
 from rag.profile_fields import FIELDS
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, Profile
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.ui.profile_values import LISTS, shown_value, text_of, value_from
 from rag.ui.profile_words import TITLES, embedder_line, embedder_name, sentences_on, shortcomings
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

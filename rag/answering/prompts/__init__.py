@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rag.answering.citations import without_markers
 from rag.prices import estimate_tokens
-from rag.prompt_data import as_data
+from rag.providers.prompt_data import as_data
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent

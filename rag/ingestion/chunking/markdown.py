@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, Boundaries
-from rag.ingestion.chunking.measured import WORDS, overlap_start
-from rag.ingestion.chunking.pieces import PATH_SEPARATOR, Piece
+from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, WORDS, Boundaries, overlap_start
+from rag.ingestion.chunking.spans import PATH_SEPARATOR, Piece
 
 #: Source 001: words of a chunk, and words said again when a section has several.
 TARGET, MAXIMUM, OVERLAP = 600, 800, 25

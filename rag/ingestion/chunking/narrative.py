@@ -6,11 +6,10 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
-from rag.ingestion.chunking.boundaries import LINE, PARAGRAPH, SENTENCE, Boundaries
+from rag.ingestion.chunking.boundaries import LINE, PARAGRAPH, SENTENCE, Boundaries, fitting_end, overlap_start
 from rag.ingestion.chunking.document_types import fiscal_year_of
-from rag.ingestion.chunking.measured import fitting_end, overlap_start
-from rag.ingestion.chunking.pieces import Piece, Span
-from rag.tokens import estimate_tokens
+from rag.ingestion.chunking.spans import Piece, Span
+from rag.providers.tokens import estimate_tokens
 
 #: A chunk ends with a paragraph from this share of its target on.
 FILLED = 0.6

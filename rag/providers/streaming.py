@@ -1,0 +1,294 @@
+"""Read a streamed answer in batches, and leave it at any moment.
+
+A blocked call cannot be interrupted in Python. Until the stream is open a thread of its own waits for it; from then on
+the caller reads, and one watching thread for all streams ends the connection of streams that nobody wants any more,
+which tells the provider to stop writing, and billing. A thread for each stream would cost as much as the reading.
+
+The `openai` SDK makes the request and judges its status; its typed events are not used, because building one costs
+73 µs of processor time against 10 µs for the JSON alone, and a hundred readers receive 5,000 of them a second. The
+network is read at a pace for the same reason: each waking of a thread costs 0.1 to 0.2 ms, more than the token it
+brings. 200 tokens that come 20 ms apart cost 29 ms when the thread waits for each, 15 ms at a read every 100 ms.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from threading import Event, Lock, Thread, get_ident
+from typing import Any, Generic, Protocol, TypeVar
+
+import httpx2
+import openai
+
+Item = TypeVar("Item", covariant=True)
+Opened = TypeVar("Opened")
+
+#: How often it is looked whether a stream is still wanted.
+LOOK_EVERY_SECONDS = 0.05
+
+
+class Source(Protocol[Item]):
+    """What is read."""
+
+    def __iter__(self) -> Iterator[Item]: ...
+
+    def close(self) -> None: ...
+
+    def interrupt(self) -> None:
+        """End a read that is blocked; called from another thread."""
+
+
+def cancellable(open_source: Callable[[], Source[Item]], *, cancel: Event) -> Iterator[Item]:
+    """Yield the items of `open_source()`; end within 0.1 s once `cancel` is set, even before the source is open.
+
+    What opening or reading raises is raised here.
+    """
+    if cancel.is_set():
+        return
+    opening = _Opening(open_source)
+    source = opening.wait(cancel)
+    if source is None:
+        return
+    watched = WATCHER.watch(cancel, source.interrupt)
+    try:
+        for item in source:
+            if cancel.is_set():
+                return
+            yield item
+    except Exception:
+        if not cancel.is_set():  # else it was the interruption
+            raise
+    finally:
+        WATCHER.forget(watched)
+        source.close()
+
+
+class _Opening(Generic[Opened]):
+    """A source being opened by a thread of its own."""
+
+    def __init__(self, open_source: Callable[[], Source[Opened]]) -> None:
+        self._open_source = open_source
+        self._ready = Event()
+        self._lock = Lock()
+        self._is_left = False
+        self._source: Source[Opened] | None = None
+        self._error: Exception | None = None
+        Thread(target=self._run, name="provider-open", daemon=True).start()
+
+    def wait(self, cancel: Event) -> Source[Opened] | None:
+        """The open source, or None when `cancel` was set before; then it is closed whenever it opens."""
+        while not self._ready.wait(2 * LOOK_EVERY_SECONDS):
+            if cancel.is_set():
+                break
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            self._is_left = self._source is None
+            return self._source
+
+    def _run(self) -> None:
+        source, error = None, None
+        try:
+            source = self._open_source()
+        except Exception as exc:
+            error = exc
+        with self._lock:
+            self._source, self._error = source, error
+            if source is not None and self._is_left:
+                source.close()
+        self._ready.set()
+
+
+class _Watcher:
+    """Looks after all open streams with one thread, which ends when there is none."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._watched: dict[object, tuple[Event, Callable[[], None]]] = {}
+        self._is_running = False
+
+    def watch(self, cancel: Event, end: Callable[[], None]) -> object:
+        """Have `end` called once when `cancel` is set. Returns what `forget` takes."""
+        key = object()
+        with self._lock:
+            self._watched[key] = (cancel, end)
+            if not self._is_running:
+                self._is_running = True
+                Thread(target=self._run, name="provider-watch", daemon=True).start()
+        return key
+
+    def forget(self, key: object) -> None:
+        with self._lock:
+            self._watched.pop(key, None)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._watched:
+                    self._is_running = False
+                    return
+                # Ended under the lock: a stream that is forgotten is never touched any more.
+                for key in [key for key, (cancel, _) in self._watched.items() if cancel.is_set()]:
+                    self._watched.pop(key)[1]()
+            time.sleep(LOOK_EVERY_SECONDS)
+
+
+WATCHER = _Watcher()
+
+
+#: The pace where the caller has none.
+READ_EVERY_SECONDS = 0.05
+#: The first words of an answer are not waited for.
+EAGER_READS = 4
+#: How long the end of a response is waited for once its last event has come.
+END_SECONDS = 0.05
+
+
+class _PacedReads:
+    """Takes the place of a connection's `read` while one answer is streamed."""
+
+    def __init__(self, read: Callable[..., bytes], every_seconds: Callable[[], float], cancel: Event) -> None:
+        self._read = read
+        self._every_seconds = every_seconds
+        self._cancel = cancel
+        self._count = 0
+        self._due = 0.0
+        #: Whoever else reads has been given the connection after the answer.
+        self._reader = get_ident()
+        #: Events of the last read that have not been parsed yet, by the empty lines that end them.
+        self.pending = 0
+        self.is_over = False
+
+    def __call__(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        if get_ident() != self._reader:
+            return self._read(max_bytes, timeout=timeout)
+        if self.is_over:
+            return self._read(max_bytes, timeout=END_SECONDS)
+        if self._count >= EAGER_READS and (wait := self._due - time.monotonic()) > 0:
+            self._cancel.wait(wait)
+        self._count += 1
+        data = self._read(max_bytes, timeout=timeout)
+        self._due = time.monotonic() + self._every_seconds()
+        self.pending = data.count(b"\n\n")
+        return data
+
+
+class ChatEvents:
+    """The JSON events of one open stream, those that arrived together in one list.
+
+    `every_seconds` is how far apart the network is read; setting `cancel` ends the wait for the next read.
+    """
+
+    def __init__(
+        self,
+        stream: openai.Stream[Any],
+        *,
+        every_seconds: Callable[[], float] = lambda: READ_EVERY_SECONDS,
+        cancel: Event | None = None,
+    ) -> None:
+        self._stream = stream
+        self._network = stream.response.extensions.get("network_stream")
+        self._every_seconds = every_seconds
+        self._cancel = cancel or Event()
+
+    def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield events until the provider ends the stream.
+
+        Raises `openai.APIError` for an event that reports an error, after the events before it; `ValueError` for what
+        is no JSON; the transport's errors.
+        """
+        network = self._network
+        if network is None:
+            yield from self._events(None)
+            return
+        reads = network.read = _PacedReads(network.read, self._every_seconds, self._cancel)
+        try:
+            yield from self._events(reads)
+        finally:
+            # The connection may serve another answer already, which has put its own in this place.
+            if vars(network).get("read") is reads:
+                vars(network).pop("read", None)
+
+    def _events(self, reads: _PacedReads | None) -> Iterator[list[Mapping[str, Any]]]:
+        pieces = self._stream.response.iter_bytes()
+        # What the bytes of a compressed stream hold cannot be counted before they are unpacked.
+        is_counted = reads is not None and "content-encoding" not in self._stream.response.headers
+        rest = b""
+        events: list[Mapping[str, Any]] = []
+        for piece in pieces:
+            lines = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
+            rest = lines.pop()
+            parsed, failure, is_last = self._parsed(lines)
+            events += parsed
+            if reads is not None:
+                reads.pending -= lines.count(b"")
+            # The next piece of the same read is there already: what is complete travels with it.
+            is_whole = not is_counted or reads is None or reads.pending <= 0
+            if events and (is_whole or failure is not None or is_last):
+                yield events
+                events = []
+            if failure is not None:
+                raise failure
+            if is_last:
+                self._finish(pieces, reads)
+                return
+        if rest.strip():
+            parsed, failure, _ = self._parsed([rest])
+            events += parsed
+        if events:
+            yield events
+        if rest.strip() and failure is not None:
+            raise failure
+
+    def _finish(self, pieces: Iterator[bytes], reads: _PacedReads | None) -> None:
+        """Read the end of the response, which comes right after its last event, so that its connection is used again.
+
+        Without that each answer would make a connection of its own, TLS included.
+        """
+        if reads is None:
+            return
+        reads.is_over = True
+        with suppress(httpx2.HTTPError):
+            for _ in pieces:
+                pass
+
+    def close(self) -> None:
+        self._stream.response.close()
+
+    def interrupt(self) -> None:
+        """End a blocked read from another thread; closing alone would not."""
+        connection = self._network.get_extra_info("socket") if self._network is not None else None
+        if connection is not None:
+            with suppress(OSError):  # closed by the other end in the meantime
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _parsed(self, lines: list[bytes]) -> tuple[list[Mapping[str, Any]], Exception | None, bool]:
+        """The events of whole lines, what went wrong after them, and whether the stream says that it is over."""
+        events: list[Mapping[str, Any]] = []
+        for line in lines:
+            if not line.startswith(b"data:"):
+                continue  # comments such as OpenRouter's, empty lines, other fields
+            data = line[5:].strip()
+            if data.startswith(b"[DONE]"):
+                return events, None, True
+            try:
+                event = json.loads(data)
+            except ValueError as exc:
+                return events, exc, False
+            if not isinstance(event, dict):
+                return events, ValueError("an event is no JSON object"), False
+            if event.get("error"):
+                return events, self._reported(event["error"]), False
+            events.append(event)
+        return events, None, False
+
+    def _reported(self, error: object) -> openai.APIError:
+        said = error.get("message") if isinstance(error, dict) else None
+        return openai.APIError(
+            message=said if isinstance(said, str) and said else "An error occurred during streaming",
+            request=self._stream.response.request,
+            body=error,
+        )
