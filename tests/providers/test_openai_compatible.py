@@ -33,7 +33,6 @@ from rag.providers.openai_compatible import (
     is_reasoning_model,
     openai_errors,
 )
-from rag.providers.streaming import EAGER_READS
 from rag.types import ChatMessage, Usage
 from tests.standin import ProviderStandin
 
@@ -377,8 +376,8 @@ def test_a_stop_ends_the_wait_for_the_next_read(model: OpenAIChatModel, provider
         MESSAGES, temperature=0, maximum_output_tokens=1000, cancel=cancel, every_seconds=lambda: 3600.0
     )
     for count, _ in enumerate(stream, start=1):
-        if count == EAGER_READS:
-            Timer(0.05, cancel.set).start()
+        if count == 1:
+            Timer(0.2, cancel.set).start()
     assert cancel.is_set()
 
 
