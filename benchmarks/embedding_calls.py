@@ -24,11 +24,11 @@ import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.embed import EmbeddingStep
+from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.retry import MAXIMUM_IN_FLIGHT, CallGate
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
@@ -89,9 +89,9 @@ def main() -> None:
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
             control, embedder = JobControl(database), Providers(settings).embedder_for(MODEL)
-            step = EmbeddingStep(control, Ledger(database), PaidCalls(database, CallGate(), Ledger(database)))
+            step = EmbedStep(PaidCalls(control, CallGate(), Ledger(database)))
             job = control.job(TENANT, document.id)
-            batches = math.ceil(arguments.chunks / job.profile.embedding_batch_size)
+            batches = math.ceil(arguments.chunks / job.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000
             seconds = []
             for _ in range(arguments.rounds + 1):

@@ -36,10 +36,10 @@ from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import CollectionLibrary
 from rag.ingestion.meaning import MeaningJob, meaning_progress
 from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_of, probability
 from rag.retrieval.query_analysis import detect_language

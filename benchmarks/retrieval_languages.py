@@ -26,7 +26,6 @@ import sys
 import tempfile
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -169,7 +168,7 @@ def across(database: Database, options: argparse.Namespace) -> None:
                 found = []
                 for row in questions:
                     question = Question(text=by_language[source][row["id"]], identity=asker, collection=collection)
-                    judged = retriever.retrieve(question, profile=replace(HR, reranking=False), language=source).judged
+                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False), language=source).judged
                     found.append(row["doc_id"] in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
                 recall = statistics.mean(found)
                 same = recall if same is None else same

@@ -166,9 +166,9 @@ def add(
     chunks = chunk_document(
         extracted.pages,
         extracted.sections,
-        chunk_size=HR.chunk_size,
-        overlap=HR.chunk_overlap,
-        minimum_chunk_size=HR.minimum_chunk_size,
+        chunk_size=HR.chunking.chunk_size,
+        overlap=HR.chunking.chunk_overlap,
+        minimum_chunk_size=HR.chunking.minimum_chunk_size,
     )
     vectors = embedder.embed([contextual_text(title, c.section, c.content) for c in chunks], purpose="document").vectors
     with database.transaction(tenant_id) as connection:

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from rag.answering.opinions import build_full_prompt
 from rag.errors import InvalidInput
-from rag.profiles import profile_by_name, with_overrides
-from rag.retrieval.options import Options
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.services import services
 from rag.types import (
     ChunkingMethod,
@@ -49,7 +49,7 @@ def retrieve_context(
         raise InvalidInput("The query is empty.")
     parts = services()
     chosen = _collection(tenant_id, collection)
-    profile = with_overrides(profile_by_name(chosen.profile), chosen.overrides)
+    profile = profile_of(chosen)
     question = Question(text=query.strip(), identity=_program(tenant_id), collection=chosen)
     found = parts.searches.search(question, profile=profile, top_k=top_k, language=language, options=options)
     return found.response

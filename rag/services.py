@@ -31,13 +31,14 @@ from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
 from rag.ingestion.sources.registry import make_syncs
 from rag.ingestion.sources.runs import Syncs
+from rag.money.ledger import Ledger
+from rag.money.price_list import TenantPrices
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
-from rag.records.ledger import Ledger
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.context import Retriever
 from rag.settings import Settings, load_settings
@@ -78,6 +79,7 @@ class Services:
     sessions: Sessions
     tenants: Tenants
     audit: AuditLog
+    prices: TenantPrices
     api_keys: ApiKeys
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
@@ -145,6 +147,7 @@ def assemble(
         sessions=sessions,
         tenants=Tenants(database, files, owner_conninfo),
         audit=AuditLog(database),
+        prices=TenantPrices(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         limits=Limits(settings),

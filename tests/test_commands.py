@@ -14,8 +14,8 @@ from rag.answering.run import TOO_LONG
 from rag.errors import ProviderStreamCut
 from rag.ingestion.collections import find_collections
 from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.meaning import meaning_progress
-from rag.prices import retirement_notice
-from rag.profiles import HR, profile_by_name, with_overrides
+from rag.isolation.confinement import bounds_programs
+from rag.money.price_list import retirement_notice
+from rag.profiles import DEFAULT, profile_of
 from rag.providers.registry import provider_name
 from rag.services import Services, services
 
@@ -170,7 +171,7 @@ def _reading(parts: Services) -> Check:
 
 
 def _language_model(parts: Services) -> Check:
-    model = parts.providers.chat_model_for(HR)
+    model = parts.providers.chat_model_for(DEFAULT)
     if model is None:
         return Check(
             name="Language model",
@@ -189,11 +190,19 @@ def _text_recognition(parts: Services) -> Check:
             state="missing",
             sentence="None: scanned pages cannot be searched. UPSTAGE_API_KEY or an installed Tesseract adds it.",
         )
-    return Check(name="Text recognition", state="ok", sentence=f"{engine.capitalize()}, for scanned pages of PDFs.")
+    sentence = f"{engine.capitalize()}, for scanned pages of PDFs."
+    if engine == "tesseract" and not bounds_programs():
+        sentence += (
+            " On this system it could read every file of this account, and so could a picture that takes it over. "
+            "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
+            "RAG_TESSERACT=none does without it."
+        )
+        return Check(name="Text recognition", state="warning", sentence=sentence)
+    return Check(name="Text recognition", state="ok", sentence=sentence)
 
 
 def _embedder(parts: Services) -> Check:
-    identifier = parts.providers.default_embedder_id(HR)
+    identifier = parts.providers.default_embedder_id(DEFAULT)
     if identifier.startswith("builtin/"):
         meaning = parts.providers.meaning
         if meaning is not None:
@@ -220,7 +229,7 @@ def _unfinished(parts: Services) -> str:
 
 
 def _reranker(parts: Services) -> Check:
-    reranker = parts.providers.reranker_for(HR)
+    reranker = parts.providers.reranker_for(DEFAULT)
     if reranker is None:
         return Check(
             name="Reranking",
@@ -236,7 +245,7 @@ def _collections(parts: Services) -> list[Check]:
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:
-            profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+            profile = profile_of(collection)
             choice = parts.providers.chat_choice(profile)
             parts.providers.embedder_for(collection.embedding_model)
         except RagError as exc:
@@ -257,7 +266,7 @@ def _retirements(parts: Services) -> list[Check]:
     today = datetime.now(UTC).date()
     models = {
         model.model
-        for model in (parts.providers.chat_model_for(HR), parts.providers.translation_model_for(HR))
+        for model in (parts.providers.chat_model_for(DEFAULT), parts.providers.translation_model_for(DEFAULT))
         if model
     }
     notices = (retirement_notice(model, today) for model in sorted(models))

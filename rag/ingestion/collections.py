@@ -14,10 +14,10 @@ from psycopg.types.json import Jsonb
 from rag.access.account_fields import normal_group
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.profile import Profile
-from rag.profile_checks import require_linear_patterns
-from rag.profiles import HR, differences, profile_by_name, with_overrides
+from rag.profiles import DEFAULT, profile_by_name
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
+from rag.retrieval.query_patterns import require_linear_patterns
 from rag.storage.database import Database, queries
 from rag.types import Collection, CollectionContents, Identity, Role, Who
 
@@ -71,16 +71,16 @@ class CollectionLibrary:
     def choose(self, who: Who, wanted: str | None = None, *, profile: str | None = None) -> Collection | None:
         """Choose the collection of that id or name, else the one that every part of the product asks by default.
 
-        That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can
-        be searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first.
-        With `profile`, only its collections count. None where there is none that `who` may read.
+        That is the one which the account or key asked last, else the oldest of the default profile with documents that
+        can be searched, else the oldest of any profile with such documents; where there are none, the oldest, the
+        default profile first. With `profile`, only its collections count. None where there is none that `who` may read.
         """
         return self._database.fetch_one(
             who,
             "choose_collection",
             Collection,
             wanted=wanted or None,
-            preferred=profile or HR.name,
+            preferred=profile or DEFAULT.name,
             is_only=profile is not None,
         )
 
@@ -118,8 +118,8 @@ class CollectionLibrary:
         found = self.choose(tenant_id)
         if found is not None:
             return found
-        embedder = self._providers.default_embedder_id(HR)
-        return self.ensure_collection(tenant_id, FIRST_COLLECTION, HR.name, embedder, language="en")
+        embedder = self._providers.default_embedder_id(DEFAULT)
+        return self.ensure_collection(tenant_id, FIRST_COLLECTION, DEFAULT.name, embedder, language="en")
 
     def create_collection(
         self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"
@@ -200,9 +200,9 @@ class CollectionLibrary:
                 raise NotFound
             profile = profile_by_name(found.profile)
             wanted = {**found.overrides, **(changes or {})}
-            changed = with_overrides(profile, {name: value for name, value in wanted.items() if name not in resets})
-            require_linear_patterns(changed.query_patterns)
-            overrides = {name: new for name, (_, new) in differences(profile, changed).items()}
+            changed = profile.with_overrides({name: value for name, value in wanted.items() if name not in resets})
+            require_linear_patterns(changed.understanding.query_patterns)
+            overrides = {name: new for name, (_, new) in profile.differences(changed).items()}
             connection.execute(
                 queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)}
             )
@@ -233,8 +233,8 @@ def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, 
     """
     kept = {}
     for name, value in given.items():
-        if name not in profile.metadata_filters:
-            known = ", ".join(profile.metadata_filters) or "none"
+        if name not in profile.search.metadata_filters:
+            known = ", ".join(profile.search.metadata_filters) or "none"
             raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {known}.")
         if shown := " ".join(value.split())[:LONGEST_METADATA]:
             kept[name] = shown

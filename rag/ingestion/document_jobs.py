@@ -21,8 +21,9 @@ from rag.errors import (
     TenantSuspended,
 )
 from rag.ingestion.document_rows import find_documents
+from rag.money.price_list import read_prices
 from rag.profile import Profile
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
@@ -135,7 +136,7 @@ class JobControl:
         if not found:
             raise DocumentGone
         collection = find_collection(self.database, tenant_id, found[0].collection_id)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         return DocumentJob(found[0], collection, profile, price_overrides(self.database, tenant_id))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
@@ -154,9 +155,8 @@ def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> 
 
 def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
     """The tenant's own prices."""
-    settings = database.fetch_value(tenant_id, "tenant_settings") or {}
-    prices: Mapping[str, Any] = settings.get("prices") or {}
-    return prices
+    with database.transaction(tenant_id) as connection:
+        return read_prices(connection)
 
 
 def require_active(connection: Connection) -> None:

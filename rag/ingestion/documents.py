@@ -25,7 +25,7 @@ from rag.ingestion.reading import is_pdf
 from rag.ingestion.reembedding import Reembeddings
 from rag.ingestion.uploads import add_document
 from rag.ingestion.versions import Versions
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import BOARD_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -129,7 +129,7 @@ class DocumentLibrary(CollectionLibrary):
         require_admin(identity)
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         narrowing = narrowing_metadata(profile, metadata or {})
         try:
             document_id = add_document(
@@ -304,8 +304,8 @@ class DocumentLibrary(CollectionLibrary):
         offset: int = 0,
     ) -> Documents:
         """A page of the documents that meet the filters; those of notice boards come last."""
-        parameters = {**filters.parameters(), "sort": sort, "limit": limit, "offset": offset}
-        rows = self._database.fetch_all(who, "library_page", Document, **parameters)
+        parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
+        rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:

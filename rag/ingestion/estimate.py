@@ -15,7 +15,7 @@ from typing import Any
 
 from rag.ingestion import tagging
 from rag.ingestion.document_jobs import DocumentJob
-from rag.prices import charge, estimate_tokens
+from rag.money.price_list import charge, estimate_tokens
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.keywords import contextual_text
 from rag.storage.database import Database

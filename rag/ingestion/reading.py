@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import RagError
 from rag.ingestion import document_rows
-from rag.ingestion.chunking import chunk_document, chunk_limits_for, join_pages, sizes_for
+from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import DocumentJob, JobControl, hold, ms_since
 from rag.ingestion.document_rows import amounts_to_json
 from rag.ingestion.estimate import estimate_costs, find_correction
@@ -195,7 +195,7 @@ def estimate_document(
         sections,
         method=method,
         file_name=work.document.file_name,
-        limits=chunk_limits_for(work.profile),
+        limits=work.profile.chunking,
         **sizes_for(work.profile, method),
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
@@ -210,7 +210,7 @@ def estimate_document(
             embedder=embedder,
             tagger=tagger,
             prices=work.prices,
-            chunk_tags=work.profile.chunk_tags,
+            chunk_tags=work.profile.reading.chunk_tags,
             recognition=recognition,
             correction=find_correction(control.database, work, embedder, tagger),
         )

@@ -16,18 +16,25 @@ from psycopg.types.json import Jsonb
 from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, JobTaken, ModelChanged, hold
+from rag.ingestion.document_jobs import (
+    DocumentGone,
+    DocumentJob,
+    JobControl,
+    JobTaken,
+    ModelChanged,
+    hold,
+)
 from rag.ingestion.document_rows import find_pages, page_from_row
-from rag.ingestion.embed import EmbeddingStep
+from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.publish import publish
 from rag.ingestion.tagging import TagStep
 from rag.ingestion.uploads import add_document, display_name
-from rag.profiles import profile_by_name, with_overrides
+from rag.money.ledger import Ledger
+from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
-from rag.records.ledger import Ledger
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language
 from rag.storage.database import Database, queries
@@ -83,14 +90,14 @@ class ReferenceDocuments:
         self._ledger = ledger
         self._pipeline = pipeline
         self._control = JobControl(database)
-        calls = PaidCalls(database, CallGate(), ledger)
-        self._embedding = EmbeddingStep(self._control, ledger, calls)
-        self._tagging = TagStep(self._control, providers, ledger, calls)
+        calls = PaidCalls(self._control, CallGate(), ledger)
+        self._embed_step = EmbedStep(calls)
+        self._tag_step = TagStep(providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """Documents, newest first, and how many there are in all."""
         found = self._find(who, limit=limit, offset=offset)
-        return found, int(self._database.fetch_value(who, "count_references") or 0)
+        return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
         """One document. Raises `NotFound`, also for documents of other profiles."""
@@ -191,7 +198,7 @@ class ReferenceDocuments:
         job = self._job(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
         with self._claimed(job):
-            message = self._tagging.run(job, self._pages(job), ())
+            message = self._tag_step.run(job, self._pages(job), ())
             metadata = Jsonb({})
             self._database.execute(
                 identity, "note_metadata", document_id=document_id, metadata=metadata, message=message
@@ -216,7 +223,7 @@ class ReferenceDocuments:
             embedder = self._providers.embedder_for(job.collection.embedding_model)
             rows = self._chunks(job, embedder.id)
             if rows or status is not DocumentStatus.COMPLETED:
-                self._embedding.run_on_stored(job, rows, embedder)
+                self._embed_step.run_on_stored(job, rows, embedder)
                 count = self.get(identity, document_id).chunks
                 publish(self._control, self._ledger, job, count, job.document.message, embedder.id)
         return self.get(identity, document_id)
@@ -225,7 +232,13 @@ class ReferenceDocuments:
         self, who: Who, *, document_id: UUID | None = None, limit: int = 1, offset: int = 0
     ) -> Sequence[ReferenceDocument]:
         return self._database.fetch_all(
-            who, "find_references", ReferenceDocument, document_id=document_id, limit=limit, offset=offset
+            who,
+            "find_references",
+            ReferenceDocument,
+            profiles=list(REFERENCE_PROFILES),
+            document_id=document_id,
+            limit=limit,
+            offset=offset,
         )
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
@@ -303,7 +316,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 def _chunking_method(collection: Collection) -> str:
     """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
-    method = with_overrides(profile_by_name(collection.profile), collection.overrides).chunking_method
+    method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 
 

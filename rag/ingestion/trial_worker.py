@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.trials import Task
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.supabase import SupabaseFiles, SupabaseProject
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore, Originals

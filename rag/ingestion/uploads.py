@@ -15,7 +15,7 @@ from rag.ingestion.extracted import title_from_file_name
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.loaders.page_text import BLANK_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import (
@@ -55,7 +55,7 @@ def add_document(
     document with the same file name, if there is one.
     """
     tenant_id = collection.tenant_id
-    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+    profile = profile_of(collection)
     sha256 = hashlib.sha256(content).hexdigest()
     name = display_name(file_name)
     _require_new(database, collection, sha256, name)
@@ -75,8 +75,8 @@ def add_document(
             "sha256": sha256,
             "mime_type": MIME_TYPES[checked.kind],
             "page_count": checked.page_count,
-            "pdf_type": pdf_type or profile.pdf_type,
-            "chunking_method": chunking_method or profile.chunking_method,
+            "pdf_type": pdf_type or profile.reading.pdf_type,
+            "chunking_method": chunking_method or profile.chunking.chunking_method,
             "generate_metadata": generate_metadata,
             "added_by": added_by.account_id if added_by else None,
             "is_version": is_version,

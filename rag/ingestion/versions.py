@@ -138,7 +138,7 @@ class Versions:
             if not only_missing or not has_tags:
                 connection.execute(queries["forget_tags"], key)
             if not only_missing:
-                fields = tag_names(job.profile.chunk_tags)
+                fields = tag_names(job.profile.reading.chunk_tags)
                 connection.execute(queries["forget_chunk_tags"], {**key, "fields": fields})
             connection.execute(queries["ask_for_step"], {**key, "step": Step.TAG})
             self._queue.enqueue(identity.tenant_id, document.id, connection=connection)

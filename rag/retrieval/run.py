@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.order import Facts

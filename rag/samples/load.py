@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import FIRST_COLLECTION
 from rag.ingestion.sources.sync import sync_collection
-from rag.profiles import NOTICES
+from rag.profiles import BOARD_PROFILES, profile_by_name
 from rag.public import _program
 from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
@@ -79,9 +79,9 @@ def load_samples(
 
 def load_board(parts: Services) -> Collection:
     """A second collection with the sample notice board, named so that nobody takes it for their own."""
-    tenant = parts.settings.tenant
-    embedder = parts.providers.default_embedder_id(NOTICES)
-    board = parts.documents.ensure_collection(tenant, BOARD, NOTICES.name, embedder, language="ko")
+    tenant, profile = parts.settings.tenant, BOARD_PROFILES[0]
+    embedder = parts.providers.default_embedder_id(profile_by_name(profile))
+    board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")
     parts.syncs.set_source(_program(tenant), board, SampleBoard.kind, {})
     report = sync_collection(parts.database, parts.files, board, SampleBoard(), queue=None)
     for document_id in report.documents:

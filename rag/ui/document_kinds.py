@@ -24,7 +24,9 @@ Step = Callable[[Document], None]
 def fields_to_say(profile: Profile) -> list[str]:
     """What somebody has to say of a document, because neither a model nor cutting finds it."""
     return [
-        field for field in profile.metadata_filters if field not in FOUND_BY_CUTTING and field not in profile.chunk_tags
+        field
+        for field in profile.search.metadata_filters
+        if field not in FOUND_BY_CUTTING and field not in profile.reading.chunk_tags
     ]
 
 

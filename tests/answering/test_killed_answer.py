@@ -42,7 +42,7 @@ from rag.services import assemble
 from rag.settings import Settings
 from rag.types import ChatMessage, Identity, Question, Role
 
-PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
+PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 
 def ask(conninfo, key, settings, account, collection, text, way, fields, said):
     database = Database(conninfo, bytes.fromhex(key))

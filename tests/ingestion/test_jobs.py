@@ -12,10 +12,10 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.uploads import TAGS_WAIT
+from rag.money.ledger import Ledger
 from rag.providers import retry
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore

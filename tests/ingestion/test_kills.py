@@ -12,9 +12,9 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PREPARED
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.providers.retry import MAXIMUM_IN_FLIGHT
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

@@ -44,7 +44,7 @@ TEXT = "\n\n".join(
     )
 ).encode()
 TAGS = json.dumps({"summary": "Leave rules.", "topics": ["Leave"], "questions": ["How many days?"]})
-PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
+PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 Standin = ProviderStandin
 
 
@@ -126,7 +126,7 @@ class Desk:
         return lambda: self.parts.calibrations.measure(collection)
 
     def search(self, model: str = BUILTIN, text: str = "How many days of vacation leave?", **fields: Any) -> Any:
-        question, profile = self.question(self.ready(model), text), replace(PLAIN, **fields)
+        question, profile = self.question(self.ready(model), text), PLAIN.changed(**fields)
         return lambda: self.parts.searches.search(question, profile=profile)
 
     def question_embedding(self) -> Any:
@@ -137,7 +137,7 @@ class Desk:
         tries = iter(range(100))
         self.standin.reply("How many days of vacation leave?")
         collection = self.ready()
-        profile = replace(PLAIN, translate_queries=True)
+        profile = PLAIN.changed(translate_queries=True)
         return lambda: self.parts.searches.search(
             self.question(collection, f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(tries)}?"),
             profile=profile,
@@ -166,7 +166,7 @@ class Desk:
         return lambda: list(self.parts.answerer.answer(question, profile=PLAIN, cancel=Event()))
 
     def follow_ups(self) -> Callable[[], object]:
-        return self.answer(replace(PLAIN, follow_ups=3))
+        return self.answer(PLAIN.changed(follow_ups=3))
 
 
 EMBEDDING_CALLS = ("embedding", "cutting", "reembedding", "importing", "calibration", "question_embedding")

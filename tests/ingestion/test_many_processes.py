@@ -38,7 +38,7 @@ from rag.ingestion.queue import Queue
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import DocumentStatus, Identity, Role, Scope

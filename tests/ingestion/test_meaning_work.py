@@ -22,9 +22,9 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.meaning import PART_CHARACTERS, MeaningJob, digest_of, meaning_progress, parts_of
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
+from rag.money.ledger import Ledger
 from rag.providers.builtin_embedders import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
 from rag.storage.database import WORKER, Database

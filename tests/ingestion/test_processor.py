@@ -13,8 +13,8 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.uploads import TAGS_WAIT, page_list, reading_message
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
@@ -241,7 +241,7 @@ def test_a_document_another_worker_has_is_left_alone(
     pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    with pipeline._control.claimed("demo", document.id), pytest.raises(JobTaken):
+    with pipeline.control.claimed("demo", document.id), pytest.raises(JobTaken):
         pipeline.run("demo", document.id)
     pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED

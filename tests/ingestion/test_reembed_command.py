@@ -16,8 +16,8 @@ import pytest
 
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, vector_search
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -19,10 +19,10 @@ from rag.ingestion import reembedding
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.reembedding import Reembeddings, find_missing
-from rag.prices import estimate_tokens
+from rag.money.ledger import Ledger
+from rag.money.price_list import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -152,7 +152,7 @@ def test_a_question_asked_during_the_switch_never_meets_the_other_models_vectors
     worker.reembedding.run("demo", move.id)
     # The asker still holds the collection as it was before.
     question = Question(text="How many days of annual leave are there?", identity=admin, collection=collection)
-    found = retriever.retrieve_context(question, profile=replace(HR, reranking=False), language="en")
+    found = retriever.retrieve_context(question, profile=HR.changed(reranking=False), language="en")
     assert found.citations or found.nearest
     assert all(result.similarity is not None for result in found.rag_details.search.raw_results[:1])
     assert found.rag_details.search.vector_top_k > 0
@@ -226,7 +226,7 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.settings import Settings
 conninfo, folder, url, move = sys.argv[1:-1]
 settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=url)

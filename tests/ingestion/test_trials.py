@@ -18,8 +18,8 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import STARTS_A_TRIAL, Pipeline
 from rag.ingestion.queue import Queue
 from rag.ingestion.trials import COMMAND, Task, Trials
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

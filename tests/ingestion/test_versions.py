@@ -13,8 +13,8 @@ from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.storage.database import Database

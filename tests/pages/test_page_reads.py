@@ -18,7 +18,16 @@ SignIn = Callable[[Role], tuple[AppTest, Identity]]
 FEW, MANY = 20, 300
 #: Rows of one table or list, and as many again for figures, filters, people, collections and conversations.
 MOST_ROWS = 2 * DOCUMENTS_PER_PAGE + 20
-PAGES = ["chat.py", "documents.py", "collection_settings.py", "board.py", "analytics.py", "people.py", "audit.py"]
+PAGES = [
+    "chat.py",
+    "documents.py",
+    "collection_settings.py",
+    "board.py",
+    "analytics.py",
+    "people.py",
+    "prices.py",
+    "audit.py",
+]
 
 
 class Reads:

@@ -21,7 +21,7 @@ from rag.types import Collection, Identity, Question, Role
 from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
-PROFILE = replace(HR, translate_queries=False, reranking=False)
+PROFILE = HR.changed(translate_queries=False, reranking=False)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from rag.ingestion.sources.vector_export import (
     passages_from_bytes,
     read_export,
 )
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.providers.registry import Providers
 from rag.storage.database import Database
 from rag.storage.files import Originals
@@ -125,7 +125,7 @@ class VectorImport:
     def _estimate(self, documents: Sequence[Passages]) -> tuple[int, Decimal | None]:
         """Tokens and dollars of what has to be embedded, and tagged where that is wanted."""
         tenant_id = self._collection.tenant_id
-        profile = with_overrides(profile_by_name(self._collection.profile), self._collection.overrides)
+        profile = profile_of(self._collection)
         embedder = self._providers.embedder_for(self._collection.embedding_model)
         tagger = self._providers.translation_model_for(profile) if self._generate_metadata else None
         prices = price_overrides(self._database, tenant_id)
@@ -142,7 +142,7 @@ class VectorImport:
                 embedder=embedder,
                 tagger=tagger,
                 prices=prices,
-                chunk_tags=profile.chunk_tags,
+                chunk_tags=profile.reading.chunk_tags,
             )
             tokens += estimate.tokens
             cost += estimate.total or 0

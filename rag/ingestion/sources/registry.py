@@ -7,6 +7,7 @@ from typing import Any
 
 from rag.ingestion.document_jobs import JobControl, JobQueue
 from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.board.posts import mapping_from
@@ -15,7 +16,7 @@ from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.github import GitHub, GitHubSource
 from rag.ingestion.sources.runs import SourceMaker, Syncs
 from rag.ingestion.sources.sync import Source
-from rag.profiles import NOTICES, profile_by_name, with_overrides
+from rag.profiles import BOARD_PROFILES, profile_of
 from rag.samples.board import SampleBoard
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -36,13 +37,13 @@ def make_syncs(database: Database, files: Originals, control: JobControl, queue:
     )
 
     def posts(collection: Collection, kept: Mapping[str, Any]) -> Source:
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         return PostsTable(
             settings.posts_database_url or database.conninfo,
             mapping_from(kept),
             files=attachment_files,
             is_own_database=not settings.posts_database_url,
-            maximum_attachment_bytes=profile.maximum_attachment_bytes or NOTICES.maximum_attachment_bytes,
+            maximum_attachment_bytes=profile.reading.maximum_attachment_bytes or MAXIMUM_BYTES,
         )
 
     def samples(collection: Collection, kept: Mapping[str, Any]) -> Source:
@@ -67,5 +68,5 @@ def make_syncs(database: Database, files: Originals, control: JobControl, queue:
         queue,
         PostEvents(database),
         makers=makers,
-        usual={NOTICES.name: PostsTable.kind},
+        usual=dict.fromkeys(BOARD_PROFILES, PostsTable.kind),
     )

@@ -21,10 +21,10 @@ from rag.errors import InvalidInput, RagError
 from rag.ingestion.document_jobs import TEMPORARY, JobQueue
 from rag.ingestion.document_rows import request_file_removal
 from rag.ingestion.uploads import display_name
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.types import ChunkingMethod, Collection
+from rag.types import Collection
 
 log = logging.getLogger("rag.ingestion")
 
@@ -177,8 +177,8 @@ class SyncWriter:
         self._kind = kind
         self._queue = queue
         self._generate_metadata = generate_metadata
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-        self._method = cast(ChunkingMethod, profile.chunking_method)
+        profile = profile_of(collection)
+        self._method = profile.chunking.chunking_method
 
     def known(self, key: str | None = None) -> dict[str, KnownItem]:
         """What is known of the source's things, by their keys; of one, when it is named."""
