@@ -13,7 +13,7 @@ from starlette.responses import Response
 from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
 from rag.api.parts import running
 from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.text import decode
 
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
@@ -35,7 +35,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 SERVED = {
     PDF: BINARY,
     "text/plain": {"type": "string"},
-    MIME_TYPES["docx"]: BINARY,
+    **{loader.media_type: BINARY for loader in LOADERS if loader.served == "saved" and not loader.is_text},
     "application/octet-stream": BINARY,
 }
 
@@ -113,12 +113,15 @@ def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """How an original is served: (inline or attachment, media type). HTML and what else could act is never shown."""
-    if mime_type == PDF:
-        return "inline", PDF
-    if mime_type in (MIME_TYPES["text"], MIME_TYPES["markdown"]):
+    """Decide how an original is served: (inline or attachment, media type). What could act as a page is never shown."""
+    loader = BY_MEDIA_TYPE.get(mime_type)
+    if loader is not None and loader.served == "shown":
+        return "inline", mime_type
+    if loader is not None and loader.served == "as text":
         return "inline", PLAIN_TEXT
-    return "attachment", mime_type if mime_type == MIME_TYPES["docx"] else "application/octet-stream"
+    # A file of text that is not to be shown could act as a page under its own type.
+    is_harmless = loader is not None and not loader.is_text
+    return "attachment", mime_type if is_harmless else "application/octet-stream"
 
 
 def content_disposition(file_name: str, disposition: str = "inline") -> str:

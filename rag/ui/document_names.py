@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders import LOADERS
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
 #: Status as (words, colour of its badge).
@@ -53,11 +53,5 @@ PDF_TYPE_HELP = (
     "For PDFs. Auto recognises text on the pages that are pictures, Scanned on every page, Digital on none. "
     "What text recognition costs is part of the estimate."
 )
-KINDS: Mapping[str, str] = {
-    MIME_TYPES["pdf"]: "PDF",
-    MIME_TYPES["docx"]: "Word",
-    MIME_TYPES["html"]: "HTML",
-    MIME_TYPES["markdown"]: "Markdown",
-    MIME_TYPES["text"]: "Text",
-}
+KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADERS}
 ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}

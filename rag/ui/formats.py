@@ -6,10 +6,10 @@ from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from rag.ingestion.loaders import ENDINGS
+from rag.ingestion.loaders import LOADERS
 
 UNPRICED = "unpriced"
-WITHOUT_PAGES = tuple(ending for ending, kind in ENDINGS.items() if kind != "pdf")
+WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for ending in loader.endings)
 
 
 #: How to open a row of a table, with the mouse and without: Streamlit says it nowhere.

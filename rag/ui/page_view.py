@@ -15,6 +15,7 @@ import streamlit as st
 
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
+from rag.ingestion.loaders import LOADERS
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
 from rag.ui.original_text import page_with_most, part_with, parts_of, text_html
 from rag.ui.posts import draw_post, is_post
@@ -23,7 +24,7 @@ from rag.ui.text import marked, plain
 #: Wide enough to read an A4 page, narrow enough to keep the answer in sight on a laptop.
 DRAWER_PIXELS = 860
 #: Kinds of originals that a browser shows; all others are saved.
-SHOWN = ("application/pdf", "text/plain", "text/markdown")
+SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
 
 class Documents(Protocol):
