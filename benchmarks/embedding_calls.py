@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
-from rag.ingestion.embedding import EmbeddingStep
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.embed import EmbeddingStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.work import Bench
-from rag.providers.call_gate import MAXIMUM_IN_FLIGHT, CallGate
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.providers.retry import MAXIMUM_IN_FLIGHT, CallGate
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
@@ -88,15 +88,15 @@ def main() -> None:
             settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=address.get())
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
-            bench, embedder = Bench(database), Providers(settings).embedder_for(MODEL)
-            step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate(), Ledger(database)))
-            work = bench.work(TENANT, document.id)
-            batches = math.ceil(arguments.chunks / work.profile.embedding_batch_size)
+            control, embedder = JobControl(database), Providers(settings).embedder_for(MODEL)
+            step = EmbeddingStep(control, Ledger(database), PaidCalls(database, CallGate(), Ledger(database)))
+            job = control.job(TENANT, document.id)
+            batches = math.ceil(arguments.chunks / job.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000
             seconds = []
             for _ in range(arguments.rounds + 1):
                 started = time.perf_counter()
-                step.run(work, chunks, embedder)
+                step.run(job, chunks, embedder)
                 seconds.append(time.perf_counter() - started)
                 with database.transaction(TENANT) as connection:
                     connection.execute("DELETE FROM document_chunks")

@@ -136,7 +136,7 @@ def searched(parts: Services, who: Identity, shelf: Shelf, chance: random.Random
         collection=forged,
         document_ids=chance.choice([(), tuple(shelf.ids["document"])]),
     )
-    profile = replace(HR, search_type=chance.choice(["vector", "hybrid"]))
+    profile = HR.changed(search_type=chance.choice(["vector", "hybrid"]))
     return parts.retriever.retrieve_context(question, profile=profile)
 
 

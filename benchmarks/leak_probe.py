@@ -46,7 +46,7 @@ CONDITION = re.compile(
 COUNTERS = "{last_used_at,minute_started_at,minute_requests,last_seen_at,updated_at,last_collection_id}"
 TABLES = (
     "accounts", "api_keys", "audit_log", "chat_logs", "collection_sources", "collections", "conversations",
-    "cost_ledger", "document_chunks", "document_pages", "documents", "feedback", "messages", "tenants",
+    "cost_ledger", "document_chunks", "document_pages", "documents", "feedback", "messages", "tenant_prices", "tenants",
 )  # fmt: skip
 
 
@@ -296,7 +296,7 @@ def main() -> int:
             started = time.monotonic()
             probe.run(arguments.probes)
             seconds = time.monotonic() - started
-            names = ["", "documents", "collections", "analytics", "people", "audit", "board", "account"]
+            names = ["", "documents", "collections", "analytics", "people", "prices", "audit", "board", "account"]
             pages = asyncio.run(pages_of(probe, names))
             probe.look_at_queue(superuser)
             probe.look_at_exports(Path(folder))

@@ -177,7 +177,7 @@ def _shelf(
         f"The word of the house is {secret.canary}, and {secret.needle} employees keep it.\n"
     )
     stored = [
-        parts.processor.process_document(
+        parts.pipeline.process_document(
             file=content, file_name=name, tenant_id=admin.tenant_id, collection=made, generate_metadata=False
         ).document_id
         for name, content in (

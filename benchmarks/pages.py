@@ -120,7 +120,7 @@ def open_page(session_id: str, path: str) -> AppTest:
 
 
 class Spent:
-    """Processor's time of this process and of the server's backends, in milliseconds."""
+    """Pipeline's time of this process and of the server's backends, in milliseconds."""
 
     def __init__(self, superuser: str) -> None:
         self._connection = psycopg.connect(superuser, autocommit=True)

@@ -26,7 +26,6 @@ import sys
 import tempfile
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -40,11 +39,11 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
+
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import question_words
@@ -133,7 +132,7 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
         corpus, questions = read(folder, options.every)
         collection = fill(database, folder.name, language, corpus)
         with tempfile.TemporaryDirectory() as data:
-            work = MeaningWork(Bench(database), meaning, Path(data))
+            work = MeaningJob(JobControl(database), meaning, Path(data))
             while not work.run(TENANT, collection.id):
                 pass
         shown = []
@@ -169,7 +168,7 @@ def across(database: Database, options: argparse.Namespace) -> None:
                 found = []
                 for row in questions:
                     question = Question(text=by_language[source][row["id"]], identity=asker, collection=collection)
-                    judged = retriever.retrieve(question, profile=replace(HR, reranking=False), language=source).judged
+                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False), language=source).judged
                     found.append(row["doc_id"] in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
                 recall = statistics.mean(found)
                 same = recall if same is None else same

@@ -21,8 +21,9 @@ from pgvector import HalfVector
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.profiles import PROFILES, Profile
-from rag.providers.offline import LexicalEmbedder
+from rag.profile import Profile
+from rag.profiles import PROFILES
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import index_document

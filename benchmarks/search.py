@@ -32,8 +32,7 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.intake import find_documents
+from rag.ingestion.document_rows import add_chunks, find_documents
 from rag.retrieval.keywords import index_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.storage.database import ENTER, Database, entering, sealing_key

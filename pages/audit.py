@@ -27,6 +27,7 @@ KINDS = {
     "Embedding models": "embedding",
     "Sources": "source",
     "Syncs": "sync",
+    "Prices": "price",
     "Company": "company",
     "Exports": "export",
     "Sign-ins": "sign-in",

@@ -11,9 +11,9 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import RagError
-from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
-from rag.ingestion.posts.table import PostsTable
-from rag.profiles import NOTICES
+from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.ingestion.sources.board.table import PostsTable
+from rag.profiles import holds_posts
 from rag.samples.board import SampleBoard
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
@@ -141,7 +141,7 @@ def opened_post(board: Collection) -> Document | None:
 
 # The page
 
-boards = [c for c in library.collections(identity) if c.profile == NOTICES.name]
+boards = [c for c in library.collections(identity) if holds_posts(c)]
 st.title("Notice board", anchor=False)
 if not boards:
     st.caption("There is no notice board. An administrator can make one on the page Collections.")

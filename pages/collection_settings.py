@@ -13,7 +13,7 @@ import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
-from rag.profiles import NOTICES, PROFILES, profile_by_name, with_overrides
+from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
 from rag.ui import attempts, sign_in_again
@@ -94,7 +94,7 @@ def ask_to_create() -> None:
         language = st.selectbox(
             "Language of the documents",
             list(LANGUAGES),
-            index=1 if profile.answer_language == "ko" else 0,
+            index=1 if profile.language.answer_language == "ko" else 0,
             format_func=LANGUAGES.__getitem__,
             key=f"collections_new_language_{profile.name}",
             help="Questions in other languages are translated into it where the profile does that.",
@@ -220,7 +220,7 @@ def draw_list(collections: Sequence[Collection]) -> None:
 
 def unit_of(collection: Collection) -> str:
     """What a collection is made of, as one of them is called."""
-    return "post" if collection.profile == NOTICES.name else "document"
+    return "post" if holds_posts(collection) else "document"
 
 
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
@@ -250,7 +250,7 @@ def draw_card(collection: Collection, contents: CollectionContents) -> None:
 
 def draw_opened(collection: Collection) -> None:
     profile = profile_by_name(collection.profile)
-    changed = with_overrides(profile, collection.overrides)
+    changed = profile.with_overrides(collection.overrides)
     contents = library.contents(identity)[collection.id]
     st.button(
         "All collections",
@@ -299,7 +299,7 @@ def draw_opened(collection: Collection) -> None:
             zone=time_zone(st.context.timezone),
             on_measure=lambda: measure_threshold(collection),
         )
-    if collection.profile != NOTICES.name:  # a board has a page for that
+    if not holds_posts(collection):  # a board has a page for that
         draw_sources(services().syncs, identity, collection, with_folders=bool(services().settings.sync_folders))
     draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":

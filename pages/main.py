@@ -9,7 +9,7 @@ from __future__ import annotations
 import streamlit as st
 
 from rag.errors import AccessError
-from rag.profiles import NOTICES
+from rag.profiles import holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import sign_in_again
@@ -84,6 +84,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help="Add people, change their role, end access, and make keys for programs.",
         ),
         st.Page(
+            "prices.py",
+            title="Prices",
+            icon=":material/payments:",
+            help="What models cost: as listed, and what you pay yourself.",
+        ),
+        st.Page(
             "audit.py",
             title="Audit log",
             icon=":material/history:",
@@ -95,7 +101,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
 
 def has_board(identity: Identity) -> bool:
     """Whether there is a notice board to look at."""
-    return any(c.profile == NOTICES.name for c in services().documents.collections(identity))
+    return any(holds_posts(c) for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:

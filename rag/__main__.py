@@ -9,7 +9,7 @@ import sys
 from types import FrameType
 
 from rag.api.request_ids import name_request
-from rag.commands import audit, import_vectors, ingest, keeping, questions, reembed, serve, sync, tenant
+from rag.commands import audit, import_vectors, ingest, keeping, prices, questions, reembed, serve, sync, tenant
 from rag.errors import RagError
 from rag.settings import hide_secrets, load_settings
 
@@ -23,7 +23,7 @@ def command_line() -> argparse.ArgumentParser:
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in (serve, ingest, import_vectors, sync, questions, reembed, tenant, audit, keeping):
+    for module in (serve, ingest, import_vectors, sync, questions, reembed, tenant, prices, audit, keeping):
         module.add_parsers(commands)
     return parser
 

@@ -71,7 +71,7 @@ parts = connect_services(load_settings())
 embedder = parts.providers.default_embedder_id(HR)
 collection = parts.documents.ensure_collection("acme", "HR documents", "hr", embedder, "en")
 sample = SAMPLES[0]
-parts.processor.process_document(
+parts.pipeline.process_document(
     file=sample.read(), file_name=sample.file_name, tenant_id="acme", collection=collection, generate_metadata=False
 )
 parts.close()
@@ -236,7 +236,7 @@ for tenant in ("acme", "zeta"):
     parts.tenants.create(tenant, tenant)
     made = parts.documents.ensure_collection(tenant, "HR documents", "hr", "builtin/lexical@1536", "en")
     collections[tenant] = made
-    parts.processor.process_document(
+    parts.pipeline.process_document(
         file=f"{tenant} gives 31 days of zebra leave.".encode() * 3, file_name="zebra.txt", tenant_id=tenant,
         collection=made, generate_metadata=False,
     )
@@ -257,7 +257,7 @@ def work():
     global rounds
     while not stopped.is_set():
         for tenant, collection in collections.items():
-            result = parts.processor.process_document(
+            result = parts.pipeline.process_document(
                 file=f"Round {rounds} of {tenant}.".encode(), file_name=f"{rounds}.txt", tenant_id=tenant,
                 collection=collection, generate_metadata=False,
             )

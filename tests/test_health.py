@@ -33,7 +33,7 @@ def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
     assert "OLLAMA_URL" in unreachable
     assert not provider_standin.calls
     parts.providers.close()
-    parts.processor.close()
+    parts.pipeline.close()
 
 
 def test_without_any_key_collections_are_not_complained_about(
@@ -41,7 +41,7 @@ def test_without_any_key_collections_are_not_complained_about(
 ) -> None:
     parts = assemble(settings, database)
     assert collection_sentences(parts) == []
-    parts.processor.close()
+    parts.pipeline.close()
 
 
 def test_companies_that_may_invite_any_address_at_supabase_are_named(
@@ -60,4 +60,4 @@ def test_companies_that_may_invite_any_address_at_supabase_are_named(
     assert said()[0].startswith("other may invite any e-mail address")
     parts.tenants.set_domains("other", ["other.example"])
     assert said() == []
-    parts.processor.close()
+    parts.pipeline.close()

@@ -97,7 +97,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     try:
         parts.tenants.create("demo", "Demo")
         collection = parts.documents.ensure_collection("demo", "HR", "hr", "builtin/lexical@1536", "en")
-        parts.processor.process_document(
+        parts.pipeline.process_document(
             file=TEXT.encode() * 3, file_name="leave.txt", tenant_id="demo", collection=collection,
             generate_metadata=False,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import genai_prices
 import pytest
 
-from rag.prices import charge, retirement_notice
+from rag.money.price_list import charge, retirement_notice
 from rag.types import Operation, Usage
 
 

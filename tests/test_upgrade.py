@@ -60,7 +60,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
     token = app_services.accounts.first_admin_link("demo")
     assert token is not None
     account = app_services.accounts.create_first_admin(token, "admin@demo.example", "Admin", PASSWORD)
-    app_services.processor.process_document(
+    app_services.pipeline.process_document(
         file=SAMPLES[0].read(),
         file_name=SAMPLES[0].file_name,
         tenant_id="demo",

@@ -36,10 +36,10 @@ from rag.errors import (
     RagError,
     TooManyRequests,
 )
-from rag.profiles import profile_by_name, with_overrides
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
-from rag.retrieval.options import Options
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
@@ -124,7 +124,7 @@ class LiveAnswers:
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         options = options or Options()
-        profile = options.applied_to(with_overrides(profile_by_name(collection.profile), collection.overrides))
+        profile = options.applied_to(profile_of(collection))
         history: tuple[ChatMessage, ...] = ()
         if conversation_id is None:
             conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id

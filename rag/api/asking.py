@@ -5,7 +5,6 @@ An option that is left out is the collection's own; those of the profile `notice
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated
 from uuid import UUID
@@ -14,8 +13,8 @@ from pydantic import Field
 from starlette.requests import Request
 
 from rag.api.endpoint import ApiBody
-from rag.profiles import PORTFOLIO
-from rag.retrieval.options import Options
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.types import Collection, SearchFilters
 
 Day = date | datetime
@@ -82,9 +81,9 @@ class ChatOptions(SearchOptions):
     def options_for(self, collection: Collection) -> Options:
         """The same for the retrieval and the answer."""
         wanted = self.follow_ups
-        if wanted is None and collection.profile != PORTFOLIO.name:
+        if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
             wanted = 0
-        return replace(self.to_options(), follow_ups=wanted)
+        return self.to_options().changed(follow_ups=wanted)
 
 
 CollectionName = Annotated[

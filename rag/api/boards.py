@@ -17,7 +17,7 @@ from rag.api.endpoint import PUBLIC, ApiBody, ApiModel, Call, endpoint
 from rag.api.parts import running
 from rag.api.questions import chosen_collection
 from rag.errors import NotAllowed, SignedOut
-from rag.ingestion.syncs import SyncRun
+from rag.ingestion.sources.runs import SyncRun
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity

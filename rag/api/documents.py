@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
 from rag.api.parts import running
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.text import decode
 

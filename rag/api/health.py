@@ -9,8 +9,8 @@ from typing import Any, Literal
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.meaning import meaning_progress
-from rag.prices import retirement_notice
-from rag.profiles import HR, profile_by_name, with_overrides
+from rag.money.price_list import retirement_notice
+from rag.profiles import DEFAULT, profile_of
 from rag.providers.registry import provider_name
 from rag.services import Services, services
 
@@ -170,7 +170,7 @@ def _reading(parts: Services) -> Check:
 
 
 def _language_model(parts: Services) -> Check:
-    model = parts.providers.chat_model_for(HR)
+    model = parts.providers.chat_model_for(DEFAULT)
     if model is None:
         return Check(
             name="Language model",
@@ -193,7 +193,7 @@ def _text_recognition(parts: Services) -> Check:
 
 
 def _embedder(parts: Services) -> Check:
-    identifier = parts.providers.default_embedder_id(HR)
+    identifier = parts.providers.default_embedder_id(DEFAULT)
     if identifier.startswith("builtin/"):
         meaning = parts.providers.meaning
         if meaning is not None:
@@ -220,7 +220,7 @@ def _unfinished(parts: Services) -> str:
 
 
 def _reranker(parts: Services) -> Check:
-    reranker = parts.providers.reranker_for(HR)
+    reranker = parts.providers.reranker_for(DEFAULT)
     if reranker is None:
         return Check(
             name="Reranking",
@@ -236,7 +236,7 @@ def _collections(parts: Services) -> list[Check]:
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:
-            profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+            profile = profile_of(collection)
             choice = parts.providers.chat_choice(profile)
             parts.providers.embedder_for(collection.embedding_model)
         except RagError as exc:
@@ -257,7 +257,7 @@ def _retirements(parts: Services) -> list[Check]:
     today = datetime.now(UTC).date()
     models = {
         model.model
-        for model in (parts.providers.chat_model_for(HR), parts.providers.translation_model_for(HR))
+        for model in (parts.providers.chat_model_for(DEFAULT), parts.providers.translation_model_for(DEFAULT))
         if model
     }
     notices = (retirement_notice(model, today) for model in sorted(models))

@@ -12,8 +12,8 @@ from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
 from rag.api.questions import SEARCH_NOTICES
 from rag.api.reference_documents import PROFILE
 from rag.errors import InvalidInput, NotFound
-from rag.profiles import profile_by_name, with_overrides
-from rag.retrieval.options import Options
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.services import services
 from rag.types import Collection, Question, SearchFilters
 
@@ -78,9 +78,9 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
     body, parts = call.body, services()
     parts.limits.count_question(call.identity)
     collection = _collection(call, body.collection_id)
-    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
-    if unknown := [name for name in body.filters if name not in profile.metadata_filters]:
-        known = ", ".join(profile.metadata_filters) or "none"
+    profile = profile_of(collection)
+    if unknown := [name for name in body.filters if name not in profile.search.metadata_filters]:
+        known = ", ".join(profile.search.metadata_filters) or "none"
         raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
     query = reference_query(profile, body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues)
     retrieval = parts.searches.search(
@@ -91,7 +91,7 @@ def opinion_reference_block(call: Call[Wanted]) -> Block:
     )
     parts.documents.note_last(call.identity, collection)
     # As in the source, the nearest whatever their distance: the drafter judges them.
-    found = retrieval.found[: body.top_k or profile.top_k]
+    found = retrieval.found[: body.top_k or profile.search.top_k]
     return Block(
         query=query,
         chunks=[

@@ -20,7 +20,7 @@ from rag.api.event_stream import AnswerStream, Changes, ending
 from rag.api.parts import running
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
-from rag.profiles import PORTFOLIO, profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.services import Services
 from rag.types import Collection, ContextResponse, MessageState, Outcome, Question, Who
 
@@ -123,7 +123,7 @@ def search(call: Call[SearchBody]) -> Response:
     parts.limits.count_question(identity)
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
     collection = chosen_collection(parts, call.identity, body.collection)
-    profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+    profile = profile_of(collection)
     found = parts.searches.search(
         Question(
             text=text, identity=identity, collection=collection, reader_languages=accepted_languages(call.request)
@@ -163,7 +163,7 @@ async def chat(call: Call[ChatBody]) -> Response:
     """
     started = time.perf_counter()
     parts, body = running(), call.body
-    live, profile = await to_thread.run_sync(_ask, parts, call)
+    live, extras = await to_thread.run_sync(_ask, parts, call)
     identity = call.identity
 
     def told(context: ContextResponse) -> list[RAGSearchResult]:
@@ -184,7 +184,7 @@ async def chat(call: Call[ChatBody]) -> Response:
         sources=sources,
         latency_ms=_ms_since(started),
         follow_ups=list(live.follow_ups) or None,
-        source_names=list(dict.fromkeys(s.title for s in sources)) if profile == PORTFOLIO.name else None,
+        source_names=list(dict.fromkeys(s.title for s in sources)) if "source_names" in extras else None,
         notice=None if is_whole else " ".join(ended["notices"]) or None,
         **ended,
     )
@@ -201,8 +201,8 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collecti
     return found
 
 
-def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
-    """The answer under way, and the name of the profile that it follows."""
+def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, tuple[str, ...]]:
+    """Start the answer, and tell what the collection's profile adds to it."""
     body = call.body
     parts.limits.count_question(call.identity)
     collection_id: str | None = body.collection
@@ -217,7 +217,7 @@ def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, str]:
         options=body.options.options_for(collection),
         languages=accepted_languages(call.request),
     )
-    return live, collection.profile
+    return live, profile_of(collection).api_extras
 
 
 async def _until_done(live: LiveAnswer, call: Call[Any]) -> None:

@@ -7,12 +7,13 @@ from uuid import UUID
 from rag.api.endpoint import Call, endpoint
 from rag.api.reference_shapes import Deleted, Described, Ingestion, Listed, Listing, Made, One, Registration, Text
 from rag.errors import InvalidInput, PartMissing
+from rag.profiles import REFERENCE_PROFILES
 from rag.services import services
 from rag.types import Collection, Identity
 
 PATH = "/api/reference-documents"
 TAGS = ("Reference documents",)
-PROFILE = "legal"
+PROFILE = REFERENCE_PROFILES[0]
 #: The collection made for the first reference document where there is none.
 COLLECTION_NAME = "Legal references"
 COLLECTION_LANGUAGE = "ko"
@@ -167,7 +168,7 @@ def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)
-        if found.profile != PROFILE:
+        if found.profile not in REFERENCE_PROFILES:
             raise InvalidInput(f"“{found.name}” is no collection of legal references. Choose one, or leave it out.")
         return found
     return library.choose(identity, profile=PROFILE) or library.create_collection(

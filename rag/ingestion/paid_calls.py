@@ -21,12 +21,11 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderUnavailable
-from rag.ingestion.estimate import amounts_to_json
-from rag.ingestion.work import price_overrides
-from rag.prices import charge, estimate_tokens
-from rag.providers.call_gate import CallGate, Wait
-from rag.providers.calls import lost_calls, sending
-from rag.records.ledger import Ledger, usage_from_json
+from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_rows import amounts_to_json
+from rag.money.ledger import Ledger, usage_from_json
+from rag.money.price_list import charge, estimate_tokens
+from rag.providers.retry import CallGate, Wait, lost_calls, sending
 from rag.storage.database import Database, queries
 from rag.types import Operation, Usage
 

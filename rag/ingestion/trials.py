@@ -48,7 +48,7 @@ class Trials:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, tenant_id: str, document_id: UUID, stop_if_asked: Callable[[], None]) -> None:
-        """Have a document that the caller holds worked on; raises what `Processor.run_claimed` raises there.
+        """Have a document that the caller holds worked on; raises what `Pipeline.run_claimed` raises there.
 
         Raises `WorkKeepsDying` when the document ends its process each time, and what `stop_if_asked` raises.
         """

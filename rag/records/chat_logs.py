@@ -16,8 +16,8 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.ingestion.extracted import sections_from_json
-from rag.prices import charge, estimate_tokens
-from rag.records.ledger import Ledger, usage_from_json
+from rag.money.ledger import Ledger, usage_from_json
+from rag.money.price_list import charge, estimate_tokens, read_prices
 from rag.storage.database import Database
 from rag.storage.sql import queries
 from rag.types import Identity, Outcome, RAGDetails, Section
@@ -149,7 +149,7 @@ class ChatLogs:
             ids = [row[0] for row in connection.execute(queries["close_abandoned"], closing).fetchall()]
             logs = {"chat_log_ids": [found for found in ids if found is not None]}
             under_way = connection.execute(queries["take_calls_of_questions"], logs).fetchall() if ids else []
-            prices = _prices_of(connection.execute(queries["tenant_settings"]).fetchone()) if under_way else {}
+            prices = read_prices(connection) if under_way else {}
             for chat_log_id, operation, name, expected, written in under_way:
                 # Nobody knows what became of these calls: the prompt was read, and what is stored was written.
                 text = written if name == "answer" else ""
@@ -196,12 +196,7 @@ class ChatLogs:
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
         """The tenant's own prices, by model and unit; empty where it has none."""
         with self.database.transaction(tenant_id) as connection:
-            return _prices_of(connection.execute(queries["tenant_settings"]).fetchone())
-
-
-def _prices_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
-    prices = (row[0] or {}).get("prices") if row else None
-    return prices if isinstance(prices, dict) else {}
+            return read_prices(connection)
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:

@@ -32,6 +32,7 @@ FIELDS: Mapping[str, str] = {
     "to_model": "new model",
     "cleaned_at": "old vectors removed",
     "kind": "kind of source",
+    "valid_from": "from",
 }
 LONGEST_VALUE = 120
 #: A point in time as the database writes it into JSON.

@@ -22,14 +22,14 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
         return ["The built-in embedder compares words, so that a question's words decide and not a similarity."]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
     decides = f"Passages count as evidence from a similarity of {used:.3f} on."
-    if profile.threshold_mode == "absolute" and profile.similarity_threshold is not None:
+    if profile.search.threshold_mode == "absolute" and profile.search.similarity_threshold is not None:
         decides += " It is set for this collection."
         if used > embedder.default_threshold:
             decides += (
                 f" {name} has {embedder.default_threshold:.3f} by itself: where no passage reaches the one set, "
                 "a lower one counts, so that an answer does not stay empty."
             )
-    elif profile.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
+    elif profile.search.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
         decides += " It was measured on this collection."
     else:
         decides += f" It is the one of {name}."
@@ -43,7 +43,7 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
     if collection.calibrated_passages and collection.calibrated_model:
         passages = count(collection.calibrated_passages, "passage")
         sentence += f", on {passages} of this collection with {embedder_name(collection.calibrated_model)}"
-    if profile.threshold_mode != "calibrated":
+    if profile.search.threshold_mode != "calibrated":
         sentence += ". It does not count while the threshold is not calibrated"
     return f"{sentence}."
 

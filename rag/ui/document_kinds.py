@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from rag.ingestion.references import ReferenceDocument
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.types import Document
 from rag.ui.formats import count
 from rag.ui.text import plain
@@ -24,7 +24,9 @@ Step = Callable[[Document], None]
 def fields_to_say(profile: Profile) -> list[str]:
     """What somebody has to say of a document, because neither a model nor cutting finds it."""
     return [
-        field for field in profile.metadata_filters if field not in FOUND_BY_CUTTING and field not in profile.chunk_tags
+        field
+        for field in profile.search.metadata_filters
+        if field not in FOUND_BY_CUTTING and field not in profile.reading.chunk_tags
     ]
 
 

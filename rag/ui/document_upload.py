@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -12,9 +11,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import ENDINGS, formats_in_words
-from rag.ingestion.loaders.folder import files_in_archive
-from rag.profiles import profile_by_name, with_overrides
-from rag.types import ChunkingMethod, Collection
+from rag.ingestion.sources.folder import files_in_archive
+from rag.profiles import profile_of
+from rag.types import Collection
 from rag.ui.document_cards import Refused, UploadOptions
 from rag.ui.document_kinds import draw_fields
 from rag.ui.document_names import METHOD_HELP, METHODS, PDF_TYPE_HELP, PDF_TYPES
@@ -71,23 +70,23 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
                 key="documents_collection",
             )
             collection = next((c for c in collections if c.id == chosen), collection)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         methods = list(METHODS)
         method = st.selectbox(
             "Chunking",
             methods,
-            index=methods.index(cast(ChunkingMethod, profile.chunking_method)),
+            index=methods.index(profile.chunking.chunking_method),
             format_func=METHODS.__getitem__,
             # Part of the key: another collection begins with its own way.
-            key=f"documents_method_{collection.id}_{profile.chunking_method}",
+            key=f"documents_method_{collection.id}_{profile.chunking.chunking_method}",
         )
         pdf_type = st.segmented_control(
             "Kind of PDFs",
             list(PDF_TYPES),
-            default=profile.pdf_type,
+            default=profile.reading.pdf_type,
             required=True,
             format_func=PDF_TYPES.__getitem__,
-            key=f"documents_pdf_type_{collection.id}_{profile.pdf_type}",
+            key=f"documents_pdf_type_{collection.id}_{profile.reading.pdf_type}",
             help=PDF_TYPE_HELP,
         )
     st.caption(f"{METHODS[method]}: {METHOD_HELP[method][0].lower()}{METHOD_HELP[method][1:]}")
@@ -100,7 +99,7 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
         help="Summary, topics and sample questions per document, written by the language model. "
         "Its cost is part of the estimate.",
     )
-    return UploadOptions(collection, method, wants_metadata, pdf_type or profile.pdf_type, metadata)
+    return UploadOptions(collection, method, wants_metadata, pdf_type or profile.reading.pdf_type, metadata)
 
 
 def _hand_over(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rag.errors import InvalidInput
-from rag.profile_checks import ProfileField
+from rag.profile import Setting
 
 LISTS = ("words", "pairs", "patterns", "steps", "boosts", "factors")
 EMPTY = "None"
 
 
-def shown_value(field: ProfileField, value: Any) -> str:
+def shown_value(field: Setting, value: Any) -> str:
     """A value on one line; `None` for what is empty."""
     if isinstance(value, bool):
         return "On" if value else "Off"
@@ -24,12 +24,12 @@ def shown_value(field: ProfileField, value: Any) -> str:
     return _escaped(str(value))
 
 
-def text_of(field: ProfileField, value: Any) -> str:
+def text_of(field: Setting, value: Any) -> str:
     """A text or a list as it is edited."""
     return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
 
 
-def value_from(field: ProfileField, text: str) -> Any:
+def value_from(field: Setting, text: str) -> Any:
     """What was typed, as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
     if field.kind not in LISTS:
         return text
@@ -41,7 +41,7 @@ def is_left_out(value: Any) -> bool:
     return value is None or (not isinstance(value, bool) and value in (0, "", ()))
 
 
-def _lines(field: ProfileField, value: Any) -> list[str]:
+def _lines(field: Setting, value: Any) -> list[str]:
     if field.kind == "words":
         # Blanks at an end would be lost from sight, and a blank item with them.
         return [_escaped(item) if item and item == item.strip(" ") else f'"{_escaped(item)}"' for item in value]
@@ -54,7 +54,7 @@ def _lines(field: ProfileField, value: Any) -> list[str]:
     ]
 
 
-def _item(field: ProfileField, line: str) -> Any:
+def _item(field: Setting, line: str) -> Any:
     if field.kind == "words":
         is_quoted = len(line.strip()) >= 2 and line.strip()[0] == line.strip()[-1] == '"'
         return _unescaped(line.strip()[1:-1] if is_quoted else line.strip())
@@ -72,7 +72,7 @@ def _item(field: ProfileField, line: str) -> Any:
             return [int(name), float(item)]
         return [name, float(item) if field.kind == "boosts" else _unescaped(item)]
     except ValueError as exc:
-        raise InvalidInput(f"{field.label} cannot be read at “{line.strip()}”: it has to be {field.wanted}.") from exc
+        raise InvalidInput(f"{field.title} cannot be read at “{line.strip()}”: it has to be {field.wanted}.") from exc
 
 
 def _escaped(text: str) -> str:

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from rag.answering.prompts import language_name
 from rag.profile import Profile
+from rag.profiles import PROFILES
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import EmbedderOption, Providers, provider_name
 from rag.ui.formats import count
 from rag.ui.text import plain
 
-TITLES = {
-    "hr": "HR documents",
-    "notices": "Notice board",
-    "portfolio": "Portfolio",
-    "legal": "Legal references",
-    "civil": "Civil documents",
-}
 CUTS = {
     "fixed": "by length",
     "smart": "at paragraphs and sentences",
@@ -32,7 +26,7 @@ CUTS = {
 
 
 def profile_title(name: str) -> str:
-    return TITLES.get(name, name)
+    return PROFILES[name].title if name in PROFILES else name
 
 
 def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]]:
@@ -56,7 +50,7 @@ def means(profile: Profile, providers: Providers) -> str:
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
     """What this profile wants and this installation lacks, each with the setting that adds it."""
     found = []
-    wanted, _, rest = profile.embedding_model.partition("/")
+    wanted, _, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(wanted):
         found.append(
             f"It was written for {rest.partition('@')[0]} by {provider_name(wanted)}, "
@@ -70,9 +64,9 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
             f"Its answers are meant for {choice.wanted_model} by {provider_name(choice.wanted_provider)}, which "
             f"{choice.missing} adds. Until then {choice.model} by {provider_name(choice.provider)} writes them."
         )
-    if profile.reranking and providers.reranker_for(profile) is None:
+    if profile.ranking.reranking and providers.reranker_for(profile) is None:
         found.append("Reranking needs COHERE_API_KEY. Until then passages stay in the order they were found.")
-    if profile.prompt == "portfolio" and not profile.persona_name:
+    if profile.is_personal and not profile.answer.persona_name:
         found.append("Nobody is named who answers: “Who answers” in its settings does. Until then it is the assistant.")
     return found
 
@@ -104,31 +98,36 @@ def _variable_of(provider: str) -> str:
 
 
 def _cutting(profile: Profile) -> str:
-    where = CUTS.get(profile.chunking_method, profile.chunking_method)
-    text = f"Documents are cut {where} into passages of up to {profile.chunk_size:,} characters"
-    text += f", {profile.chunk_overlap:,} of them shared with the next." if profile.chunk_overlap else "."
-    if profile.chunking_by_type:
-        kinds = ", ".join(name for name, _ in profile.chunking_by_type)
-        text = f"Each kind of document ({kinds}) is cut in its own way, others into {profile.chunk_size:,} characters."
-    if profile.pdf_type == "scanned":
+    where = CUTS.get(profile.chunking.chunking_method, profile.chunking.chunking_method)
+    text = f"Documents are cut {where} into passages of up to {profile.chunking.chunk_size:,} characters"
+    text += (
+        f", {profile.chunking.chunk_overlap:,} of them shared with the next." if profile.chunking.chunk_overlap else "."
+    )
+    if profile.chunking.chunking_method == "auto":
+        kinds = ", ".join(name for name, _ in profile.chunking.chunking_by_type)
+        size = f"{profile.chunking.chunk_size:,} characters"
+        text = f"Each kind of document ({kinds}) is cut in its own way, others into {size}."
+    if profile.reading.pdf_type == "scanned":
         text += " PDFs are taken for scans and go through text recognition."
-    if profile.chunk_tags:
-        text += f" A model tags each passage with {_listed([tag.replace('_', ' ') for tag in profile.chunk_tags])}."
+    if profile.reading.chunk_tags:
+        text += (
+            f" A model tags each passage with {_listed([tag.replace('_', ' ') for tag in profile.reading.chunk_tags])}."
+        )
     return text
 
 
 def _searching(profile: Profile) -> str:
-    how = "by meaning and by keywords" if profile.search_type == "hybrid" else "by meaning"
-    candidates = profile.top_k * profile.candidate_factor
+    how = "by meaning and by keywords" if profile.search.search_type == "hybrid" else "by meaning"
+    candidates = profile.search.top_k * profile.search.candidate_factor
     text = f"A question is searched {how}. Of {candidates} candidates the best {profile.passages()} are answered from"
-    if profile.one_result_per_document:
+    if profile.search.one_result_per_document:
         text += ", at most one per document"
     text += "."
-    if profile.query_patterns:
-        when = "among what was found" if profile.filters_after_search else "in the search"
+    if profile.understanding.query_patterns:
+        when = "among what was found" if profile.search.filters_after_search else "in the search"
         text += f" Words of the question decide which categories are looked at, {when}."
-    if profile.metadata_filters:
-        fields = _listed([field.replace("_", " ") for field in profile.metadata_filters])
+    if profile.search.metadata_filters:
+        fields = _listed([field.replace("_", " ") for field in profile.search.metadata_filters])
         text += f" It can be narrowed by {fields}."
     return text
 
@@ -137,25 +136,25 @@ def _ordering(profile: Profile, providers: Providers) -> str:
     parts = []
     if reranker := providers.reranker_for(profile):
         parts.append(f"{reranker.model} reads the candidates and puts the best first.")
-    if profile.recency_boost:
-        newest = profile.recency_steps[0]
+    if profile.ranking.recency_boost:
+        newest = profile.ranking.recency_steps[0]
         parts.append(f"Recent documents count more: {newest[1]:g} times up to {newest[0]} days, less with age.")
-    if profile.multi_signal:
+    if profile.ranking.multi_signal:
         parts.append("Similarity counts together with the category, the year and the length of a passage.")
-    if profile.pinned_first:
+    if profile.ranking.pinned_first:
         parts.append("Pinned documents come first, then important ones.")
     return " ".join(parts) or "Passages stay in the order the search found them in."
 
 
 def _language(profile: Profile, providers: Providers) -> str:
     text = "Questions are searched in the language they are asked in."
-    if profile.translate_queries:
+    if profile.language.translate_queries:
         model = providers.translation_choice(profile).model
         text = (
             f"Questions in another language are translated {f'by {model} ' if model else ''}before they are searched."
         )
-    if profile.answer_language:
-        return f"{text} Answers are in {language_name(profile.answer_language)} unless asked otherwise."
+    if profile.language.answer_language:
+        return f"{text} Answers are in {language_name(profile.language.answer_language)} unless asked otherwise."
     return f"{text} Answers are in the question's language."
 
 
@@ -163,19 +162,15 @@ def _answering(profile: Profile, providers: Providers) -> str:
     choice = providers.chat_choice(profile)
     if not choice.model:
         return "Answers quote the documents word for word, for no language model is configured."
-    length = (
-        f"{profile.context_characters:,} characters"
-        if profile.context_characters
-        else f"{profile.context_tokens:,} tokens"
-    )
-    text = (
-        f"{choice.model} writes answers of at most {profile.maximum_output_tokens:,} tokens from {length} of passages"
-    )
-    text += f", at temperature {profile.temperature:g}."
-    if profile.persona_name:
-        text += f" They are written as {profile.persona_name} would."
-    if profile.follow_ups:
-        text += f" It suggests {count(profile.follow_ups, 'next question')}."
+    answer = profile.answer
+    tokens, characters = answer.context_tokens, answer.context_characters
+    length = f"{characters:,} characters" if characters else f"{tokens:,} tokens"
+    text = f"{choice.model} writes answers of at most {answer.maximum_output_tokens:,} tokens from {length} of passages"
+    text += f", at temperature {answer.temperature:g}."
+    if answer.persona_name:
+        text += f" They are written as {answer.persona_name} would."
+    if answer.follow_ups:
+        text += f" It suggests {count(answer.follow_ups, 'next question')}."
     return text
 
 

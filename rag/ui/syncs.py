@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from rag.ingestion.syncs import SyncRun
+from rag.ingestion.sources.runs import SyncRun
 from rag.ui.formats import ago, money
 from rag.ui.text import plain
 

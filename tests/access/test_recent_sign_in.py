@@ -16,7 +16,8 @@ from rag.access.recent import CONFIRM, is_recent
 from rag.access.second_factor import STEP_SECONDS
 from rag.access.sessions import token_hash
 from rag.errors import NotFound, SignInAgain
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.money.price_list import TenantPrices
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.figures import Filters, Period, QuestionFilters
@@ -48,6 +49,7 @@ ACTS: dict[str, Act] = {
     "make a password link": lambda access, _, who: access.accounts.password_link(who, who.account_id),
     "change an account": lambda access, _, who: access.accounts.change(who, who.account_id, name="Another"),
     "require a second factor": lambda access, _, who: access.accounts.second_factors.require_for(who, []),
+    "set a price": lambda _, database, who: TenantPrices(database).set(who, "gpt-4o", "input_mtok", "2"),
     "remove a second factor": lambda access, _, who: access.accounts.second_factors.remove(who, uuid4()),
     "delete a document": lambda _, database, who: library(database).delete(who, uuid4()),
     "delete a collection": lambda _, database, who: library(database).delete_collection(

@@ -12,10 +12,10 @@ from psycopg.rows import dict_row
 
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database

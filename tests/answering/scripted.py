@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
 from rag.retrieval.run import Books
 from rag.storage.database import Database

@@ -11,11 +11,11 @@ from psycopg.types.json import Jsonb
 
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
+from rag.money.ledger import Ledger
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import contextual_text, index_document
 from rag.settings import Settings

@@ -34,7 +34,7 @@ import json, os, signal, sys, time
 from dataclasses import replace
 from threading import Event
 from uuid import UUID
-from rag.ingestion.work import find_collection
+from rag.ingestion.document_jobs import find_collection
 from rag.answering.searching import Searches
 from rag.storage.database import Database
 from rag.profiles import HR
@@ -42,7 +42,7 @@ from rag.services import assemble
 from rag.settings import Settings
 from rag.types import ChatMessage, Identity, Question, Role
 
-PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
+PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 
 def ask(conninfo, key, settings, account, collection, text, way, fields, said):
     database = Database(conninfo, bytes.fromhex(key))

@@ -77,7 +77,7 @@ def parts(database: Database, settings: Settings) -> Iterator[Services]:
 
 
 def store(parts: Services, collection: Collection, name: str, text: str) -> UUID:
-    done = parts.processor.process_document(
+    done = parts.pipeline.process_document(
         file=text.encode(),
         file_name=name,
         tenant_id=collection.tenant_id,

@@ -26,10 +26,10 @@ from rag.answering.live import LiveAnswer, LiveAnswers
 from rag.answering.phrases import UNCITED
 from rag.answering.run import TOO_LONG, WITHDRAWN
 from rag.answering.watch import Repetition
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database

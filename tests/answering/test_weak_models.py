@@ -18,10 +18,10 @@ from rag.answering.run import WITHDRAWN
 from rag.answering.support import Source
 from rag.answering.watch import AnswerWatch, Repetition, sources_of
 from rag.answering.watching import StoredAnswer, StoredRow
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -47,9 +47,9 @@ class Api:
     def ready_document(self, content: bytes | None = None) -> Document:
         library, tenant = self.parts.documents, self.admin.tenant_id
         added = library.upload(self.admin, self.collection, "leave.pdf", content or hostile.leave_policy())
-        self.parts.processor.run(tenant, added.id)
+        self.parts.pipeline.run(tenant, added.id)
         library.confirm(self.admin, added.id)
-        self.parts.processor.run(tenant, added.id)
+        self.parts.pipeline.run(tenant, added.id)
         return library.get(tenant, added.id)
 
     def outcomes(self) -> list[str | None]:

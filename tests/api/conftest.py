@@ -35,7 +35,7 @@ def parts(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatc
     rag.services.services.clear()
     yield assembled
     assembled.answers.stop_all()
-    assembled.processor.close()
+    assembled.pipeline.close()
     assembled.providers.close()
     rag.services.services.clear()
 

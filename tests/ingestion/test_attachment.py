@@ -18,11 +18,11 @@ from rag.ingestion.loaders.attachments import (
     shortened,
 )
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
-from rag.providers.calls import lost_calls
 from rag.providers.registry import Providers
+from rag.providers.retry import lost_calls
 from rag.settings import Settings
 from rag.types import Usage
 from tests import hostile
@@ -141,8 +141,8 @@ def test_what_is_kept_by_name_only_is_neither_opened_nor_paid_for(
 def test_the_limits_are_those_of_the_profile_and_the_language_that_of_the_post(
     model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
-    assert (NOTICES.image_description_characters, NOTICES.document_summary_characters) == (500, 800)
-    assert NOTICES.maximum_attachment_bytes == MAXIMUM_BYTES
+    assert (NOTICES.reading.image_description_characters, NOTICES.reading.document_summary_characters) == (500, 800)
+    assert NOTICES.reading.maximum_attachment_bytes == MAXIMUM_BYTES
     provider_standin.reply("A short sentence. " * 40)
     limits = AttachmentLimits(maximum_bytes=100_000, description_characters=120, summary_characters=90)
     for name, content, limit in (("a.png", picture("PNG"), 120), ("a.txt", b"Opening hours", 90)):

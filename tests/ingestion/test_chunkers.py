@@ -17,7 +17,6 @@ from rag.ingestion.chunking import (
     chunk_by_page_texts,
     chunk_document,
     chunk_full_text,
-    chunk_limits_for,
     chunk_text,
     join_pages,
     sizes_for,
@@ -25,8 +24,8 @@ from rag.ingestion.chunking import (
 from rag.ingestion.chunking.boundaries import WORDS
 from rag.ingestion.chunking.document_types import DocumentType, document_type_of
 from rag.ingestion.chunking.splitter import SEPARATORS
-from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES, with_overrides
-from rag.providers.offline import LexicalEmbedder
+from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 
@@ -116,12 +115,12 @@ def test_short_texts_are_one_chunk_and_blank_ones_none(method: ChunkingMethod, t
 
 
 def test_each_profile_names_a_method_there_is_and_its_figures_are_those_of_its_source() -> None:
-    assert {profile.chunking_method for profile in PROFILES.values()} <= set(get_args(ChunkingMethod))
+    assert {profile.chunking.chunking_method for profile in PROFILES.values()} <= set(get_args(ChunkingMethod))
     assert SIZES["sentences"] == {"chunk_size": 1500, "overlap": 200, "minimum_chunk_size": 100}
     assert sizes_for(NOTICES, "sentences") == SIZES["sentences"]
     assert SIZES["recursive"] == {"chunk_size": 1200, "overlap": 200, "minimum_chunk_size": 100}
     assert sizes_for(HR, "recursive") == SIZES["recursive"]
-    assert sizes_for(HR, "fixed")["chunk_size"] == HR.chunk_size
+    assert sizes_for(HR, "fixed")["chunk_size"] == HR.chunking.chunk_size
 
 
 def test_an_unknown_method_is_refused_with_the_names_there_are() -> None:
@@ -402,8 +401,7 @@ def test_time_grows_with_the_length_only_even_for_texts_made_to_be_slow(method: 
 
 
 def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
-    own = with_overrides(
-        PORTFOLIO,
+    own = PORTFOLIO.with_overrides(
         {
             "professional_minimum_tokens": 100,
             "professional_maximum_tokens": 200,
@@ -417,7 +415,7 @@ def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
             "chunking_by_type": [["journey", "generic"]],
         },
     )
-    limits = chunk_limits_for(own)
+    limits = own.chunking
     text = "One sentence follows another in this long text. " * 200
     assert all(estimate_tokens(c.content) <= 200 for c in chunk_text(text, method="professional", limits=limits))
     story = chunk_text(text, method="narrative", limits=limits)
@@ -431,8 +429,8 @@ def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
 
 
 def test_separators_of_a_collection_are_the_ones_cut_at() -> None:
-    limits = chunk_limits_for(with_overrides(CIVIL, {"separators": ["%", ""]}))
+    limits = CIVIL.with_overrides({"separators": ["%", ""]}).chunking
     chunks = chunk_text(("word " * 30 + "% ") * 40, method="recursive", limits=limits)
     assert all(chunk.content.endswith("%") for chunk in chunks)
-    assert chunk_limits_for(CIVIL).separators == SEPARATORS
-    assert chunk_limits_for(HR) == chunk_limits_for(NOTICES)
+    assert tuple(filter(None, CIVIL.chunking.separators)) == SEPARATORS
+    assert HR.chunking.separators == NOTICES.chunking.separators

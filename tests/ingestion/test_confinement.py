@@ -26,7 +26,7 @@ from rag.ingestion.loaders.ocr import run_tesseract
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.isolation.child_process import HEADER
 from rag.isolation.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
-from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -289,19 +289,19 @@ def test_originals_and_passwords_are_closed_to_other_accounts(tmp_path: Path) ->
 
 def test_doctor_says_which_means_are_in_force(database: Database, settings: Settings) -> None:
     parts = assemble(settings, database)
-    parts.documents._reader.known_means = None
+    parts.documents._sandbox.known_means = None
     try:
         assert said_of_reading(parts).sentence == "In processes of their own; none has started yet."
         parts.documents.start_reader()
         said = said_of_reading(parts)
         assert said.state == "ok"
         assert "files: Landlock" in said.sentence
-        parts.documents._reader.known_means = {"account": "that of the application"}
+        parts.documents._sandbox.known_means = {"account": "that of the application"}
         weak = said_of_reading(parts)
         assert weak.state == "warning"
         assert "files: not confined; system calls: not confined; network: not confined" in weak.sentence
     finally:
-        parts.processor.close()
+        parts.pipeline.close()
 
 
 def said_of_reading(parts: Services) -> Check:

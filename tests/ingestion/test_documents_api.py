@@ -9,11 +9,11 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag.api.documents import content_disposition, routes
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, Identity
 from tests import hostile
 
-Work = Callable[[str, UUID], None]
+DocumentJob = Callable[[str, UUID], None]
 
 
 class SignedIn:
@@ -34,7 +34,7 @@ def client(library: DocumentLibrary, identity: Identity | None) -> TestClient:
 
 
 @pytest.fixture
-def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: Work) -> Document:
+def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob) -> Document:
     added = library.upload(admin, collection, "휴가 <b>.pdf", hostile.leave_policy())
     work("demo", added.id)
     library.confirm(admin, added.id)

@@ -9,7 +9,7 @@ import pytest
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.folder import count_files, files_at
+from rag.ingestion.sources.folder import count_files, files_at
 
 LIMITS = ExtractionLimits(maximum_bytes=3 * 1024 * 1024)
 
@@ -89,6 +89,6 @@ def test_a_damaged_archive_and_one_with_too_many_files_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = archive_of(tmp_path, {f"{number}.txt": "" for number in range(5)})
-    monkeypatch.setattr("rag.ingestion.loaders.folder.MOST_FILES", 4)
+    monkeypatch.setattr("rag.ingestion.sources.folder.MOST_FILES", 4)
     with pytest.raises(InvalidInput, match="5 files"):
         list(files_at(path, LIMITS))

@@ -17,7 +17,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.loaders.github import GitHub
+from rag.ingestion.sources.github import GitHub
 from tests.github_standin import GitHubStandin as Standin
 from tests.github_standin import repository, running_github
 

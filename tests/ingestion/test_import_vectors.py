@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from rag.errors import InvalidInput
-from rag.ingestion.imports.export_file import read_export
-from rag.ingestion.imports.passages import documents_from, pages_and_chunks
-from rag.ingestion.imports.vector_import import VectorImport
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.sources.import_vectors import VectorImport
+from rag.ingestion.sources.vector_export import documents_from, pages_and_chunks, read_export
 from rag.providers.registry import Providers
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
@@ -59,14 +58,14 @@ def importing(database: Database, files: FileStore, settings: Settings, collecti
 
 
 @pytest.fixture
-def take(importing: VectorImport, processor: Processor) -> Callable[..., int]:
+def take(importing: VectorImport, pipeline: Pipeline) -> Callable[..., int]:
     """Import files to the end; how many documents were stored."""
 
     def take(*paths: Path) -> int:
         plan = importing.plan(paths)
         for passages in plan.documents:
             for document_id in importing.store(passages).documents:
-                processor.run("demo", document_id)
+                pipeline.run("demo", document_id)
         return len(plan.documents)
 
     return take

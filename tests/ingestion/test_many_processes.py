@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import DocumentStatus
@@ -30,11 +30,15 @@ from tests import hostile
 from rag.storage.database import Database
 from rag.errors import DocumentAlreadyStored
 from rag.storage.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.queue import Queue
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.files import FileStore
+from rag.ingestion.queue import Queue
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import DocumentStatus, Identity, Role, Scope
@@ -43,8 +47,8 @@ settings = Settings(data_dir=Path(data_dir), openai_api_key="sk-test", openai_ba
 database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
-processor = Processor(*parts)
-queue = Queue(database, processor, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2)
+pipeline = Pipeline(*parts)
+queue = Queue(database, pipeline, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2)
 library = DocumentLibrary(*parts[:3], settings, queue)
 admin = Identity(account_id=uuid4(), tenant_id="demo", email="a@example.com", name="A", role=Role.ADMIN)
 collection = library.collections("demo")[0]

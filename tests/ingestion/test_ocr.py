@@ -30,7 +30,7 @@ from rag.ingestion.loaders.ocr import (
 )
 from rag.ingestion.loaders.page_text import PICTURED_PAGE
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.prices import charge
+from rag.money.price_list import charge
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section
 from tests import hostile

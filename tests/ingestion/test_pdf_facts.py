@@ -8,10 +8,10 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders.pdf_structure import iso_date
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Pipeline
 from rag.storage.database import Database
 from rag.types import Collection
 from rag.ui.document_details import file_facts
@@ -82,10 +82,10 @@ def test_a_broken_xmp_costs_nothing_but_itself(sandbox: Sandbox, xmp: str) -> No
 
 
 def test_author_and_dates_are_kept_with_the_document_and_shown_as_text(
-    processor: Processor, library: DocumentLibrary, collection: Collection, database: Database
+    pipeline: Pipeline, library: DocumentLibrary, collection: Collection, database: Database
 ) -> None:
     content = written({"/Author": "<b>The office</b>", "/CreationDate": "D:20240131094500+09'00'"})
-    result = processor.process_document(file=content, file_name="a.pdf", tenant_id="demo", collection=collection)
+    result = pipeline.process_document(file=content, file_name="a.pdf", tenant_id="demo", collection=collection)
     metadata = library.get("demo", result.document_id).metadata
     assert metadata["file_created_at"] == "2024-01-31T09:45:00+09:00"
     shown = file_facts(metadata)

@@ -9,18 +9,18 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from rag.ingestion.jobs import Queue
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore
 from tests.ingestion.uploads import until
 
 
-class Recorder(Processor):
+class Recorder(Pipeline):
     """Notes whose documents it is given, in their order. Those of `held` tenants last until they are let go."""
 
     held: frozenset[str] = frozenset()

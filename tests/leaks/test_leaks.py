@@ -98,7 +98,7 @@ def test_without_its_conditions_a_search_finds_only_ones_own(
                 identity=person.identity,
                 collection=replace(shelf.collection, tenant_id=person.identity.tenant_id),
             )
-            found = app_services.retriever.retrieve_context(question, profile=replace(HR, search_type=search_type))
+            found = app_services.retriever.retrieve_context(question, profile=HR.changed(search_type=search_type))
             assert (shelf.secret.canary in repr(found)) == (shelf.secret.name in person.readable), person.name
 
 

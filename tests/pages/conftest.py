@@ -41,7 +41,7 @@ def running(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPa
     rag.services.services.clear()
     yield parts
     parts.answers.stop_all()
-    parts.processor.close()
+    parts.pipeline.close()
     parts.providers.close()
     rag.services.services.clear()
 
@@ -85,7 +85,7 @@ def signed_in(running: Services, new_tab: Callable[[str], AppTest]) -> Callable[
 @pytest.fixture
 def handbook(running: Services, collection: Collection) -> Collection:
     """The collection with one processed document of two pages."""
-    running.processor.process_document(
+    running.pipeline.process_document(
         file=pdf(HANDBOOK), file_name="handbook.pdf", tenant_id="demo", collection=collection, generate_metadata=False
     )
     return collection

@@ -354,7 +354,7 @@ def test_a_new_chat_opens_the_collection_with_documents_and_later_the_one_asked_
     texts = {"Rules": b"Boats pay twelve crowns of mooring fee each night.", "Canteen": b"Lunch is served at noon."}
     for name, text in texts.items():
         made = running.documents.ensure_collection("demo", name, "hr", "builtin/lexical@1536", "en")
-        running.processor.process_document(
+        running.pipeline.process_document(
             file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
         )
     tab, identity = signed_in(Role.EMPLOYEE)

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
+from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.services import Services
 from rag.types import Collection, Identity, Role
 
@@ -18,7 +18,16 @@ SignIn = Callable[[Role], tuple[AppTest, Identity]]
 FEW, MANY = 20, 300
 #: Rows of one table or list, and as many again for figures, filters, people, collections and conversations.
 MOST_ROWS = 2 * DOCUMENTS_PER_PAGE + 20
-PAGES = ["chat.py", "documents.py", "collection_settings.py", "board.py", "analytics.py", "people.py", "audit.py"]
+PAGES = [
+    "chat.py",
+    "documents.py",
+    "collection_settings.py",
+    "board.py",
+    "analytics.py",
+    "people.py",
+    "prices.py",
+    "audit.py",
+]
 
 
 class Reads:

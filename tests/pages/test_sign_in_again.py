@@ -36,7 +36,12 @@ def press(page: AppTest, label: str) -> AppTest:
 
 @pytest.mark.parametrize(
     ("file", "label"),
-    [("people.py", "Make a key"), ("people.py", "Add a person"), ("audit.py", "Download as CSV")],
+    [
+        ("people.py", "Make a key"),
+        ("people.py", "Add a person"),
+        ("prices.py", "Set a price"),
+        ("audit.py", "Download as CSV"),
+    ],
 )
 def test_a_button_asks_first_and_then_does_what_it_says(
     running: Services, administrator: tuple[AppTest, Identity], file: str, label: str

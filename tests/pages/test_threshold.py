@@ -59,7 +59,7 @@ def test_too_little_text_is_said_on_the_page(page: AppTest) -> None:
 def test_a_threshold_is_measured_and_shown_with_its_day_and_its_passages(
     running: Services, rules: Collection, page: AppTest
 ) -> None:
-    running.processor.process_document(
+    running.pipeline.process_document(
         file=pdf(RULES), file_name="rules.pdf", tenant_id="demo", collection=rules, generate_metadata=False
     )
     page.button("collections_calibrate").click().run()

@@ -74,7 +74,7 @@ def test_without_a_secret_set_no_event_is_taken(
     answer = sent(client, event("INSERT", {"id": "p1"}), {"authorization": "Bearer "})
     assert answer.status_code == 403
     assert "RAG_WEBHOOK_SECRET" in answer.json()["detail"]
-    bare.processor.close()
+    bare.pipeline.close()
     bare.providers.close()
 
 

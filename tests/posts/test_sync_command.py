@@ -143,7 +143,7 @@ def test_a_sync_that_is_killed_and_started_again_ends_and_is_paid_like_one_that_
     def finish(collection: Collection) -> None:
         for document in parts.documents.list("demo", collection_id=collection.id):
             if document.status is not DocumentStatus.COMPLETED:
-                parts.processor.run("demo", document.id)
+                parts.pipeline.run("demo", document.id)
 
     def bills(collection: Collection) -> list[Any]:
         """What each post was billed for what."""

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from rag.errors import RagError, SettingsError
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.mapping import mapping_from
-from rag.ingestion.posts.table import PostsTable
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.table import PostsTable
 from rag.storage.database import Database
 from rag.types import Collection
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from rag import retrieve_context
 from rag.api.sources import RECORD
-from rag.retrieval.options import Options
+from rag.profile import Options
 from rag.services import Services
 from rag.types import Collection, Identity, SearchFilters
 from tests.posts.boards import days_ago

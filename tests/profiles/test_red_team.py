@@ -10,8 +10,7 @@ import pytest
 
 from rag.answering.opinions import reference_block
 from rag.answering.prompts import answer_messages, follow_up_messages, rewrite_messages
-from rag.ingestion.chunk_tags import messages_for_chunk
-from rag.ingestion.tagging import messages_for
+from rag.ingestion.tagging import messages_for_chunk, messages_for_document
 from rag.profiles import LEGAL
 from rag.providers.prompt_data import as_data
 from rag.services import Services
@@ -59,7 +58,7 @@ def test_no_document_gives_an_order_to_a_model_that_obeys(
     collection: Collection = app_services.documents.create_collection(admin, "Policies", "hr")
     reached = set()
     for attack in ATTACKS:
-        document_id = app_services.processor.process_document(
+        document_id = app_services.pipeline.process_document(
             file=attack.content, file_name=attack.file_name, tenant_id="demo", collection=collection
         ).document_id
         _, message = ask(collection, QUESTION, document_ids=(document_id,))
@@ -87,7 +86,7 @@ def test_no_text_ends_its_part_of_any_prompt(name: str) -> None:
         follow_up_messages(question="?", answer=text, context_text=text, language="en", count=3),
         rewrite_messages(turns, "And then?"),
         messages_for_chunk(text),
-        messages_for(text, text),
+        messages_for_document(text, text),
         [ChatMessage(role="user", content=as_data("document", text, title=text))],
     ):
         assert "RED01" not in outside_data([{"role": m.role, "content": m.content} for m in messages])

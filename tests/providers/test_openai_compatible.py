@@ -27,13 +27,13 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import ChatModel, Completed, Embedder, TextDelta
-from rag.providers.chat_stream import FIRST_WORDS
 from rag.providers.openai_compatible import (
     OpenAIChatModel,
     OpenAIEmbedder,
     is_reasoning_model,
+    openai_errors,
 )
-from rag.providers.openai_errors import openai_errors
+from rag.providers.streaming import FIRST_WORDS
 from rag.types import ChatMessage, Usage
 from tests.standin import ProviderStandin
 

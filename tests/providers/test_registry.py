@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from rag.errors import ProviderError, ProviderKeyRejected, SettingsError
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, with_overrides
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers, provider_of
 from rag.settings import Settings
 from rag.types import ChatMessage
@@ -227,7 +227,7 @@ def test_chat_model_stands_in_for_a_missing_provider_but_not_for_one_that_is_the
 
 def test_a_model_chosen_for_a_collection_comes_before_the_settings(keyed: Settings) -> None:
     providers = Providers(replace(keyed, chat_model="gpt-6-luna", rerank_model="rerank-v4.0-fast"))
-    changed = with_overrides(HR, {"chat_model": "gpt-5.6-terra", "rerank_model": "rerank-v3.5"})
+    changed = HR.with_overrides({"chat_model": "gpt-5.6-terra", "rerank_model": "rerank-v3.5"})
     reranker = providers.reranker_for(changed)
     assert reranker is not None
     assert (providers.chat_choice(changed).model, reranker.model) == ("gpt-5.6-terra", "rerank-v3.5")
@@ -240,7 +240,7 @@ def test_with_one_key_of_another_provider_nothing_is_sent_to_it_unasked(provider
     assert providers.default_embedder_id(HR) == "builtin/lexical@1536"
     assert providers.chat_choice(HR).missing == "OPENAI_API_KEY"
     # Where the profile's own translator is missing, the model that answers translates.
-    hr_on_gemini = with_overrides(HR, {"chat_provider": "gemini", "chat_model": "gemini-flash-latest"})
+    hr_on_gemini = HR.with_overrides({"chat_provider": "gemini", "chat_model": "gemini-flash-latest"})
     assert providers.translation_choice(hr_on_gemini).provider == "gemini"
     with pytest.raises(SettingsError, match="OLLAMA_URL"):
         providers.embedder_for("ollama/bge-m3@1024")

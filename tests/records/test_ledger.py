@@ -11,8 +11,8 @@ import pytest
 from psycopg.rows import dict_row
 
 from rag.errors import ProviderError
-from rag.prices import charge
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.storage.database import Database
 from rag.types import Charge, ProcessingCosts, Usage
 

@@ -21,7 +21,7 @@ from rag.types import Collection, Identity, Question, Role
 from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
-PROFILE = replace(HR, translate_queries=False, reranking=False)
+PROFILE = HR.changed(translate_queries=False, reranking=False)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def parts(database: Database, settings: Settings, provider_standin: ProviderStan
     keyed = replace(settings, openai_api_key="k", openai_base_url=provider_standin.openai_url)
     assembled = assemble(keyed, database)
     yield assembled
-    assembled.processor.close()
+    assembled.pipeline.close()
     assembled.providers.close()
 
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 from tests.retrieval.shelf import Shelf

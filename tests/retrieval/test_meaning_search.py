@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from rag.errors import ProviderUnavailable
-from rag.ingestion.meaning import MeaningWork, parts_of
-from rag.ingestion.work import Bench
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob, parts_of
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder, is_installed
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
@@ -48,7 +47,7 @@ def meaning() -> Iterator[MeaningEmbedder]:
 @pytest.fixture
 def embed_all(database: Database, meaning: MeaningEmbedder, tmp_path: Path) -> Callable[[Shelf], None]:
     def run(shelf: Shelf) -> None:
-        assert MeaningWork(Bench(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
+        assert MeaningJob(JobControl(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
 
     return run
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag.profiles import HR
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
 from rag.samples import SAMPLES

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rag.errors import InvalidInput
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.storage.database import Database

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
-from rag.retrieval.options import Options
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.stitching import Neighbour, added_text
 from rag.settings import Settings

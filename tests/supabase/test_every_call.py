@@ -34,8 +34,7 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
-from rag.providers.supabase import SupabaseProject
-from rag.providers.supabase_storage import SupabaseFiles
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role

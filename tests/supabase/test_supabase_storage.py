@@ -19,8 +19,7 @@ from rag.errors import (
     RagError,
     SettingsError,
 )
-from rag.providers.supabase import SupabaseProject
-from rag.providers.supabase_storage import SupabaseFiles
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
 from tests.supabase_standin import SupabaseStandin
 

@@ -62,7 +62,7 @@ FIGURES = {
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
-    ("rag/ui/collection_settings.py", "field.label"),  # rag.profile_fields
+    ("rag/ui/collection_settings.py", "field.title"),  # rag.profile
     ("rag/ui/collection_settings.py", "field.choices"),
     ("rag/ui/document_steps.py", "words"),  # of `buttons`, in rows with a chosen method
     ("rag/ui/document_steps.py", "text"),

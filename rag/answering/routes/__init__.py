@@ -24,7 +24,7 @@ from rag.answering.routes.recognise import (
 from rag.answering.routes.replies import Found, ModelPart, Reply, ask_which
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.routes.wording import Price, Writer, ends_of_estimates
-from rag.profiles import NOTICES
+from rag.profiles import holds_posts
 from rag.providers import ChatModel
 from rag.retrieval.keywords import tokenize
 from rag.storage.database import Database
@@ -155,7 +155,7 @@ class Router:
         if asked.subject and not found:
             return None
         kept = library.documents(has_versions=True)
-        if not asked.subject and not kept and self.question.collection.profile == NOTICES.name:
+        if not asked.subject and not kept and holds_posts(self.question.collection):
             return None  # posts say themselves what is new
         if len(found) != 1:
             # Of several that fit, those count of which there is something to tell.

@@ -11,10 +11,9 @@ from typing import Any
 from rag.ingestion.chunking.boundaries import Boundaries, spans_by_tokens
 from rag.ingestion.chunking.document_types import RESUME_HEADINGS, document_type_of
 from rag.ingestion.chunking.spans import Piece
+from rag.profile import Chunking
 from rag.providers.tokens import estimate_tokens
 
-#: Source 001: tokens of a chunk. A single short job stays a chunk of its own in a résumé.
-FEWEST, MOST = 400, 800
 #: Sections that list jobs.
 WORK = re.compile(r"experience|employment|work history|career history|volunteering|경력|berufserfahrung|werkervaring"
                   r"|expérience|experiencia|经历|職歴", re.IGNORECASE)  # fmt: skip
@@ -30,12 +29,14 @@ class Part:
     end: int
 
 
-def professional_pieces(text: str, file_name: str = "", fewest: int = FEWEST, most: int = MOST) -> list[Piece]:
+def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
     """Pieces by section and job, at most 800 tokens each, with what is known of the job.
 
     `source, section, company, position, location, dateRange, industry, year`, each where the document says it.
     """
     boundaries = Boundaries(text)
+    # A single short job stays a chunk of its own in a résumé.
+    fewest, most = limits.professional_minimum_tokens, limits.professional_maximum_tokens
     kind = document_type_of(text, file_name)
     pieces: list[Piece] = []
     for part in _parts(text):

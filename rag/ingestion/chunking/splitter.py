@@ -17,6 +17,7 @@ from rag.ingestion.chunking.boundaries import (
     word_end,
 )
 from rag.ingestion.chunking.spans import Span, page_starts, parts_between
+from rag.profile import Chunking
 from rag.types import Page
 
 #: A chunk is filled to at least this share before a weaker boundary than a section's or paragraph's ends it.
@@ -147,14 +148,14 @@ def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> li
 
 
 #: Source 003, 1.2. The last of its list, the empty one, is `before_marks`: a cut between any two characters.
-SEPARATORS = ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ")
+SEPARATORS = tuple(separator for separator in Chunking().separators if separator)
 
 
 def recursive_spans(
     text: str, chunk_size: int, overlap: int, separators: Sequence[str] = SEPARATORS
 ) -> list[tuple[int, int]]:
     """Spans of at most `chunk_size` characters that end after the coarsest separator there is in each."""
-    present = [(separator, len(separator)) for separator in separators if separator in text]
+    present = [(separator, len(separator)) for separator in separators if separator and separator in text]
     spans = []
     start, stop = 0, len(text)
     while stop - start > chunk_size:

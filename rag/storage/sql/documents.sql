@@ -42,7 +42,7 @@ FROM unnest(ARRAY(
       AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
       AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
       AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
-    ORDER BY c.profile = 'notices',
+    ORDER BY c.profile = ANY (%(board_profiles)s),
              CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
              CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
                  WHEN 'cost' THEN coalesce((d.costs ->> 'total')::numeric, 0) END DESC,

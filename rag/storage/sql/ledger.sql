@@ -74,3 +74,36 @@ UPDATE chat_logs l
 SET cost = coalesce((SELECT sum(c.cost) FROM cost_ledger c WHERE c.chat_log_id = l.id), 0),
     is_priced = NOT EXISTS (SELECT FROM cost_ledger c WHERE c.chat_log_id = l.id AND c.cost IS NULL)
 WHERE l.tenant_id = rag_tenant() AND l.id = ANY (%(chat_log_ids)s::uuid[])
+
+-- tenant_prices --
+-- The prices of its own that count today, as JSON by model and unit.
+SELECT coalesce(jsonb_object_agg(model, prices), '{}')
+FROM (
+    SELECT model, jsonb_object_agg(unit, price::text) AS prices
+    FROM (
+        SELECT DISTINCT ON (model, unit) model, unit, price FROM tenant_prices
+        WHERE tenant_id = rag_tenant() AND valid_from <= (now() AT TIME ZONE 'UTC')::date
+        ORDER BY model, unit, valid_from DESC, id DESC
+    ) latest
+    WHERE price IS NOT NULL
+    GROUP BY model
+) own
+
+-- tenant_price_changes --
+-- Every price of its own, those of a model and unit together, the one that counts last first.
+SELECT model, unit, price, valid_from, created_at FROM tenant_prices
+WHERE tenant_id = rag_tenant()
+ORDER BY model, unit, valid_from DESC, id DESC
+
+-- add_tenant_price --
+-- A price of its own from a day on; null for the listed one.
+INSERT INTO tenant_prices (tenant_id, model, unit, price, valid_from)
+VALUES (rag_tenant(), %(model)s, %(unit)s, %(price)s, %(valid_from)s)
+
+-- models_in_use --
+-- Models that the tenant was charged for in the last quarter of a year, or whose vectors a collection has.
+SELECT provider, model FROM cost_ledger WHERE tenant_id = rag_tenant() AND created_at > now() - interval '92 days'
+UNION
+SELECT split_part(embedding_model, '/', 1), regexp_replace(embedding_model, '^[^/]*/(.*)@[^@]*$', '\1')
+FROM collections WHERE tenant_id = rag_tenant()
+ORDER BY 1, 2

@@ -1,12 +1,12 @@
 -- Reference documents (source 002): registered, chunked, tagged and embedded step by step. Row-level security stands above.
 
 -- find_references --
--- Documents of collections with the profile `legal`, newest first, with how far each is and how many there are in all
+-- Documents of collections that hold reference documents, newest first, with how far each is and how many there are in all
 SELECT d.id, d.collection_id, d.title, coalesce(d.metadata ->> 'source_description', '') AS source_description,
        coalesce(d.metadata ->> 'file_url', '') AS file_url, d.file_name, d.status, d.message, d.page_count,
        d.created_at, counted.chunks, counted.embedded, counted.tagged, count(*) OVER () AS total
 FROM documents d
-JOIN collections l ON l.id = d.collection_id AND l.profile = 'legal'
+JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
 CROSS JOIN LATERAL (
     SELECT count(*) AS chunks, count(c.embedding) AS embedded, count(*) FILTER (WHERE c.metadata ? 'summary') AS tagged
     FROM document_chunks c WHERE c.tenant_id = d.tenant_id AND c.document_id = d.id
@@ -18,7 +18,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- count_references --
 -- How many `find_references` finds in all
-SELECT count(*) FROM documents d JOIN collections l ON l.id = d.collection_id AND l.profile = 'legal'
+SELECT count(*) FROM documents d JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
 WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
 
 -- register_document --

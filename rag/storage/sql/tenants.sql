@@ -7,10 +7,6 @@ ON CONFLICT (id) DO NOTHING;
 -- Let one process at a time prepare a tenant; the lock ends with the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended('prepare ' || %(id)s::text, 0));
 
--- tenant_settings --
--- A tenant's own settings, such as prices.
-SELECT settings FROM tenants;
-
 -- tenant_domains --
 -- The domains of its people's e-mail addresses; none where any will do.
 SELECT ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) FROM tenants WHERE id = rag_tenant();
