@@ -149,5 +149,5 @@ def _from_archive(
         yield Refused(file.file_id, file.name, file.size, exc.message, None, options)
         return
     if not found_any:
-        sentence = f"No file in this archive can be read. It should hold {formats_in_words()}."
+        sentence = f"There is no file in this archive that can be read. It should hold {formats_in_words()}."
         yield Refused(file.file_id, file.name, file.size, sentence, None, options)
