@@ -25,7 +25,7 @@ from rag.storage.database import ENTER, WORKER, Database, entering, sealed, seal
 from rag.storage.migrations import migrate
 from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
-from tests.earlier_database import earlier_database
+from tests.earlier_database import earlier_database, upgrade
 from tests.plain_server import PlainServer
 
 BEFORE = "20261122101100"
@@ -151,7 +151,7 @@ def test_what_stands_before_the_real_tables_is_not_run_by_the_owner(
 
 def test_an_upgraded_database_is_closed_when_it_is_migrated(earlier: str, server: PlainServer) -> None:
     owner = make_conninfo(server.owner, dbname=str(conninfo_to_dict(earlier)["dbname"]))
-    assert migrate(owner)[0] > BEFORE
+    assert upgrade(owner)[0] > BEFORE
     for attack in (claimed_tenant, audit_of_a_cascade):
         with (
             pytest.raises(psycopg.errors.InsufficientPrivilege, match="temporary"),

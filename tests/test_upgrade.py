@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -29,9 +28,9 @@ from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
-from rag.storage.migrations import MIGRATIONS, migrate
+from rag.storage.migrations import migrate
 from rag.types import Account, Collection, Identity, Message
-from tests.earlier_database import earlier_database, index_as_before
+from tests.earlier_database import EARLIER_MIGRATIONS, copy_migrations, earlier_database, index_as_before, upgrade
 from tests.plain_server import PlainServer
 
 FIRST_VERSION = "20261121000300"
@@ -91,7 +90,7 @@ def upgraded(
     with earlier_database(server, FIRST_VERSION, folder) as owner:
         name = str(conninfo_to_dict(owner)["dbname"])
         rows = write_as_first_version(superuser_conninfo, make_conninfo(server.superuser, dbname=name))
-        applied = migrate(owner)
+        applied = upgrade(owner)
         assert applied[0][:14] > FIRST_VERSION
         assert migrate(owner) == []
         database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
@@ -187,9 +186,7 @@ def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: S
     """Its people sign in, their sessions and keys work, and the role that the application works as is bound."""
     earlier = tmp_path / "migrations"
     earlier.mkdir()
-    for path in MIGRATIONS.glob("*.sql"):
-        if path.stem[:14] <= VERSION_BEFORE:
-            shutil.copy(path, earlier)
+    copy_migrations(VERSION_BEFORE, earlier)
     server = start_server(settings.data_dir)
     session, secret = secrets.token_urlsafe(32), PREFIX + secrets.token_urlsafe(32)
     try:
@@ -212,6 +209,7 @@ def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: S
                 "VALUES ('demo', 'Intranet', decode(%s, 'hex'), 'rag_', '{chat}', %s)",
                 (token_hash(secret), made[0]),
             )
+        migrate(server.owner, EARLIER_MIGRATIONS)
     finally:
         server.stop()
     parts = connect_services(settings)

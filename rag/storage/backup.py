@@ -40,7 +40,7 @@ from rag.storage.data_folder import (
 )
 from rag.storage.embedded_postgres import BINARIES, DATABASE, EmbeddedServer, remove_left, start_server
 from rag.storage.files import KEY, TENANT
-from rag.storage.migrations import MIGRATIONS
+from rag.storage.migrations import LAST_REPLACED, MIGRATIONS
 
 DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
 
@@ -158,7 +158,7 @@ def _restore_into(folder: Path, path: Path) -> BackedUp:
     with tarfile.open(path) as archive:
         manifest = json.loads(_read(archive, MANIFEST))
         known = {file.stem for file in MIGRATIONS.glob("*.sql")}
-        if newer := sorted(set(manifest["migrations"]) - known):
+        if newer := sorted(name for name in {*manifest["migrations"]} - known if name[:14] > LAST_REPLACED):
             raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
         with _opened(archive, DUMP) as dump, (folder / DUMP).open("xb") as file:
             shutil.copyfileobj(dump, file)

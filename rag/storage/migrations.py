@@ -1,6 +1,7 @@
-"""Append-only migrations: each file of `supabase/migrations` is applied once, in order, in one transaction.
+"""Apply migrations: each file of `supabase/migrations` once, in order, all of them in one transaction.
 
-An applied file is never edited; its hash is kept and compared.
+An applied file is never edited; its hash is kept and compared. The first five files are the baseline, which replaced
+thirty earlier migrations: in a database that those thirty made, the baseline counts as applied.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ MIGRATIONS = Path(__file__).resolve().parents[2] / "supabase" / "migrations"
 LOCK = 7_201_121
 #: The first that sets a single column of a reference to null.
 OLDEST_POSTGRES = 15
+#: The migrations that the baseline replaced: their number, the last of them, and the last part of the baseline.
+REPLACED, LAST_REPLACED, LAST_OF_BASELINE = 30, "20261122116000", "20261122119999"
+#: Where a database can be brought to the last replaced migration.
+BEFORE_BASELINE = "e3c76f5"
 
 
 def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
     """Apply what is missing and return its names.
 
     Raises `DatabaseUnavailable` with one sentence when the server does not answer, is too old, lacks pgvector 0.7, the
-    role may not create what is needed, an applied file was changed since, or rows that are there contradict a new one.
+    role may not create what is needed, an applied file was changed since, the database is older than what the baseline
+    replaced, or rows that are there contradict a new one.
     """
     try:
         with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
@@ -91,6 +97,7 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
     )
     known: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM rag_migrations").fetchall())
     has_cli_record, by_cli = _record_of_the_supabase_cli(connection)
+    replaced = {name[:14] for name in (*known, *by_cli) if name[:14] <= LAST_REPLACED}
     applied = []
     for path in sorted(folder.glob("*.sql")):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -102,7 +109,11 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
                 )
             continue
         version = path.stem.partition("_")[0]
-        if version not in by_cli:
+        is_there = version in by_cli
+        if replaced and LAST_REPLACED < version <= LAST_OF_BASELINE:
+            _require_all_replaced(replaced)
+            is_there = True
+        if not is_there:
             connection.execute(path.read_bytes())
         connection.execute("INSERT INTO rag_migrations (name, sha256) VALUES (%s, %s)", (path.stem, digest))
         if has_cli_record and version not in by_cli:
@@ -114,6 +125,15 @@ def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
     if applied and connection.execute("SELECT to_regproc('public.rag_close_rest_api')").fetchone() != (None,):
         connection.execute("SELECT rag_close_rest_api()")
     return applied
+
+
+def _require_all_replaced(replaced: set[str]) -> None:
+    if len(replaced) < REPLACED or LAST_REPLACED not in replaced:
+        raise DatabaseUnavailable(
+            f"This database was made by a version from before {LAST_REPLACED[:4]}-{LAST_REPLACED[4:6]}-"
+            f"{LAST_REPLACED[6:8]} and lacks its last changes. Nothing was changed. Start commit {BEFORE_BASELINE} of "
+            "the application once on it, then this version (docs/operations.md, Upgrade)."
+        )
 
 
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:

@@ -17,9 +17,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.storage.database import Database, sealing_key
-from rag.storage.migrations import migrate
 from rag.types import Scope
-from tests.earlier_database import earlier_database, index_as_before
+from tests.earlier_database import earlier_database, index_as_before, upgrade
 from tests.plain_server import PlainServer
 from tests.retrieval.shelf import scores_of
 
@@ -75,7 +74,7 @@ def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: 
     name = str(conninfo_to_dict(earlier)["dbname"])
     superuser = make_conninfo(server.superuser, dbname=name)
     collection, documents = fill(superuser)
-    assert [name[:14] for name in migrate(earlier)][:1] == ["20261121000600"]
+    assert [name[:14] for name in upgrade(earlier)][:1] == ["20261121000600"]
     database = Database(make_conninfo(server.application, dbname=name), sealing_key(earlier))
     database.open()
     scope = Scope(tenant_id="demo", collection_ids=(collection,))
@@ -95,4 +94,4 @@ def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: 
 
 
 def test_an_empty_database_of_before_is_converted(earlier: str) -> None:
-    assert "20261121000600_postings" in migrate(earlier)
+    assert "20261121000600_postings" in upgrade(earlier)
