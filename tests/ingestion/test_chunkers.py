@@ -28,8 +28,8 @@ from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
-from rag.ui.document_names import METHOD_HELP, METHODS
-from rag.ui.profile_words import CUTS
+from rag.ui.collection_profile import CUTS
+from rag.ui.formats import METHOD_HELP, METHODS
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]
 COUNTED = ["professional", "narrative", "markdown", "auto"]
