@@ -63,9 +63,7 @@ def list_prices(caller: Caller) -> Prices:
     return _shown(services().prices.list(caller))
 
 
-@router.post(
-    "/api/prices", summary="Set a price of your own", dependencies=[needs("admin")], status_code=201
-)
+@router.post("/api/prices", summary="Set a price of your own", dependencies=[needs("admin")], status_code=201)
 def set_price(caller: Caller, body: PriceBody) -> Prices:
     """Have a price count from a day on. What was charged before keeps its price. Answers with the model's prices."""
     prices = services().prices
@@ -94,4 +92,3 @@ def _shown(found: Sequence[Price]) -> Prices:
         for price in found
     ]
     return Prices(prices=shapes, total=len(shapes))
-
