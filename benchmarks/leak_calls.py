@@ -126,6 +126,7 @@ LISTS: Mapping[str, Callable[[Services, Identity], Any]] = {
     "moves": lambda p, who: p.documents.reembeddings.find(who),
     "tenant": lambda p, who: p.tenants.get(who.tenant_id),
     "prices": lambda p, who: p.chat_logs.tenant_prices(who.tenant_id),
+    "price list": lambda p, who: p.prices.list(who),
 }
 
 
