@@ -34,11 +34,11 @@ from rag.access.account_rows import (
     set_password,
 )
 from rag.access.external import SUSPENDED
-from rag.access.limits import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
+from rag.access.limits import Attempts, Browser, ResetRequests, UnknownSignIns, Waiting, next_attempt, too_early
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
 from rag.access.second_factor import SecondFactors
-from rag.access.sessions import TOKEN, Sessions, require_recent, token_hash
+from rag.access.sessions import TOKEN, Sessions, require_admin, require_recent, token_hash
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -69,8 +69,8 @@ class Accounts:
         settings: Settings | None = None,
         *,
         hasher: PasswordHasher | None = None,
-        strangers: Strangers | None = None,
-        wishes: Wishes | None = None,
+        strangers: UnknownSignIns | None = None,
+        reset_requests: ResetRequests | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
@@ -78,8 +78,8 @@ class Accounts:
         self._tenant_id = (settings or Settings()).tenant
         self._passwords = Passwords(hasher)
         self._clock = clock
-        self._strangers = strangers or Strangers(clock)
-        self._wishes = wishes or Wishes()
+        self._unknown_sign_ins = strangers or UnknownSignIns(clock)
+        self._reset_requests = reset_requests or ResetRequests()
         self.second_factors = SecondFactors(database, clock=clock)
 
     # Passwords
@@ -110,7 +110,7 @@ class Accounts:
         """One account of an address, as `sign_in`."""
         stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
-            self._strangers.count(address[:254], browser)
+            self._unknown_sign_ins.count(address[:254], browser)
         if not self._passwords.matches(password, stored) or stored is None:
             raise WrongPassword
         fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else stored
@@ -233,9 +233,9 @@ class Accounts:
 
     # Lost passwords
 
-    def count_password_wish(self, email: str) -> None:
+    def count_reset_request(self, email: str) -> None:
         """Before `ask_for_password`, alike whether the address has an account. Raises `TooManyAttempts`."""
-        self._wishes.count(email.strip().lower()[:254])
+        self._reset_requests.count(email.strip().lower()[:254])
 
     def ask_for_password(self, email: str) -> None:
         """Let the administrators see that the person of this address, if there is one, needs a link to a new password.
@@ -253,8 +253,7 @@ class Accounts:
 
     def list(self, identity: Identity) -> list[Account]:
         """All accounts of the tenant by name. For administrators."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         with (
             self._database.transaction(identity) as connection,
             connection.cursor(row_factory=kwargs_row(account_from)) as cursor,
@@ -263,8 +262,7 @@ class Accounts:
 
     def groups(self, identity: Identity) -> Groups:
         """The groups that accounts of the tenant are in, by name. For administrators."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["account_groups"])]
 
@@ -295,7 +293,7 @@ class Accounts:
                 raise NotFound
             if not account.is_active:
                 raise InvalidInput("This account is disabled. Enable it first.")
-            connection.execute(queries["settle_password_wish"], {"account_id": account_id})
+            connection.execute(queries["settle_reset_request"], {"account_id": account_id})
             return _set_password_path(connection, account_id)
 
     def change(
@@ -347,8 +345,7 @@ class Accounts:
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:
         """A transaction of an administrator, one at a time per tenant; the role is read again, not believed."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         # All of it: a new link or administrator is a way around being asked again.
         require_recent(self._database, identity)
         with self._database.transaction(identity) as connection:

@@ -19,8 +19,8 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
-from rag.access.sessions import require_recent, token_hash
-from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.access.sessions import require_admin, require_recent, token_hash
+from rag.errors import InvalidInput, KeyRejected, NotFound
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role
 
@@ -127,7 +127,7 @@ class ApiKeys:
         It stops when its maker's account is disabled or no longer an administrator's.
         Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a sentence for what cannot be chosen.
         """
-        _require_admin(identity)
+        require_admin(identity)
         require_recent(self._database, identity)
         shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
         if not shown:
@@ -159,12 +159,12 @@ class ApiKeys:
 
     def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
         """The tenant's keys: those that work first, then the latest. Raises `NotAllowed`."""
-        _require_admin(identity)
+        require_admin(identity)
         return self._database.fetch_all(identity, "list_api_keys", ApiKey, api_key_id=api_key_id)
 
     def revoke(self, identity: Identity, api_key_id: UUID) -> None:
         """End a key at once and for good. Raises `NotAllowed`, `NotFound`."""
-        _require_admin(identity)
+        require_admin(identity)
         if not self._database.execute(identity, "revoke_api_key", api_key_id=api_key_id):
             raise NotFound
 
@@ -219,8 +219,3 @@ def _use_from(row: dict[str, Any]) -> KeyUse:
         remaining=row["requests_per_minute"] - row["requests"],
         reset_seconds=max(row["reset_seconds"], 1),
     )
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

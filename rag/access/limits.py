@@ -139,7 +139,7 @@ FREE_ATTEMPTS = 5
 FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 300
 FORGOTTEN_AFTER_SECONDS = 24 * 60 * 60
-MAXIMUM_STRANGERS = 10_000
+MAXIMUM_UNKNOWN = 10_000
 #: How long an attempt is kept for the browser whose turn it is, before the next one may take it.
 TURN_SECONDS = 300
 #: A browser that has not asked for so long has gone.
@@ -149,7 +149,7 @@ SILENT_SECONDS = 600
 MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
 #: How often a new password may be asked for within a quarter of an hour, for one e-mail address. There is no limit for
 #: all together: strangers could use it up, and nobody could ask any more.
-WISHES_FOR_ONE, WISHES_WITHIN_SECONDS = 3, 15 * 60
+RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +228,7 @@ def too_early(wait_seconds: float) -> TooManyAttempts:
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
 
 
-class Strangers:
+class UnknownSignIns:
     """The same for addresses without an account, so that waiting does not tell who has one. In memory and bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -242,13 +242,13 @@ class Strangers:
             known = self._attempts.get(email, Attempts())
             self._attempts[email], wait_seconds = known.asked(browser or Browser(), self._clock())
             self._attempts.move_to_end(email)
-            while len(self._attempts) > MAXIMUM_STRANGERS:
+            while len(self._attempts) > MAXIMUM_UNKNOWN:
                 self._attempts.popitem(last=False)
         if wait_seconds:
             raise too_early(wait_seconds)
 
 
-class Wishes:
+class ResetRequests:
     """How often a new password is asked for, of addresses with and without an account alike. In memory and bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -261,15 +261,15 @@ class Wishes:
         with self._lock:
             now = self._clock()
             same = self._asked.setdefault(email, deque())
-            while same and now - same[0] >= WISHES_WITHIN_SECONDS:
+            while same and now - same[0] >= RESETS_WITHIN_SECONDS:
                 same.popleft()
-            if len(same) >= WISHES_FOR_ONE:
-                seconds = math.ceil(same[0] + WISHES_WITHIN_SECONDS - now)
+            if len(same) >= RESETS_FOR_ONE:
+                seconds = math.ceil(same[0] + RESETS_WITHIN_SECONDS - now)
                 message = f"This was asked for too often. Wait {math.ceil(seconds / 60)} min and try again."
                 raise TooManyAttempts(message, wait_seconds=seconds)
             same.append(now)
             self._asked.move_to_end(email)
-            while len(self._asked) > MAXIMUM_STRANGERS:
+            while len(self._asked) > MAXIMUM_UNKNOWN:
                 self._asked.popitem(last=False)
 
 

@@ -23,7 +23,7 @@ from psycopg.types.json import Jsonb
 from rag.access.account_rows import read_account
 from rag.access.limits import next_attempt
 from rag.access.links import add_link, open_link, use_link
-from rag.access.sessions import require_recent
+from rag.access.sessions import require_admin, require_recent
 from rag.errors import LinkExpired, NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
@@ -162,13 +162,13 @@ class SecondFactors:
 
     def enrolled(self, identity: Identity) -> frozenset[UUID]:
         """Who has a second factor in use. Raises `NotAllowed`."""
-        _require_admin(identity)
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             return frozenset(row[0] for row in connection.execute(queries["second_factors"]))
 
     def required_roles(self, identity: Identity) -> frozenset[Role]:
         """The roles that need one. Raises `NotAllowed`."""
-        _require_admin(identity)
+        require_admin(identity)
         found = self._database.fetch_value(identity, "second_factor_roles") or []
         return frozenset(Role(role) for role in found)
 
@@ -177,7 +177,7 @@ class SecondFactors:
 
         Raises `NotAllowed`, `SignInAgain`.
         """
-        _require_admin(identity)
+        require_admin(identity)
         require_recent(self._database, identity)
         wanted = Jsonb(sorted(role.value for role in set(roles)))
         self._database.execute(identity, "require_second_factor", roles=wanted)
@@ -187,7 +187,7 @@ class SecondFactors:
 
         Raises `NotAllowed`, for oneself too, and `SignInAgain`.
         """
-        _require_admin(identity)
+        require_admin(identity)
         if account_id == identity.account_id:
             raise NotAllowed("Nobody can do this to their own account. Turn it off under “Your account”.")
         require_recent(self._database, identity)
@@ -222,8 +222,3 @@ class SecondFactors:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["drop_second_factor"], {"account_id": account_id})
             connection.execute(queries["drop_recovery_codes"], {"account_id": account_id})
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

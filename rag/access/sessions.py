@@ -44,6 +44,12 @@ def is_recent(database: Database, who: Who) -> bool:
     return bool(database.fetch_value(who, "is_recent_sign_in", **where))
 
 
+def require_admin(who: Who) -> None:
+    """Raise `NotAllowed` for a person who is no administrator; the product itself may do anything."""
+    if isinstance(who, Identity) and not who.may(Role.ADMIN):
+        raise NotAllowed
+
+
 def require_recent(database: Database, who: Who) -> None:
     """Raise `SignInAgain` unless the sign-in of this session is recent enough for a sensitive act."""
     if not is_recent(database, who):

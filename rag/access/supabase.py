@@ -86,7 +86,7 @@ class SupabaseAccounts(Accounts):
             try:
                 stored, counted[account_id] = self._count_attempt(tenant_id, account_id, browser)
                 if stored is None:
-                    self._strangers.count(address[:254], browser)
+                    self._unknown_sign_ins.count(address[:254], browser)
             except TooManyAttempts as exc:
                 refused.append(exc)
         if not counted:

@@ -16,7 +16,8 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import Connection
 
-from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection, price_overrides
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
 from rag.ingestion.parallel import in_parallel
@@ -29,7 +30,7 @@ from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries
-from rag.types import Embeddings, Identity, Role, Usage, Who
+from rag.types import Embeddings, Identity, Usage, Who
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,7 @@ class Reembeddings:
         Vectors of that model that are still kept cost nothing. Raises `SettingsError` for a model that cannot be used
         and `InvalidInput` when the collection has it already or another move is under way.
         """
-        _require_admin(identity)
+        require_admin(identity)
         tenant_id = identity.tenant_id
         try:
             collection = find_collection(self._database, tenant_id, collection_id)
@@ -131,7 +132,7 @@ class Reembeddings:
 
     def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:
         """Say yes to the cost, or try again after a failure: the work is queued."""
-        _require_admin(identity)
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"id": reembedding_id, "tenant_id": identity.tenant_id}
             if connection.execute(queries["begin_reembedding"], parameters).rowcount and enqueue:
@@ -141,7 +142,7 @@ class Reembeddings:
 
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
         """Give up before the switch; vectors made for it are removed."""
-        _require_admin(identity)
+        require_admin(identity)
         found = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
             if connection.execute(queries["cancel_reembedding"], {"id": reembedding_id}).rowcount:
@@ -149,7 +150,7 @@ class Reembeddings:
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
         """Remove the vectors of earlier models; what was switched can no longer be undone."""
-        _require_admin(identity)
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             for move in self.find(identity, collection_id=collection_id):
                 if move.can_be_undone:
@@ -193,11 +194,6 @@ def switch(connection: Connection, move: Reembedding) -> bool:
 def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> None:
     parameters = {"collection_id": collection_id, "embedding_model": model}
     connection.execute(queries["remove_spare_vectors"], parameters)
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed
 
 
 class ReembeddingJob:

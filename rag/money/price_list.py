@@ -19,11 +19,11 @@ from typing import Any
 import genai_prices
 from psycopg import Connection
 
-from rag.access.sessions import require_recent
-from rag.errors import InvalidInput, NotAllowed
+from rag.access.sessions import require_admin, require_recent
+from rag.errors import InvalidInput
 from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries
-from rag.types import Charge, Identity, Operation, Role, Usage, Who
+from rag.types import Charge, Identity, Operation, Usage, Who
 
 __all__ = ["TenantPrices", "charge", "estimate_tokens", "read_prices", "retirement_notice"]
 
@@ -121,7 +121,7 @@ class TenantPrices:
 
     def list(self, who: Who) -> Sequence[Price]:
         """The prices of every model in use, and of those with prices of the tenant's own. For administrators."""
-        _require_admin(who)
+        require_admin(who)
         with self._database.transaction(who) as connection:
             used = connection.execute(queries["models_in_use"]).fetchall()
         changes = self._database.fetch_all(who, "tenant_price_changes", PriceChange)
@@ -141,7 +141,7 @@ class TenantPrices:
         For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a
         sentence for what cannot be a price.
         """
-        _require_admin(who)
+        require_admin(who)
         require_recent(self._database, who)
         today = datetime.now(UTC).date()
         day = valid_from or today
@@ -219,11 +219,6 @@ def _own_price(price: Decimal | str | None) -> Decimal | None:
     if not is_price:
         raise InvalidInput("Write the price in US dollars, such as 2.50, with at most eight digits after the point.")
     return value
-
-
-def _require_admin(who: Who) -> None:
-    if isinstance(who, Identity) and not who.may(Role.ADMIN):
-        raise NotAllowed
 
 
 def retirement_notice(model: str, today: date) -> str | None:

@@ -15,11 +15,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.access.sessions import require_recent
-from rag.errors import NotAllowed
+from rag.access.sessions import require_admin, require_recent
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database, queries
-from rag.types import Identity, Role
+from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
 
@@ -71,8 +70,7 @@ class AuditLog:
 
         Raises `NotAllowed`, `SignInAgain`.
         """
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         require_recent(self._database, identity)
         self.note(identity, "export made", "audit log")
         return to_csv(header, rows).encode("utf-8-sig")
@@ -99,8 +97,7 @@ class AuditLog:
 
         For administrators: raises `NotAllowed`.
         """
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         return self._database.fetch_all(
             identity,
             "audit_entries",
@@ -114,7 +111,6 @@ class AuditLog:
 
     def actors(self, identity: Identity) -> list[str]:
         """Everybody who ever changed something, by name. For administrators: raises `NotAllowed`."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["audit_actors"])]
