@@ -21,11 +21,8 @@ from psycopg import Connection
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput
-from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries
 from rag.types import Charge, Identity, Operation, Usage, Who
-
-__all__ = ["TenantPrices", "charge", "estimate_tokens", "read_prices", "retirement_notice"]
 
 Prices = Mapping[str, Decimal]
 """US dollars by unit, one of `SIZES`."""
@@ -80,6 +77,11 @@ def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | No
     cost = sum((prices[unit] * count / SIZES[unit] for unit, count in amounts.items()), Decimal(0))
     shown["source"] = "tenant" if own.keys() & used.keys() else source
     return Charge(operation=operation, usage=usage, cost=cost.quantize(SMALLEST), unit_prices=shown)
+
+
+def embedding_price(provider: str, model: str) -> Decimal | None:
+    """Return the list price of a million embedded tokens; None when no list has it."""
+    return charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
 
 
 @dataclass(frozen=True, kw_only=True)

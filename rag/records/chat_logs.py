@@ -18,7 +18,8 @@ from psycopg.types.json import Jsonb
 
 from rag.ingestion.extracted import sections_from_json
 from rag.money.ledger import Ledger, usage_from_json
-from rag.money.price_list import charge, estimate_tokens, read_prices
+from rag.money.price_list import charge, read_prices
+from rag.providers.tokens import estimate_tokens
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
 from rag.storage.sql import queries
