@@ -22,10 +22,11 @@ from psycopg import Connection
 from rag.access.recent import require_recent
 from rag.errors import InvalidInput, NotAllowed
 from rag.providers.tokens import estimate_tokens
+from rag.settings.providers import FREE_PROVIDERS, provider_spec
 from rag.storage.database import Database, queries
 from rag.types import Charge, Identity, Operation, Role, Usage, Who
 
-__all__ = ["TenantPrices", "charge", "estimate_tokens", "read_prices", "retirement_notice"]
+__all__ = ["TenantPrices", "charge", "estimate_tokens", "price_per_million", "read_prices", "retirement_notice"]
 
 Prices = Mapping[str, Decimal]
 """US dollars by unit, one of `SIZES`."""
@@ -52,10 +53,6 @@ SMALLEST = Decimal("0.00000001")
 #: A price of a tenant's own beyond it is a slip of the hand.
 HIGHEST = Decimal(1_000_000)
 LONGEST_MODEL = 200
-#: They run here or on the tenant's own machine: no bill comes for them.
-FREE_PROVIDERS = frozenset({"builtin", "ollama"})
-#: Our names of providers, as genai-prices calls them.
-GENAI_NAMES = {"gemini": "google"}
 
 
 def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
@@ -226,6 +223,11 @@ def _require_admin(who: Who) -> None:
         raise NotAllowed
 
 
+def price_per_million(provider: str, model: str) -> Decimal | None:
+    """US dollars for embedding a million tokens, as listed; None when no price is known."""
+    return charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
+
+
 def retirement_notice(model: str, today: date) -> str | None:
     """One sentence when a vendor retires this model, from 180 days before on; None otherwise."""
     for entry in _table()["retirement"]:
@@ -280,7 +282,7 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 
 def _genai_prices(usage: Usage) -> Prices:
     """Prices per million as genai-prices lists them for a call of this size: some models cost more when it is long."""
-    provider = GENAI_NAMES.get(usage.provider, usage.provider)
+    provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
     base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
     try:

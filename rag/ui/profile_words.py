@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rag.answering.prompts import language_name
+from rag.money.price_list import price_per_million
 from rag.profile import Profile
 from rag.profiles import PROFILES
-from rag.providers.connections import VARIABLES
-from rag.providers.registry import EmbedderOption, Providers, provider_name
+from rag.providers.registry import EmbedderOption, Providers
+from rag.settings.providers import provider_name, variable_of
 from rag.ui.formats import count
 from rag.ui.text import plain
 
@@ -79,9 +80,10 @@ def embedder_line(option: EmbedderOption) -> str:
 
 
 def price_line(option: EmbedderOption) -> str:
-    if option.price is None:
+    price = price_per_million(option.provider, option.model)
+    if price is None:
         return "no price known"
-    return f"${option.price.normalize():f} per 1M tokens" if option.price else "free"
+    return f"${price.normalize():f} per 1M tokens" if price else "free"
 
 
 def embedder_name(identifier: str) -> str:
@@ -94,7 +96,7 @@ def embedder_name(identifier: str) -> str:
 
 
 def _variable_of(provider: str) -> str:
-    return VARIABLES.get(provider, provider)
+    return variable_of(provider) or provider
 
 
 def _cutting(profile: Profile) -> str:
