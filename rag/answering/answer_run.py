@@ -12,11 +12,12 @@ from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
-from rag.answering.bookkeeping import Bookkeeping
+from rag.answering.call_records import Bookkeeping
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.extractive import Similarities, best_quotes
-from rag.answering.followups import suggest_follow_ups
+from rag.answering.follow_ups import suggest_follow_ups
+from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.phrases import (
     CLOSEST,
     MODEL_FAILED,
@@ -32,8 +33,7 @@ from rag.answering.places import with_section
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
 from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routed import RoutedAnswer, WholeDocumentsCall
-from rag.answering.watch import AnswerWatch, Trouble, sources_of
+from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.events import CitationKind
-from rag.answering.support import Asked, Source, faults
+from rag.answering.groundedness import Asked, Source, faults
 from rag.retrieval.keywords import tokenize
 from rag.types import Citation
 

@@ -24,10 +24,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
-from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.answering.pipeline import Answerer
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from rag.answering.bookkeeping import Bookkeeping
+from rag.answering.call_records import Bookkeeping
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Options, Profile

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from uuid import UUID
 
+from rag.answering.answer_run import Parts, Run
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.run import Parts, Run
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Profile

@@ -20,7 +20,7 @@ from rag.providers import ChatModel
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 if TYPE_CHECKING:
-    from rag.answering.run import Run
+    from rag.answering.answer_run import Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.bookkeeping import Bookkeeping
+from rag.answering.answer_run import TOO_LONG, WITHDRAWN
+from rag.answering.call_records import Bookkeeping
 from rag.answering.phrases import CLOSEST, UNCITED
+from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
-from rag.answering.run import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,

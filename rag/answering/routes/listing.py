@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from rag.answering.groundedness import is_negated
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
 from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells
 from rag.answering.sentences import POINTS_BACK, units_of
-from rag.answering.support import is_negated
 from rag.retrieval.keywords import tokenize
 
 MOST_ENTRIES = 40
