@@ -20,7 +20,7 @@ from rag.providers import ChatModel
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 if TYPE_CHECKING:
-    from rag.answering.answer_run import Run
+    from rag.answering.answer_run import AnswerRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class WholeDocumentsCall:
 class RoutedAnswer:
     """Finds the route of a question and writes its answer."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AnswerRun) -> None:
         self._run = run
 
     def reply(self) -> Reply | None:
