@@ -13,12 +13,7 @@ from threading import Event
 from uuid import UUID
 
 from rag.answering.call_records import CallRecords
-from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
-from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes
-from rag.answering.follow_ups import suggest_follow_ups
-from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
-from rag.answering.phrases import (
+from rag.answering.canned_answers import (
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
@@ -28,10 +23,14 @@ from rag.answering.phrases import (
     UNCITED,
     phrase,
     quoted_as_they_stand,
+    says_not_found,
 )
-from rag.answering.places import with_section
+from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
+from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.extractive import Similarities, best_quotes
+from rag.answering.follow_ups import suggest_follow_ups
+from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
-from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
 from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
 from rag.answering.routes import Reply

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from rag.answering.canned_answers import MODEL_FAILED, UNCITED, phrase
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
-from rag.answering.phrases import MODEL_FAILED, UNCITED, phrase
 from rag.answering.prompts import route_rules
 from rag.answering.routes import ModelPart, Reply, Router
 from rag.errors import ProviderError, ProviderRefused

@@ -10,7 +10,7 @@ import pytest
 
 from rag.answering.answer_run import TOO_LONG, WITHDRAWN
 from rag.answering.call_records import CallRecords
-from rag.answering.phrases import CLOSEST, UNCITED
+from rag.answering.canned_answers import CLOSEST, UNCITED
 from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
 from rag.errors import (
