@@ -156,6 +156,13 @@ def limit_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(used + seconds) + 2, hard))
 
 
+def lift_time_limit() -> None:
+    """End the limit of `limit_time`: a task that is done must not end the process later."""
+    if resource is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+
+
 def end_with_parent(parent: int) -> None:
     """Do not outlive the application, however it ended."""
     while os.getppid() == parent:

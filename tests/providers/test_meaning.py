@@ -127,6 +127,20 @@ def test_the_process_knows_no_keys_writes_no_files_and_works_beside_others(
 
 
 @needs_model
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="needs Linux's /proc")
+def test_the_limit_of_processor_time_holds_for_one_text_and_not_for_the_engine(meaning: MeaningEmbedder) -> None:
+    for purpose, engine in (("query", meaning._questions), ("document", meaning._passages)):
+        meaning.embed(["leave"], purpose=purpose)  # type: ignore[arg-type]
+        limits = Path(f"/proc/{engine.process_id}/limits").read_text()
+        assert [line.split()[3] for line in limits.splitlines() if line.startswith("Max cpu time")] == ["unlimited"]
+
+
+def test_a_question_is_given_up_by_the_clock_before_its_engine_is_ended_by_its_limit() -> None:
+    """Processor time that a host takes away is charged to the process: the limit leaves room for it."""
+    assert meaning_module.PROCESSOR_SECONDS >= 10 * meaning_module.QUESTION_SECONDS
+
+
+@needs_model
 def test_another_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meaning_worker, "MODEL_SHA256", "0" * 64)
     with pytest.raises(ValueError, match=r"not that of version 0\.3\.0"):
