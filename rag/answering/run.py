@@ -16,7 +16,7 @@ from uuid import UUID
 from rag.answering.bookkeeping import Bookkeeping
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes
+from rag.answering.extractive import Similarities, best_quotes, meant_parts
 from rag.answering.followups import suggest_follow_ups
 from rag.answering.phrases import (
     CLOSEST,
@@ -470,6 +470,7 @@ class Run:
                 context.citations,
                 language=detect_language(searched, likely),
                 similarities=self._likeness(),
+                parts_by_number=meant_parts(context),
                 days=self.books.document_days(context.citations),
             )
         if context is None or quotes is None:
