@@ -23,8 +23,8 @@ from starlette.applications import Starlette
 
 import rag.services
 from rag.ingestion.collections import find_collections
+from rag.profile import Options
 from rag.profiles import profile_by_name
-from rag.retrieval.options import Options
 from rag.samples.load import prepare_tenant
 from rag.services import connect_services
 from rag.settings import Settings
@@ -68,7 +68,7 @@ def _compare(parts: rag.services.Services, settings: Settings, turns: int) -> in
     # Not as the administrator: what a key may read is narrower, and looking that up is part of the search.
     caller_identity = parts.api_keys.find(secret).identity
     collection = find_collections(parts.database, settings.tenant)[0]
-    rag.services.connect_services = lambda _settings: parts  # the routes use these very services
+    rag.services.connect_services = lambda settings: parts  # the routes use these very services
     from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 
     app = Starlette(routes=ROUTES, middleware=MIDDLEWARE, exception_handlers=ERROR_HANDLERS)

@@ -21,11 +21,11 @@ import httpx
 import psycopg
 
 from benchmarks.product import TENANT, Product
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, EmbeddedServer, start_server
 from rag.profiles import NOTICES
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, EmbeddedServer, start_server
 from tests.standin import ProviderStandin
 
 TABLE = """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import get_args
 
 from rag.ingestion.chunking import chunk_text
-from rag.ingestion.chunking.recursive import SEPARATORS
+from rag.ingestion.chunking.splitter import SEPARATORS
 from rag.types import ChunkingMethod
 
 TEXTS = Path(__file__).resolve().parent.parent / "rag" / "samples" / "texts"

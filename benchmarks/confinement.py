@@ -18,10 +18,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rag.confinement import READING, Rules
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import TESSERACT_SCALE, run_tesseract
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import TESSERACT_SCALE, run_tesseract
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.isolation.confinement import READING, Rules
 
 SAMPLES = sorted((Path(__file__).resolve().parent.parent / "rag" / "samples").glob("*.pdf"))
 FREE = replace(READING, without=frozenset({"landlock", "seccomp", "account", "network"}))

@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.ingestion.embedding import EmbeddingStep
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.work import Bench
-from rag.migrations import migrate
-from rag.providers.call_gate import MAXIMUM_IN_FLIGHT, CallGate
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.providers.retry import MAXIMUM_IN_FLIGHT, CallGate
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 
 MODEL = "openai/text-embedding-3-small@1536"
 
@@ -88,15 +88,15 @@ def main() -> None:
             settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=address.get())
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
-            bench, embedder = Bench(database), Providers(settings).embedder_for(MODEL)
-            step = EmbeddingStep(bench, Ledger(database), PaidCalls(database, CallGate()))
-            work = bench.work(TENANT, document.id)
-            batches = math.ceil(arguments.chunks / work.profile.embedding_batch_size)
+            control, embedder = JobControl(database), Providers(settings).embedder_for(MODEL)
+            step = EmbedStep(PaidCalls(control, CallGate(), Ledger(database)))
+            job = control.job(TENANT, document.id)
+            batches = math.ceil(arguments.chunks / job.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000
             seconds = []
             for _ in range(arguments.rounds + 1):
                 started = time.perf_counter()
-                step.run(work, chunks, embedder)
+                step.run(job, chunks, embedder)
                 seconds.append(time.perf_counter() - started)
                 with database.transaction(TENANT) as connection:
                     connection.execute("DELETE FROM document_chunks")

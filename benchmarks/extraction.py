@@ -23,9 +23,9 @@ import pypdf
 
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
 from rag.ingestion.loaders.pdf import extract_pages
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 
 PROJECT = Path(__file__).resolve().parent.parent
 

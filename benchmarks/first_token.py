@@ -20,15 +20,15 @@ from threading import Event
 
 from benchmarks.product import free_port
 from benchmarks.timed_provider import add_latency_options, latency_from
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.migrations import migrate
 from rag.profiles import HR
 from rag.providers import TextDelta
 from rag.samples import SAMPLES
 from rag.samples.load import prepare_tenant
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import ChatMessage, Collection, Identity
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -18,7 +18,7 @@ from typing import Any
 
 from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
 
 TEXT = re.compile(r"(?:text containing: |the text ')(?P<text>.*?)'?$")
 #: So much of the expected text has to be there, in characters without blank space; manifests cut it off.

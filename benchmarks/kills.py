@@ -18,18 +18,18 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.files import FileStore
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
-from rag.migrations import migrate
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Role
 from tests.kill_storm import TENANT, Files, WorkerProcess, kill_at_random, small_batches, stored
 from tests.standin import ProviderStandin
@@ -73,13 +73,13 @@ def compare(
         connection.execute("INSERT INTO tenants (id, name) VALUES (%s, %s)", (TENANT, TENANT))
     sandbox = Sandbox(ExtractionLimits.of(settings))
     parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
-    processor = Processor(*parts, sandbox=sandbox)
-    library = DocumentLibrary(*parts[:3], settings, Queue(database, processor), sandbox=sandbox)
+    pipeline = Pipeline(*parts, sandbox=sandbox)
+    library = DocumentLibrary(*parts[:3], settings, Queue(database, pipeline), sandbox=sandbox)
     admin = Identity(account_id=uuid4(), tenant_id=TENANT, email="a@example.com", name="A", role=Role.ADMIN)
     calm = small_batches(database, library, "Undisturbed", arguments.batch)
     started = time.monotonic()
     for name, (content, method) in files.items():
-        processor.process_document(
+        pipeline.process_document(
             file=content, file_name=name, tenant_id=TENANT, collection=calm, identity=admin, chunking_method=method
         )
     print(f"undisturbed, in {time.monotonic() - started:.0f} s:")

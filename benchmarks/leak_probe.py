@@ -34,7 +34,7 @@ from benchmarks.leak_world import Person, Shelf, World, build_world
 from rag.errors import RagError
 from rag.services import Services
 from rag.settings import LIMITS, environment_name
-from rag.sql import queries
+from rag.storage.sql import queries
 
 TENANTS = ("acme", "bolt")
 #: A condition that binds rows to the transaction's tenant, as the statements write it.
@@ -46,7 +46,7 @@ CONDITION = re.compile(
 COUNTERS = "{last_used_at,minute_started_at,minute_requests,last_seen_at,updated_at,last_collection_id}"
 TABLES = (
     "accounts", "api_keys", "audit_log", "chat_logs", "collection_sources", "collections", "conversations",
-    "cost_ledger", "document_chunks", "document_pages", "documents", "feedback", "messages", "tenants",
+    "cost_ledger", "document_chunks", "document_pages", "documents", "feedback", "messages", "tenant_prices", "tenants",
 )  # fmt: skip
 
 
@@ -278,9 +278,9 @@ def main() -> int:
         logging.getLogger().addHandler(logs)
         logging.getLogger().setLevel(logging.INFO)
         from app import app
-        from rag.embedded import start_server
         from rag.server import ROUTES
         from rag.services import services
+        from rag.storage.embedded_postgres import start_server
 
         embedded = start_server(Path(folder))
         superuser = embedded.superuser.replace("dbname=postgres", "dbname=rag")
@@ -296,7 +296,7 @@ def main() -> int:
             started = time.monotonic()
             probe.run(arguments.probes)
             seconds = time.monotonic() - started
-            names = ["", "documents", "collections", "analytics", "people", "audit", "board", "account"]
+            names = ["", "documents", "collections", "analytics", "people", "prices", "audit", "board", "account"]
             pages = asyncio.run(pages_of(probe, names))
             probe.look_at_queue(superuser)
             probe.look_at_exports(Path(folder))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.samples import SAMPLES
 from rag.services import Services
 from rag.types import Collection, Document, Identity, Role
@@ -177,7 +177,7 @@ def _shelf(
         f"The word of the house is {secret.canary}, and {secret.needle} employees keep it.\n"
     )
     stored = [
-        parts.processor.process_document(
+        parts.pipeline.process_document(
             file=content, file_name=name, tenant_id=admin.tenant_id, collection=made, generate_metadata=False
         ).document_id
         for name, content in (

@@ -28,11 +28,11 @@ import httpx
 
 from benchmarks.product import PROJECT, free_port
 from rag.access.api_keys import ApiKeys
-from rag.database import Database
-from rag.embedded import start_server
 from rag.public import _program
 from rag.services import connect_services
 from rag.settings import Settings, environment_name
+from rag.storage.database import Database
+from rag.storage.embedded_postgres import start_server
 from tests.plain_server import plain_server
 from tests.standin import ProviderStandin
 
@@ -276,7 +276,7 @@ def found_wrong(database: Database, files: Path, seen: Seen, uploaded: int) -> I
 
     def rows(statement: str) -> list[tuple[Any, ...]]:
         with database.transaction(TENANT) as connection:
-            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+            return connection.execute(statement).fetchall()
 
     stored = rows("SELECT file_name, status, chunk_count, file_path FROM documents")
     if sorted(name for name, *_ in stored) != sorted(seen.kept):

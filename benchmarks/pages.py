@@ -24,11 +24,11 @@ from streamlit.testing.v1 import AppTest
 
 import rag.services
 from rag.access.sessions import token_hash
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.migrations import migrate
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import migrate
 from rag.types import Account
 
 MAIN = Path(__file__).resolve().parent.parent / "pages" / "main.py"
@@ -120,7 +120,7 @@ def open_page(session_id: str, path: str) -> AppTest:
 
 
 class Spent:
-    """Processor's time of this process and of the server's backends, in milliseconds."""
+    """Pipeline's time of this process and of the server's backends, in milliseconds."""
 
     def __init__(self, superuser: str) -> None:
         self._connection = psycopg.connect(superuser, autocommit=True)
@@ -164,7 +164,7 @@ def main() -> None:
             database = Database(server.application, sealing_key(server.owner))
             database.open()
             parts = assemble(Settings(data_dir=Path(folder) / "data"), database)
-            rag.services.connect_services = lambda _settings: parts
+            rag.services.connect_services = lambda settings: parts
             superuser = make_conninfo(server.superuser, dbname=DATABASE)
             small = fill(superuser, parts, "small", SMALL)
             large = fill(superuser, parts, "large", arguments.documents)

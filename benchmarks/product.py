@@ -17,9 +17,9 @@ from uuid import uuid4
 from rag.access.accounts import Accounts
 from rag.access.guard import SESSION_COOKIE
 from rag.access.sessions import Sessions
-from rag.database import Database, sealing_key
-from rag.embedded import EmbeddedServer, start_server
 from rag.settings import LIMITS, Settings, environment_name
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.types import Identity, Role
 
 PROJECT = Path(__file__).resolve().parent.parent

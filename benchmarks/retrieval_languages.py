@@ -26,8 +26,8 @@ import sys
 import tempfile
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -39,16 +39,11 @@ from pgvector import HalfVector
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from standin import ProviderStandin
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
-from rag.migrations import migrate
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import question_words
@@ -56,7 +51,11 @@ from rag.retrieval.keywords import index_document, tokenize
 from rag.retrieval.search import SearchQuery, hybrid_search
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role, Scope
+from tests.standin import ProviderStandin
 
 TENANT = "languages"
 FIRST = 5
@@ -133,7 +132,7 @@ def by_meaning(database: Database, options: argparse.Namespace) -> None:
         corpus, questions = read(folder, options.every)
         collection = fill(database, folder.name, language, corpus)
         with tempfile.TemporaryDirectory() as data:
-            work = MeaningWork(Bench(database), meaning, Path(data))
+            work = MeaningJob(JobControl(database), meaning, Path(data))
             while not work.run(TENANT, collection.id):
                 pass
         shown = []
@@ -165,11 +164,11 @@ def across(database: Database, options: argparse.Namespace) -> None:
             same: float | None = None
             for source in (target, *(code for code in sets if code != target)):
                 translations = {by_language[source][row["id"]].strip(): row["question"] for row in questions}
-                standin.reply(lambda messages, known=translations: known[_asked(messages)])
+                standin.reply(partial(_translated, translations))
                 found = []
                 for row in questions:
                     question = Question(text=by_language[source][row["id"]], identity=asker, collection=collection)
-                    judged = retriever.retrieve(question, profile=replace(HR, reranking=False), language=source).judged
+                    judged = retriever.retrieve(question, profile=HR.changed(reranking=False), language=source).judged
                     found.append(row["doc_id"] in [corpus[i.result.chunk_index]["id"] for i in judged[:FIRST]])
                 recall = statistics.mean(found)
                 same = recall if same is None else same
@@ -177,6 +176,10 @@ def across(database: Database, options: argparse.Namespace) -> None:
                     f"{source} about {target}: recall@5 {100 * recall:5.1f} ({100 * (recall - same):+.1f})", flush=True
                 )
         providers.close()
+
+
+def _translated(known: dict[str, str], messages: Any) -> str:
+    return known[_asked(messages)]
 
 
 def _asked(messages: list[dict[str, Any]]) -> str:

@@ -21,15 +21,16 @@ from pgvector import HalfVector
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.migrations import migrate
-from rag.profiles import PROFILES, Profile
-from rag.providers.offline import LexicalEmbedder
+from rag.profile import Profile
+from rag.profiles import PROFILES
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import index_document
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role
 
 TENANT = "overhead"

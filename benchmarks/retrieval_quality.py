@@ -25,24 +25,22 @@ from pgvector import HalfVector
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.ingestion.chunking import chunk_document
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits, title_from_file_name, title_from_metadata
 from rag.ingestion.loaders.pdf import extract_pages
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.titles import title_from_file_name, title_from_metadata
-from rag.ingestion.work import Bench
-from rag.migrations import migrate
+from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import contextual_text, index_document
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Citation, Collection, Identity, Question, Role, Scope, SearchResult
 
 TENANT = "quality"
@@ -113,7 +111,7 @@ def measure(database: Database, options: argparse.Namespace) -> None:
         meaning = MeaningEmbedder(gives_way=False)
         providers = Providers(Settings(), meaning=meaning)
         with tempfile.TemporaryDirectory() as folder:
-            work = MeaningWork(Bench(database), meaning, Path(folder))
+            work = MeaningJob(JobControl(database), meaning, Path(folder))
             while not work.run(TENANT, collection_id):
                 pass
         measure_product(database, collection_id, questions, providers, options.show, name="meaning")
@@ -168,9 +166,9 @@ def add(
     chunks = chunk_document(
         extracted.pages,
         extracted.sections,
-        chunk_size=HR.chunk_size,
-        overlap=HR.chunk_overlap,
-        minimum_chunk_size=HR.minimum_chunk_size,
+        chunk_size=HR.chunking.chunk_size,
+        overlap=HR.chunking.chunk_overlap,
+        minimum_chunk_size=HR.chunking.minimum_chunk_size,
     )
     vectors = embedder.embed([contextual_text(title, c.section, c.content) for c in chunks], purpose="document").vectors
     with database.transaction(tenant_id) as connection:
@@ -202,7 +200,7 @@ def add(
     return len(chunks)
 
 
-def extract(path: Path) -> tuple[ExtractedPdf, str]:
+def extract(path: Path) -> tuple[ExtractedDocument, str]:
     """The pages of a PDF, read here instead of in the sandbox, and its title as the library chooses it."""
     extracted = extract_pages(path.read_bytes(), password=None, limits=ExtractionLimits())
     return extracted, title_from_metadata(extracted.title) or title_from_file_name(path.name)

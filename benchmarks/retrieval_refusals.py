@@ -31,21 +31,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import retrieval_quality
-from retrieval_languages import EMBEDDER, TENANT, fill, read
-from shelf import Shelf
-from test_samples import BENEFITS, HANDBOOK, KOREAN, VERLOF
 
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
-from rag.migrations import migrate
+from benchmarks import retrieval_quality
+from benchmarks.retrieval_languages import EMBEDDER, TENANT, fill, read
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
 from rag.samples import SAMPLES
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection, Identity, Question, Role
+from tests.retrieval.shelf import Shelf
+from tests.retrieval.test_samples import BENEFITS, HANDBOOK, KOREAN, VERLOF
 
 EVERYDAY = (Path(__file__).parent / "everyday_questions.txt").read_text("utf-8").splitlines()
 HALVES = ("tuning", "held-out")

@@ -33,17 +33,16 @@ from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
-from rag.database import ENTER, Database, entering, sealing_key
-from rag.embedded import EmbeddedServer, start_server
-from rag.flights import Flight
-from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.intake import find_documents
-from rag.migrations import migrate
-from rag.providers.meaning import DIMENSIONS
+from rag.ingestion.document_rows import add_chunks, find_documents
+from rag.providers.builtin_embedders import MEANING_DIMENSIONS
 from rag.retrieval.keywords import index_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, search, vector_search
 from rag.samples.vectors import read_vectors
-from rag.types import Chunk, Document, FloatMatrix, Scope, SearchFilters, Who
+from rag.storage.database import ENTER, Database, entering, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.migrations import migrate
+from rag.storage.pipeline import BEGIN, Pipeline
+from rag.types import Chunk, Document, FloatMatrix, Identity, Scope, SearchFilters, Who
 
 Asked = tuple[Tenant, SearchQuery]
 #: Text and parameters.
@@ -59,7 +58,7 @@ def scope_of(tenant: Tenant) -> Scope:
 def questions(corpus: Corpus, tenants: Sequence[Tenant], count: int, seed: int) -> list[Asked]:
     """Questions of tenants chosen uniformly."""
     random = np.random.default_rng(seed)
-    chosen = [tenants[random.integers(len(tenants))] for _ in range(count)]
+    chosen = [tenants[int(random.integers(len(tenants)))] for _ in range(count)]
     return [(t, corpus.question(int(random.integers(t.first, t.first + t.size)), random)) for t in chosen]
 
 
@@ -79,23 +78,23 @@ def line(name: str, times: Sequence[float], note: str = "") -> None:
 
 
 class Listening:
-    """A database that keeps what is asked of it, and its one flight."""
+    """A database that keeps what is asked of it, and its one pipeline."""
 
     def __init__(self, database: Database) -> None:
         self.sent: list[Statement] = []
         self._database = database
 
     @contextmanager
-    def flight(self, who: Who) -> Iterator[Listening]:
-        with self._database.flight(who) as self._flight:
+    def pipeline(self, who: Who) -> Iterator[Listening]:
+        with self._database.pipeline(who) as self._pipeline:
             yield self
 
     def execute(self, text: str, values: dict[str, object]) -> object:
         self.sent.append((text, dict(values)))
-        return self._flight.execute(text, values)
+        return self._pipeline.execute(text, values)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._flight, name)
+        return getattr(self._pipeline, name)
 
 
 #: Takes an identity for what it says.
@@ -148,6 +147,70 @@ def processor_ms(backend: int) -> float:
     return 1000 * time.process_time() + int(of_backend) / 1e6
 
 
+class PsycopgPipeline:
+    """The same statements by psycopg's own pipeline, prepared and in binary."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.cursor = psycopg.Cursor(connection)
+
+    def execute(self, text: str, values: dict[str, Any] | None = None) -> PsycopgPipeline:
+        pending = PsycopgPipeline(self._connection)
+        pending.cursor.execute(text, values, prepare=True, binary=True)
+        return pending
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self.cursor.fetchall()
+
+    def read(self, row: Callable[..., Any]) -> list[Any]:
+        rows = self.cursor.fetchall()
+        names = [column.name for column in self.cursor.description or ()]
+        return [row(**dict(zip(names, values, strict=True))) for values in rows]
+
+    def flush(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class OnPsycopgPipeline(Database):
+    """The product's searches on psycopg's own pipeline."""
+
+    @contextmanager
+    def pipeline(self, who: Who) -> Iterator[Any]:
+        with self._session() as connection:
+            connection.set_autocommit(True)
+            with connection.pipeline():
+                connection.execute(BEGIN)
+                connection.execute(ENTER, entering(self.key, who, is_search=True), prepare=True)
+                yield PsycopgPipeline(connection)
+                connection.execute("COMMIT")
+
+
+def pipelines(reach: Reach, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    """The hybrid search on our pipeline beside the same on psycopg's, question by question."""
+    opened = [Database(*reach, maximum_connections=1), OnPsycopgPipeline(*reach, maximum_connections=1)]
+    backends = []
+    for one in opened:
+        one.open()
+        with one.transaction(None) as connection:
+            backends.append(connection.info.backend_pid)
+    times: list[list[float]] = [[], []]
+    processor: list[list[float]] = [[], []]
+    for number, (tenant, query) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
+        for turn in range(4):
+            which = (number + turn) % 2
+            before = processor_ms(backends[which])
+            taken = milliseconds(partial(hybrid_search, opened[which], query, scope=scope_of(tenant), limit=10))
+            if number >= 20:
+                times[which].append(taken)
+                processor[which].append(processor_ms(backends[which]) - before)
+    line("hybrid, our pipeline", times[0])
+    ratio, work = np.median(times[1]) / np.median(times[0]), sum(processor[1]) / sum(processor[0])
+    line("hybrid, psycopg's pipeline", times[1], f"p50 {ratio:.2f}, processor {work:.2f} times ours")
+    for one in opened:
+        one.close()
+
+
 class RawSearch:
     """The statements a hybrid search needs and nothing else: one connection, no pool, no fusion."""
 
@@ -167,7 +230,7 @@ class RawSearch:
         with self.connection.transaction():
             self.connection.execute(ENTER, entering(self.key, tenant.id, is_search=True))
             for text, values in statements:
-                self.connection.execute(text, values, binary=True).fetchall()  # type: ignore[arg-type]
+                self.connection.execute(text, values, binary=True).fetchall()
 
 
 def speed(
@@ -238,13 +301,15 @@ def meaning(database: Database, superuser: str, corpus: Corpus, tenants: Sequenc
     usual *= math.sqrt(1 - OWN**2) / np.linalg.norm(usual)
     with psycopg.connect(superuser, autocommit=True) as connection:
         connection.execute("SET search_path = public, extensions")
-        connection.execute(MEANING, {"usual": str(usual.tolist()), "own": str([OWN] * DIMENSIONS)})
+        connection.execute(MEANING, {"usual": str(usual.tolist()), "own": str([OWN] * MEANING_DIMENSIONS)})
         connection.execute(MEANING_BITS)
         times: dict[str, list[float]] = {}
         shares = []
         for number, (tenant, dense) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
             assert dense.vector is not None
-            direction = usual + OWN * dense.vector[:DIMENSIONS] / np.linalg.norm(dense.vector[:DIMENSIONS])
+            direction = usual + OWN * dense.vector[:MEANING_DIMENSIONS] / np.linalg.norm(
+                dense.vector[:MEANING_DIMENSIONS]
+            )
             lexical = LexicalQuery(**{field.name: getattr(dense, field.name) for field in fields(dense)})
             asked = {}
             for name, query in (("hybrid, built-in embedder", lexical), ("hybrid, a provider's", dense)):
@@ -273,7 +338,9 @@ def meaning(database: Database, superuser: str, corpus: Corpus, tenants: Sequenc
 def recall(database: Database, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
     """recall@10 of the vector search against all vectors of the tenant, with and without a filter."""
     random = np.random.default_rng(3)
-    worst, shares, filtered = 1.0, [], []
+    worst = 1.0
+    shares: list[float] = []
+    filtered: list[float] = []
     for tenant in dict.fromkeys([*tenants[:2], tenants[len(tenants) // 2], tenants[-1]]):
         own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
         category = np.arange(tenant.size) // CHUNKS_PER_DOCUMENT % len(CATEGORIES)
@@ -317,7 +384,7 @@ def new_document(database: Database, tenant: Tenant) -> Document:
 def add_document(
     database: Database, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, model: str
 ) -> None:
-    where = {"tenant_id": document.tenant_id, "collection_id": document.collection_id}
+    where: dict[str, Any] = {"tenant_id": document.tenant_id, "collection_id": document.collection_id}
     with database.transaction(document.tenant_id) as connection:
         add_chunks(connection, document, chunks, vectors, model)
         index_document(connection, **where, document_id=document.id)
@@ -330,7 +397,9 @@ def writing(database: Database, reach: Reach, corpus: Corpus, tenant: Tenant, ro
     inbox, outbox = context.Queue(), context.Queue()
     other = context.Process(target=_answer, args=(reach, inbox, outbox), daemon=True)
     other.start()
-    adding, deleting, wrong = [], [], 0
+    adding: list[float] = []
+    deleting: list[float] = []
+    wrong = 0
     for number in range(rounds + 3):
         word = f"zyx{number}qv"
         chunks = [
@@ -419,9 +488,9 @@ class Unguarded(Database):
     """The same searches as superuser: no row-level security, no role, no tenant set for the transaction."""
 
     @contextmanager
-    def flight(self, tenant_id: str) -> Iterator[Flight]:
-        with self._pool.connection() as session, Flight(session) as flight:
-            yield flight
+    def pipeline(self, tenant_id: Identity | str) -> Iterator[Pipeline]:
+        with self._pool.connection() as session, Pipeline(session) as pipeline:
+            yield pipeline
 
 
 def main() -> None:
@@ -432,7 +501,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument(
         "--only",
-        choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest", "seal"],
+        choices=["speed", "recall", "meaning", "pipeline", "writing", "processes", "peers", "ingest", "seal"],
         default=None,
     )
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
@@ -485,13 +554,15 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
     if wanted in (None, "meaning"):
         superuser = make_conninfo(server.superuser, dbname="measured")
         meaning(database, superuser, corpus, tenants, options.questions)
+    if wanted == "pipeline":
+        pipelines(reach, corpus, tenants, options.questions)
     if wanted in (None, "writing"):
         writing(database, reach, corpus, tenants[len(tenants) // 2], 30)
     if wanted in (None, "processes") and count > 1:
         several_processes(reach, corpus, tenants, options.questions)
     if wanted in (None, "peers") and options.peers and count > 1:
         ours = {"ours, vector": vector_search, "ours, hybrid": hybrid_search}
-        asking = {
+        asking: Any = {
             name: lambda t, q, search=search: search(database, q, scope=scope_of(t), limit=10)
             for name, search in ours.items()
         }

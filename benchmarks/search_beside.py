@@ -20,13 +20,13 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from benchmarks.search_data import CHUNKS_PER_DOCUMENT, Corpus, Tenant
-from rag.database import Database
-from rag.embedded import EmbeddedServer
-from rag.flights import Flight
 from rag.retrieval.hits import Hits, find_hits, read_scope
 from rag.retrieval.keywords import unpacked_terms
 from rag.retrieval.postings import K1, B, inverse_document_frequency
 from rag.retrieval.query import SearchQuery
+from rag.storage.database import Database
+from rag.storage.embedded_postgres import EmbeddedServer
+from rag.storage.pipeline import Pipeline
 from rag.types import Scope, SearchResult
 
 Line = Callable[..., None]
@@ -89,7 +89,7 @@ def peers(
                         times[name].append(taken)
                         rows[name].append(set(found))
     own = corpus.vectors[tenant.first : tenant.first + tenant.size].astype(np.float32)
-    nearest = [set((np.argsort(own @ query.vector)[-10:] + tenant.first).tolist()) for query in asked]
+    nearest = [set((np.argsort(own @ np.asarray(query.vector))[-10:] + tenant.first).tolist()) for query in asked]
     print(f"  among {tenant.size} of {chunks} chunks, each library with as many rows:")
     for of_words, part in (("2 to 8 words", slice(10, 50)), ("one word", slice(60, 100))):
         print(f"  questions of {of_words}")
@@ -178,11 +178,11 @@ def _searchers(reach: tuple[str, bytes], corpus: Corpus, tenant: Tenant, seed: i
             query = corpus.question(int(random.integers(0, CHUNKS_PER_DOCUMENT * 10)), random)
             started = time.perf_counter()
             scope = Scope(tenant_id=tenant.id, collection_ids=(tenant.collection_id,))
-            with database.flight(tenant.id) as flight:
-                hits = find_hits(flight, query, read_scope(flight, scope, None), limit=10)
+            with database.pipeline(tenant.id) as pipeline:
+                hits = find_hits(pipeline, query, read_scope(pipeline, scope, None), limit=10)
                 times.append(1000 * (time.perf_counter() - started))
                 if random.random() < 0.05:
-                    checked.append(_compared(flight, tenant, corpus, query, hits))
+                    checked.append(_compared(pipeline, tenant, corpus, query, hits))
 
     threads = [threading.Thread(target=search, args=(number,)) for number in range(5)]
     for thread in threads:
@@ -193,9 +193,9 @@ def _searchers(reach: tuple[str, bytes], corpus: Corpus, tenant: Tenant, seed: i
     database.close()
 
 
-def _compared(flight: Flight, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: Hits) -> tuple[bool, float]:
+def _compared(pipeline: Pipeline, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: Hits) -> tuple[bool, float]:
     """Whether the ten best by keyword are those of all passages this moment has; the share of those by vector."""
-    rows = flight.execute(
+    rows = pipeline.execute(
         "SELECT t.terms, c.embedding FROM document_chunks c JOIN documents d ON d.id = c.document_id "
         "JOIN chunk_terms t ON t.chunk_id = c.id WHERE d.status = 'completed' AND c.collection_id = %(collection_id)s",
         {"collection_id": tenant.collection_id},
@@ -211,7 +211,9 @@ def _compared(flight: Flight, tenant: Tenant, corpus: Corpus, query: SearchQuery
     scores = np.sort((frequencies * (K1 + 1) / (frequencies + norms[:, None])) @ np.array(idfs))[::-1][:10]
     found = [score for _, score in hits.matching]
     expected = scores[scores > 0]
-    similarities = np.sort(np.array([v.to_numpy() for _, v in rows], dtype=np.float32) @ query.vector)[::-1][:10]
+    similarities = np.sort(np.array([v.to_numpy() for _, v in rows], dtype=np.float32) @ np.asarray(query.vector))[
+        ::-1
+    ][:10]
     near = sum(similarity >= similarities[-1] - 1e-4 for _, similarity in hits.near)
     is_right = len(found) == len(expected) and np.allclose(found, expected, rtol=1e-5)
     return is_right, near / len(similarities)

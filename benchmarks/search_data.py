@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -98,7 +99,7 @@ class Corpus:
             0.4 / self.dimensions**0.5
         )
         vectors = (centres[clusters] + inner) @ spread + outer
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
     @cached_property
     def vectors(self) -> NDArray[np.float16]:
@@ -163,7 +164,7 @@ def load(superuser: str, corpus: Corpus, tenants: int, chunks: int) -> list[Tena
 def _copy(
     connection: psycopg.Connection, table: str, columns: str, types: str, rows: Iterator[tuple[object, ...]]
 ) -> None:
-    with connection.cursor().copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:  # type: ignore[arg-type]
+    with connection.cursor().copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(types.split())
         for row in rows:
             copy.write_row(row)
@@ -225,7 +226,7 @@ def _load_keywords(
     connection: psycopg.Connection, corpus: Corpus, tenant: Tenant, places: list[tuple[int, UUID, UUID]]
 ) -> None:
     """The keyword index in the state that documents added one after the other leave: 8 segments made one, and so on."""
-    own = {"tenant_id": tenant.id, "collection_id": tenant.collection_id}
+    own: dict[str, Any] = {"tenant_id": tenant.id, "collection_id": tenant.collection_id}
     documents = [places[first : first + CHUNKS_PER_DOCUMENT] for first in range(0, len(places), CHUNKS_PER_DOCUMENT)]
     with connection.cursor() as cursor:
         cursor.executemany(

@@ -31,7 +31,7 @@ def url(driver: str) -> str:
         f"postgresql+{driver}", CONNINFO["user"], CONNINFO["password"], None, None, CONNINFO["dbname"],
         query={"host": CONNINFO["host"], "port": CONNINFO["port"]},
     )  # fmt: skip
-    return made.render_as_string(hide_password=False)
+    return str(made.render_as_string(hide_password=False))
 
 
 def metadata(owners: list[str], first: int) -> list[dict[str, object]]:

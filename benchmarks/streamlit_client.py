@@ -64,7 +64,7 @@ class Person:
         """Texts of markdown elements as they are drawn, until no run is under way or announced."""
         message = ForwardMsg()
         async for raw in self._socket:
-            message.ParseFromString(raw)  # type: ignore[arg-type]
+            message.ParseFromString(raw)
             kind = message.WhichOneof("type")
             if kind == "delta":
                 element = message.delta.new_element

@@ -30,11 +30,10 @@ from pgvector import HalfVector
 from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries, sealing_key
-from rag.embedded import start_server
-from rag.ingestion.chunk_rows import add_chunks
-from rag.ingestion.intake import find_documents
-from rag.migrations import migrate
+from rag.ingestion.document_rows import add_chunks, find_documents
+from rag.storage.database import Database, queries, sealing_key
+from rag.storage.embedded_postgres import start_server
+from rag.storage.migrations import migrate
 from rag.types import Chunk, Document, FloatMatrix
 
 TENANT = "benchmark"

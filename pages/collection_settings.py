@@ -13,17 +13,16 @@ import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.collections import LANGUAGES
-from rag.profiles import NOTICES, PROFILES, profile_by_name, with_overrides
+from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
-from rag.ui import attempts, sign_in_again
-from rag.ui.calibration import draw_threshold
+from rag.ui import actions
+from rag.ui.collection_profile import draw_threshold, embedder_line, embedder_name, means, profile_title
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, time_zone
-from rag.ui.labels import name_labels
-from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
 from rag.ui.text import code, plain
+from rag.ui.widgets import name_labels
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -67,7 +66,7 @@ def measure_threshold(collection: Collection) -> None:
 
 def attempt(done: str, action: Any) -> None:
     """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
-    state.collections_done = done if attempts.attempt("collections_error", action) else ""
+    state.collections_done = done if actions.attempt("collections_error", action) else ""
 
 
 # Dialogs
@@ -94,7 +93,7 @@ def ask_to_create() -> None:
         language = st.selectbox(
             "Language of the documents",
             list(LANGUAGES),
-            index=1 if profile.answer_language == "ko" else 0,
+            index=1 if profile.language.answer_language == "ko" else 0,
             format_func=LANGUAGES.__getitem__,
             key=f"collections_new_language_{profile.name}",
             help="Questions in other languages are translated into it where the profile does that.",
@@ -186,7 +185,8 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
             try:
                 library.delete_collection(identity, collection.id, confirmed_name=typed)
             except RagError as exc:
-                error.error(plain(exc.message), icon=":material/error:")
+                with error.container():
+                    actions.draw_error(exc)
             else:
                 open_dialog("")
                 state.collections_done = "Collection deleted."
@@ -219,7 +219,7 @@ def draw_list(collections: Sequence[Collection]) -> None:
 
 def unit_of(collection: Collection) -> str:
     """What a collection is made of, as one of them is called."""
-    return "post" if collection.profile == NOTICES.name else "document"
+    return "post" if holds_posts(collection) else "document"
 
 
 def draw_card(collection: Collection, contents: CollectionContents) -> None:
@@ -249,7 +249,7 @@ def draw_card(collection: Collection, contents: CollectionContents) -> None:
 
 def draw_opened(collection: Collection) -> None:
     profile = profile_by_name(collection.profile)
-    changed = with_overrides(profile, collection.overrides)
+    changed = profile.with_overrides(collection.overrides)
     contents = library.contents(identity)[collection.id]
     st.button(
         "All collections",
@@ -298,13 +298,13 @@ def draw_opened(collection: Collection) -> None:
             zone=time_zone(st.context.timezone),
             on_measure=lambda: measure_threshold(collection),
         )
-    if collection.profile != NOTICES.name:  # a board has a page for that
+    if not holds_posts(collection):  # a board has a page for that
         draw_sources(services().syncs, identity, collection, with_folders=bool(services().settings.sync_folders))
     draw_settings(collection, profile, changed, on_save=save_setting, on_reset=reset_settings)
     if state.collections_dialog == "rename":
         ask_to_rename(collection)
     elif state.collections_dialog == "delete":
-        if sign_in_again.is_needed(identity):
+        if actions.is_needed(identity):
             open_dialog("")
         else:
             ask_to_delete(collection, contents)

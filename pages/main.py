@@ -9,12 +9,12 @@ from __future__ import annotations
 import streamlit as st
 
 from rag.errors import AccessError
-from rag.profiles import NOTICES
+from rag.profiles import holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
-from rag.ui import sign_in_again
+from rag.ui import actions
 from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
-from rag.ui.roles import ROLES
+from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
 
@@ -84,6 +84,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help="Add people, change their role, end access, and make keys for programs.",
         ),
         st.Page(
+            "prices.py",
+            title="Prices",
+            icon=":material/payments:",
+            help="What models cost: as listed, and what you pay yourself.",
+        ),
+        st.Page(
             "audit.py",
             title="Audit log",
             icon=":material/history:",
@@ -95,7 +101,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
 
 def has_board(identity: Identity) -> bool:
     """Whether there is a notice board to look at."""
-    return any(c.profile == NOTICES.name for c in services().documents.collections(identity))
+    return any(holds_posts(c) for c in services().documents.collections(identity))
 
 
 def draw_account(identity: Identity) -> None:
@@ -138,5 +144,5 @@ with st.sidebar:
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot
-sign_in_again.ask_where_refused()
+actions.ask_where_refused()
 page.run()

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rag.answering.opinions import build_full_prompt
-    from rag.embeddings import generate_embedding, generate_embeddings_batch
-    from rag.health import check_rag_health
+    from rag.api.health import check_rag_health
     from rag.ingestion.chunking import chunk_document, chunk_text
+    from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
     from rag.public import delete_document, list_documents, process_document, retrieve_context
     from rag.retrieval.query_analysis import detect_language_heuristic
     from rag.retrieval.query_translator import translate_query_if_needed
@@ -53,9 +53,9 @@ _HOME = {
     "process_document": "rag.public",
     "delete_document": "rag.public",
     "list_documents": "rag.public",
-    "check_rag_health": "rag.health",
-    "generate_embedding": "rag.embeddings",
-    "generate_embeddings_batch": "rag.embeddings",
+    "check_rag_health": "rag.api.health",
+    "generate_embedding": "rag.providers.embeddings",
+    "generate_embeddings_batch": "rag.providers.embeddings",
     "chunk_text": "rag.ingestion.chunking",
     "chunk_document": "rag.ingestion.chunking",
     "rerank_results": "rag.retrieval.reranker",

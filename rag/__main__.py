@@ -8,11 +8,11 @@ import signal
 import sys
 from types import FrameType
 
-from rag.api.request_ids import name_request
-from rag.commands import audit, import_vectors, ingest, keeping, questions, reembed, serve, sync, tenant
+from asgi_correlation_id import correlation_id
+
+from rag.commands import audit, import_vectors, ingest, keeping, prices, questions, reembed, serve, sync, tenant
 from rag.errors import RagError
-from rag.secret_texts import hide_secrets
-from rag.settings import load_settings
+from rag.settings import hide_secrets, load_settings
 
 log = logging.getLogger("rag.start")
 EPILOG = "COMMAND --help says more of each. Settings come from the environment; the README lists them."
@@ -24,7 +24,7 @@ def command_line() -> argparse.ArgumentParser:
         prog="python -m rag", description="HR Assistant: answers from your documents.", epilog=EPILOG
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in (serve, ingest, import_vectors, sync, questions, reembed, tenant, audit, keeping):
+    for module in (serve, ingest, import_vectors, sync, questions, reembed, tenant, prices, audit, keeping):
         module.add_parsers(commands)
     return parser
 
@@ -50,6 +50,13 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def name_request(record: logging.LogRecord) -> bool:
+    """Give lines of the log `%(request)s`: the id of the request that a line belongs to, if it belongs to one."""
+    request_id = correlation_id.get()
+    record.request = f" [request {request_id}]" if request_id else ""
+    return True
 
 
 def leave(number: int, frame: FrameType | None) -> None:

@@ -1,181 +1,759 @@
-"""What a collection's profile holds: every figure by which it reads, cuts, searches, orders and answers."""
+"""The profile of a collection: every setting by which it reads, chunks, searches, ranks and answers.
+
+Each setting is declared once, with its default, title, bounds, unit and source. The settings page, the overrides stored
+with a collection, the options of a call and the limits of the API derive from it. It has one name everywhere:
+`profile.search.top_k` is the override `top_k` and the option `top_k`.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import math
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from rag.errors import InvalidInput
+from rag.types import ChunkingMethod, SearchFilters
 
 ThresholdMode = Literal["absolute", "calibrated", "embedder"]
-Pairs = tuple[tuple[str, str], ...]
+ProviderName = Literal["openai", "gemini", "openrouter", "ollama"]
+Kind = Literal[
+    "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
+]
+#: The groups of the settings page, in its order.
+GROUPS = ("Documents", "Search", "Order", "Language and answers")
+#: Candidates of one question; Cohere takes 1000 documents in one call.
+MAXIMUM_CANDIDATES = 1000
+LONGEST_LIST = 100
+EMBEDDER_LOCKED = "the vectors of all its documents were made with it. Create another collection"
+INDEX_LOCKED = "the keyword index is written with it"
+LOCKED = "The {title} cannot be changed for a collection: {why}."
+
+
+# Types of values: what JSON keeps as a list becomes a tuple, and everything else is taken as it is or refused
+
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("NUL characters are not possible")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("a text is needed")
+    return value
+
+
+def _regular_expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as exc:
+        raise ValueError(str(exc)) from exc
+    return value
+
+
+def _increasing(steps: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
+    days = [0, *(day for day, _ in steps)]
+    if any(later <= earlier for earlier, later in pairwise(days)):
+        raise ValueError("the days have to increase")
+    return steps
+
+
+_PAIR = Strict(False)
+_LIST = (Strict(False), Field(max_length=LONGEST_LIST))
+Text = Annotated[str, AfterValidator(_without_nul)]
+FilledText = Annotated[Text, AfterValidator(_not_blank)]
+Item = Annotated[Text, Field(max_length=1000)]
+Name = Annotated[Item, AfterValidator(_not_blank)]
+Factor = Annotated[float, Field(gt=0, le=100)]
+Names = Annotated[tuple[Name, ...], *_LIST]
+RegularExpression = Annotated[Name, AfterValidator(_regular_expression)]
+# The last word of each is the kind of its setting.
+Words = Annotated[tuple[Item, ...], *_LIST, "words"]
+Pairs = Annotated[tuple[Annotated[tuple[Name, Item], _PAIR], ...], *_LIST, "pairs"]
+Patterns = Annotated[tuple[Annotated[tuple[RegularExpression, Names], _PAIR], ...], *_LIST, "patterns"]
+Steps = Annotated[tuple[Annotated[tuple[int, Factor], _PAIR], ...], *_LIST, AfterValidator(_increasing), "steps"]
+Boosts = Annotated[tuple[Annotated[tuple[Name, Factor], _PAIR], ...], *_LIST, "boosts"]
+Factors = Annotated[tuple[Factor, ...], *_LIST, "factors"]
+
+
+def setting(
+    default: Any,
+    title: str,
+    help: str = "",
+    *,
+    source: str,
+    unit: str = "",
+    ge: float | None = None,
+    le: float | None = None,
+    max_length: int | None = None,
+    locked: str = "",
+    new_documents_only: bool = False,
+    per_call: bool = False,
+    only_with: tuple[str, tuple[Any, ...]] | None = None,
+) -> Any:
+    """Declare a field of a profile's part.
+
+    Args:
+        source: Where the default comes from: the number of a source document with its heading, or "measured" or
+            "chosen" where none of them gives it.
+        locked: Why no collection can override it; empty where it can.
+        new_documents_only: Another value concerns only documents added from then on.
+        per_call: A single call may choose another value.
+        only_with: Another setting and those of its values with which this one has an effect.
+    """
+    facts = {
+        "unit": unit, "source": source, "locked": locked, "new_documents_only": new_documents_only,
+        "per_call": per_call, "only_with": only_with,
+    }  # fmt: skip
+    return Field(
+        default, title=title, description=help, ge=ge, le=le, max_length=max_length,
+        json_schema_extra=cast(dict[str, Any], facts),
+    )  # fmt: skip
+
+
+class Part(BaseModel):
+    """Settings that belong together. Frozen; unknown names and values of another type are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    #: The group of the settings page its settings are in.
+    group: ClassVar[str]
+    #: Another value concerns only documents added from then on.
+    new_documents_only: ClassVar[bool] = False
+
+
+# fmt: off
+
+PROFESSIONAL = ("chunking_method", ("professional", "auto"))
+NARRATIVE = ("chunking_method", ("narrative", "auto"))
+MARKDOWN = ("chunking_method", ("markdown", "auto"))
+#: Settings of which an override of 0 or nothing, as earlier versions stored it, means the default.
+ZERO_IS_DEFAULT = ("professional_", "narrative_", "markdown_", "separators", "chunking_by_type")
+#: A limit with the larger one it has to stay below.
+CHUNK_LIMITS = (
+    ("narrative_soft_tokens", "narrative_hard_tokens"),
+    ("narrative_target_tokens", "narrative_soft_tokens"),
+    ("professional_minimum_tokens", "professional_maximum_tokens"),
+    ("markdown_target_words", "markdown_maximum_words"),
+)
+
+
+class Chunking(Part):
+    """How documents are split into chunks."""
+
+    group = "Documents"
+    new_documents_only = True
+
+    chunking_method: ChunkingMethod = setting(
+        "smart", "Chunking", "How documents are cut into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
+    chunk_size: int = setting(
+        1000, "Chunk size", "Characters, at most.", unit="characters", ge=100, le=8000,
+        source="004 DEFAULT_CHUNKING_OPTIONS")
+    chunk_overlap: int = setting(
+        200, "Overlap", "Characters that neighbouring passages share.", unit="characters", ge=0, le=4000,
+        source="004 DEFAULT_CHUNKING_OPTIONS")
+    minimum_chunk_size: int = setting(
+        100, "Smallest chunk", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
+        source="004 DEFAULT_CHUNKING_OPTIONS")
+    separators: Words = setting(
+        ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
+        "Where recursive chunking cuts; the first that fits.", source="003 1.2",
+        only_with=("chunking_method", ("recursive",)))
+    chunking_by_type: Pairs = setting(
+        (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
+         ("generic", "generic")),
+        "Chunking by kind", "A method for each kind of document.", source="001 Chunking Strategies",
+        only_with=("chunking_method", ("auto",)))
+    professional_minimum_tokens: int = setting(
+        400, "Professional, smallest", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.1",
+        only_with=PROFESSIONAL)
+    professional_maximum_tokens: int = setting(
+        800, "Professional, largest", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.1",
+        only_with=PROFESSIONAL)
+    narrative_target_tokens: int = setting(
+        450, "Narrative, wanted", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+    narrative_soft_tokens: int = setting(
+        500, "Narrative, soft limit", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+    narrative_hard_tokens: int = setting(
+        600, "Narrative, hard limit", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+    narrative_overlap_words: int = setting(
+        30, "Narrative, overlap in words", "At most.", unit="words", ge=1, le=500, source="001 2.2",
+        only_with=NARRATIVE)
+    narrative_overlap_tokens: int = setting(
+        50, "Narrative, overlap in tokens", "At most.", unit="tokens", ge=1, le=500, source="001 2.2",
+        only_with=NARRATIVE)
+    markdown_target_words: int = setting(
+        600, "Markdown, wanted", "Words.", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+    markdown_maximum_words: int = setting(
+        800, "Markdown, largest", "Words.", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+    markdown_overlap_words: int = setting(
+        25, "Markdown, overlap", "Words, at most.", unit="words", ge=1, le=500, source="001 2.4",
+        only_with=MARKDOWN)
+    generic_chunk_size: int = setting(
+        0, "Other kinds, chunk size", "Characters; 0: the chunk size.", unit="characters", ge=0, le=8000,
+        source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, given: Any) -> Any:
+        """Read 0 and an empty list as "the default", and keep a limit nobody chose below one that somebody did."""
+        if not isinstance(given, dict):
+            return given
+        values = {
+            name: value for name, value in given.items()
+            if not (name.startswith(ZERO_IS_DEFAULT) and value in (0, (), []) and value is not False)
+        }
+        for smaller, larger in CHUNK_LIMITS:
+            limit = values.get(larger)
+            if smaller not in values and isinstance(limit, int):
+                values[smaller] = min(cls.model_fields[smaller].default, limit)
+        return values
+
+
+class Reading(Part):
+    """What is read of a document besides its text, and how."""
+
+    group = "Documents"
+    new_documents_only = True
+
+    pdf_type: Literal["auto", "scanned", "digital"] = setting(
+        "auto", "Kind of PDFs",
+        "Scanned: text is recognised on every page. Digital: on none. Auto: on pages without text.", source="002 4")
+    excerpt_characters: int = setting(
+        0, "Excerpt", "Characters kept from the beginning.", unit="characters", ge=0, le=2000,
+        source="000 Vector Record Structure")
+    attachment_model: Text = setting(
+        "", "Model for attachments", "Describes and sums up.", max_length=120, source="000 Attachment Processing")
+    image_description_characters: int = setting(
+        0, "Image description", "Characters, at most.", unit="characters", ge=0, le=5000,
+        source="000 Attachment Processing")
+    document_summary_characters: int = setting(
+        0, "Attachment summary", "Characters.", unit="characters", ge=0, le=5000, source="000 Attachment Processing")
+    maximum_attachment_bytes: int = setting(
+        0, "Largest attachment read", "Bytes. Of larger ones only the name is kept.", unit="bytes", ge=0,
+        le=100 * 1024 * 1024, source="000 Attachment Processing")
+    chunk_tags: Words = setting(
+        (), "Tags of passages", "What a model notes about each passage.", source="002 4")
+
+
+class Embedding(Part):
+    """How chunks become vectors."""
+
+    group = "Documents"
+    new_documents_only = True
+
+    embedding_model: Text = setting(
+        "openai/text-embedding-3-small@1536", "Embedder", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
+        source="004 DEFAULT_EMBEDDING_MODEL")
+    embedding_batch_size: int = setting(
+        100, "Passages per request", "Sent to the embedder at once.", unit="passages", ge=1, le=2048,
+        source="000 OpenAI Embedding")
+    embedding_delay_ms: int = setting(
+        0, "Pause between requests", "Milliseconds.", unit="ms", ge=0, le=60_000, source="001 Embedding Generation")
+
+
+RECENCY = ("recency_boost", (True,))
+SIGNALS = ("multi_signal", (True,))
+WEIGHTED = ("fusion", ("weighted",))
+
+
+class Search(Part):
+    """What is searched for and which hits count."""
+
+    group = "Search"
+
+    search_type: Literal["vector", "hybrid"] = setting(
+        "hybrid", "Search", "By meaning alone (vector), or by meaning and keywords (hybrid).", per_call=True,
+        source="measured: 004 searches by vector alone; keywords beside it find more on every set")
+    top_k: int = setting(
+        5, "Passages wanted", "For one question.", unit="passages", ge=1, le=50, per_call=True,
+        source="004 DEFAULT_TOP_K")
+    candidate_factor: int = setting(
+        4, "Candidates per passage", "So many times the passages wanted are found and put in order.", ge=1, le=50,
+        per_call=True, source="001 Search Implementation")
+    neighbour_factor: int = setting(
+        20, "Neighbours per passage",
+        "Looked at in a large collection, where the nearest vectors are found by an index.", ge=1, le=200,
+        source="001 Search Implementation")
+    threshold_mode: ThresholdMode = setting(
+        "calibrated", "Threshold",
+        "Absolute takes the least similarity below, calibrated what was measured on this collection's text, "
+        "embedder the embedder's own.",
+        source="measured: OpenAI's present models seldom reach the 0.7 of 004")
+    similarity_threshold: float | None = setting(
+        0.7, "Least similarity",
+        "Cosine, of use only with the embedder it was found with. Counts while the threshold is absolute.",
+        unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD")
+    bm25_k1: float = setting(
+        1.5, "BM25 k1", "How much repetition counts.", ge=0, le=10, locked=INDEX_LOCKED, source="003 2.2")
+    bm25_b: float = setting(
+        0.75, "BM25 b", "How much length counts against.", ge=0, le=1, locked=INDEX_LOCKED, source="003 2.2")
+    korean_analyser: Literal["bigrams", "kiwi"] = setting(
+        "bigrams", "Korean words",
+        "Taken apart by their endings and pairs of syllables, or by the package kiwipiepy, where installed.",
+        new_documents_only=True, source="measured")
+    fusion: Literal["weighted", "rrf"] = setting(
+        "weighted", "Joining both searches", "By the weights below, or by ranks alone (rrf).", per_call=True,
+        source="003 2.3")
+    vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    vector_rank_weight: float = setting(
+        0.3, "Weight of the rank by meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    keyword_rank_weight: float = setting(
+        0.2, "Weight of the rank by keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    rank_constant: int = setting(
+        60, "Rank constant", "Larger: ranks differ less.", ge=1, le=1000, source="003 2.3")
+    deduplication_characters: int = setting(
+        0, "Same beginning", "Characters by which passages of a document count as the same; 0: by the whole text.",
+        unit="characters", ge=0, le=2000, per_call=True, source="003 2.4")
+    refine_order: bool = setting(
+        True, "Refine the order", "Words of the question that stand together, and documents it names, raise a passage.",
+        per_call=True, source="measured: no source does this, every set gains")
+    one_result_per_document: bool = setting(
+        False, "One passage per document", per_call=True, source="000 Search Configuration Options")
+    maximum_per_document: int = setting(
+        0, "Passages per document", "At most; 0 is no limit.", unit="passages", ge=0, le=50, per_call=True,
+        source="chosen")
+    categories: Words = setting(
+        (), "Categories", "Of documents; the last one is for all others.", source="000 Categories")
+    filters_after_search: bool = setting(
+        False, "Filter afterwards", "Look for categories and years among the results instead of in the search.",
+        per_call=True, source="001 Search Implementation")
+    opinion_queries: Pairs = setting(
+        (), "Searches by kind of opinion", "What is searched for each kind.", source="002 6")
+    metadata_filters: Words = setting((), "Filters", "Metadata by which a search may be narrowed.", source="003 4.2")
+
+
+class Understanding(Part):
+    """What is read from a question before it is searched for. What needs a model is off: it costs a call."""
+
+    group = "Search"
+
+    query_patterns: Patterns = setting(
+        (), "Question patterns",
+        "Regular expressions without look-around and back-references, and the categories they mean.",
+        source="001 Query Analysis")
+    correct_spelling: bool = setting(
+        True, "Correct spelling", "Words found nowhere are read as near ones.", per_call=True, source="measured")
+    filter_by_category: bool = setting(
+        True, "Categories in questions", "Words of the question that mean a category limit the search to it.",
+        per_call=True, source="001 Query Analysis")
+    filter_by_year: bool = setting(
+        False, "Years in questions", "A year in the question limits the search to it.", per_call=True,
+        source="001 Query Analysis")
+    filter_by_date: bool = setting(
+        False, "Dates in questions", "“Since last March” limits the search.", per_call=True,
+        source="000 Search Configuration Options")
+    split_questions: bool = setting(
+        True, "Two questions in one", "Are searched for one by one as well.", per_call=True, source="measured")
+    expand_question: bool = setting(
+        False, "Expand questions", "A model adds words that documents would use.", per_call=True, source="chosen")
+    alternative_questions: int = setting(
+        0, "Other wordings", "So many, written by a model.", ge=0, le=5, per_call=True, source="chosen")
+    decompose_question: bool = setting(
+        False, "Take questions apart", "By a model.", per_call=True, source="chosen")
+
+
+class Ranking(Part):
+    """How hits are ordered, and which of them are kept."""
+
+    group = "Order"
+
+    reranking: bool = setting(
+        True, "Rerank", "A second model reads the candidates and puts the best first.", per_call=True,
+        source="004 Reranking")
+    rerank_model: FilledText = setting(
+        "rerank-multilingual-v3.0", "Reranking model", max_length=120, source="004 Reranking",
+        only_with=("reranking", (True,)))
+    rerank_top_n: int = setting(
+        0, "Passages kept", "The best after reranking; 0 keeps all wanted.", unit="passages", ge=0, le=50,
+        per_call=True, source="000 Search Configuration Options", only_with=("reranking", (True,)))
+    rerank_format: Text = setting(
+        "", "What the reranker reads", "Empty: title, section, text.", max_length=500, source="000 Reranking",
+        only_with=("reranking", (True,)))
+    recency_boost: bool = setting(False, "Recent documents first", per_call=True, source="000 Recency Boost")
+    recency_steps: Steps = setting(
+        (), "Boost by age", "Days and the factor up to that age.", unit="days", source="000 Recency Boost",
+        only_with=RECENCY)
+    recency_older: float = setting(
+        1.0, "Factor for older ones", ge=0.01, le=100, source="000 Recency Boost", only_with=RECENCY)
+    pinned_first: bool = setting(
+        False, "Pinned and important first", per_call=True, source="000 Search Configuration Options")
+    important_only: bool = setting(
+        False, "Important ones only", per_call=True, source="000 Search Configuration Options")
+    multi_signal: bool = setting(
+        False, "Order by several signals", "Similarity times category, year and length.", per_call=True,
+        source="001 Re-ranking Signals")
+    category_boosts: Boosts = setting(
+        (), "Factors by category", source="001 Re-ranking Signals", only_with=SIGNALS)
+    year_boosts: Factors = setting(
+        (), "Factors by year", "This year, last year, and so on.", source="001 Re-ranking Signals", only_with=SIGNALS)
+    quality_boost: float = setting(
+        1.0, "Factor for the best length", ge=0.01, le=100, source="001 Re-ranking Signals", only_with=SIGNALS)
+    quality_minimum_words: int = setting(
+        0, "Best length from", "Words.", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        only_with=SIGNALS)
+    quality_maximum_words: int = setting(
+        0, "Best length to", "Words.", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        only_with=SIGNALS)
+    collapse_near_repeats: bool = setting(
+        True, "Collapse near repeats", "Passages that say the same count once.", per_call=True, source="measured")
+    only_evidence: bool = setting(
+        True, "Answer from evidence only",
+        "Passages that do not speak to the question are not used; where none does, it is said that the "
+        "documents have nothing on it.",
+        per_call=True, source="measured")
+    stitch_neighbours: bool = setting(
+        True, "Read around passages",
+        "The text before and after a passage goes to the model with it, where there is room.", per_call=True,
+        source="measured")
+
+
+class Language(Part):
+    """Which languages are searched in and answered in."""
+
+    group = "Language and answers"
+
+    translate_queries: bool = setting(
+        True, "Translate questions", "Into the collection's language before searching, when they are in another.",
+        per_call=True, source="004 Translation")
+    translation_provider: ProviderName = setting("openai", "Provider of translations", source="004 Translation")
+    translation_model: FilledText = setting(
+        "gpt-4o-mini", "Model for translations and tags", max_length=120, source="004 Translation")
+    answer_language: Text = setting(
+        "", "Language of answers", "Empty: the question's own.", max_length=10, source="000 Gemini Inference")
+
+
+class Answer(Part):
+    """What the model reads, and how it answers."""
+
+    group = "Language and answers"
+
+    prompt: Text = setting(
+        "hr", "Rules of answers", "The profile's prompt.", locked="they belong to the profile", source="chosen")
+    persona_name: Text = setting(
+        "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
+    persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
+    context_tokens: int = setting(
+        4000, "Context in tokens", "How much of the passages the model reads, at most.", unit="tokens", ge=200,
+        le=200_000, per_call=True, source="000 Context Building")
+    context_characters: int = setting(
+        0, "Context in characters", "0: no such limit.", unit="characters", ge=0, le=1_000_000,
+        source="001 Query Processing")
+    context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
+    context_format: Text = setting(
+        "", "Form of a passage", "Empty: title, date, page, text.", max_length=1000, source="000 Context Building")
+    attachment_format: Text = setting("", "Form of attachments", max_length=1000, source="000 Context Building")
+    chat_provider: ProviderName = setting("openai", "Provider of answers", source="004 Answer generation")
+    chat_model: FilledText = setting("gpt-4o", "Model that answers", max_length=120, source="004 Answer generation")
+    temperature: float = setting(
+        0.2, "Temperature", "0 keeps to the text; higher varies more.", ge=0, le=2,
+        source="chosen: 004 gives none, and 0.2 keeps to the text")
+    maximum_output_tokens: int = setting(
+        1024, "Longest answer", "Tokens.", unit="tokens", ge=16, le=100_000,
+        source="chosen: 004 gives none, and 1024 tokens are a page")
+    follow_ups: int = setting(
+        3, "Next questions", "Suggested below an answer.", ge=0, le=5, per_call=True, source="001 Query Processing")
+
+
+# fmt: on
+
+
+class Profile(BaseModel):
+    """How a collection reads, chunks, searches, ranks and answers. The defaults are those of the HR document (004)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    title: str
+    #: One sentence for the administrator who chooses it.
+    description: str
+    #: A board holds posts, which come from a table and carry dates, pins and attachments.
+    content: Literal["documents", "posts"] = "documents"
+    #: Its collections hold the reference documents of `/api/reference-documents` and of opinions.
+    holds_references: bool = False
+    #: It answers as a person, who has to be named in the settings.
+    is_personal: bool = False
+    #: What `/api/rag/chat` adds to its answers.
+    api_extras: tuple[Literal["follow_ups", "source_names"], ...] = ()
+
+    chunking: Chunking = Chunking()
+    reading: Reading = Reading()
+    embedding: Embedding = Embedding()
+    search: Search = Search()
+    understanding: Understanding = Understanding()
+    ranking: Ranking = Ranking()
+    language: Language = Language()
+    answer: Answer = Answer()
+
+    def value(self, name: str) -> Any:
+        """Return the value of a setting."""
+        return getattr(getattr(self, SETTINGS[name].part), name)
+
+    def changed(self, **values: Any) -> Self:
+        """Return the profile with other values of single settings, which may contradict each other.
+
+        Raises:
+            InvalidInput: a setting is unknown, or does not take its value.
+        """
+        by_part: dict[str, dict[str, Any]] = {}
+        for name, value in values.items():
+            found = SETTINGS.get(name)
+            if found is None:
+                raise InvalidInput(f"A profile has no setting {name!r}.")
+            by_part.setdefault(found.part, {})[name] = value
+        parts = {}
+        for part_name, changes in by_part.items():
+            part: Part = getattr(self, part_name)
+            kept = {name: getattr(part, name) for name in part.model_fields_set if name not in changes}
+            try:
+                parts[part_name] = type(part).model_validate({**kept, **changes})
+            except ValidationError as exc:
+                raise _refused(exc, changes) from exc
+        return self.model_copy(update=parts)
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> Self:
+        """Return the profile with a collection's own values.
+
+        Raises:
+            InvalidInput: a setting is unknown or locked, does not take its value, or contradicts another.
+        """
+        for name in overrides:
+            if name in SETTINGS and (why := SETTINGS[name].locked):
+                raise InvalidInput(LOCKED.format(title=SETTINGS[name].title.lower(), why=why))
+        made = self.changed(**overrides)
+        if sentence := made.contradiction():
+            raise InvalidInput(sentence)
+        return made
+
+    def differences(self, other: Profile) -> dict[str, tuple[Any, Any]]:
+        """Return this profile's value and the other's of every setting in which they differ."""
+        pairs = {name: (self.value(name), other.value(name)) for name in SETTINGS}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    def passages(self, top_k: int | None = None) -> int:
+        """Return how many passages the context has: the best `rerank_top_n` of `top_k` after reranking."""
+        wanted = top_k or self.search.top_k
+        return (
+            min(wanted, self.ranking.rerank_top_n) if self.ranking.reranking and self.ranking.rerank_top_n else wanted
+        )
+
+    def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
+        """Return the least cosine similarity that counts, given the embedder's default and the one measured."""
+        mode, absolute = self.search.threshold_mode, self.search.similarity_threshold
+        if mode == "absolute" and absolute is not None:
+            return absolute
+        if mode == "calibrated" and calibrated is not None:
+            return calibrated
+        return embedder_default
+
+    def contradiction(self) -> str:
+        """Return why the settings contradict each other, as a sentence; empty where they do not."""
+        cut, search, ranking = self.chunking, self.search, self.ranking
+        candidates = search.top_k * search.candidate_factor
+        rules = (
+            (cut.chunk_overlap >= cut.chunk_size, "The overlap of chunks has to be smaller than their size."),
+            (cut.minimum_chunk_size > cut.chunk_size, "The smallest chunk cannot be larger than the chunk size."),
+            (
+                not cut.narrative_target_tokens <= cut.narrative_soft_tokens <= cut.narrative_hard_tokens,
+                "Of narrative chunks, the wanted size cannot be above the soft limit, nor that above the hard one.",
+            ),
+            (
+                cut.professional_minimum_tokens > cut.professional_maximum_tokens,
+                "The smallest professional chunk cannot be larger than the largest.",
+            ),
+            (
+                cut.markdown_target_words > cut.markdown_maximum_words,
+                "The wanted size of Markdown chunks cannot be above their limit.",
+            ),
+            (
+                search.threshold_mode == "absolute" and search.similarity_threshold is None,
+                "An absolute threshold needs a value: set the least similarity first.",
+            ),
+            (
+                ranking.reranking and ranking.rerank_top_n > search.top_k,
+                "Reranking cannot keep more passages than are wanted: raise the passages wanted, or keep fewer.",
+            ),
+            (
+                search.korean_analyser == "kiwi" and importlib.util.find_spec("kiwipiepy") is None,
+                "The package kiwipiepy is not installed. Install it, then choose it: "
+                ".venv/bin/pip install kiwipiepy==0.24.1",
+            ),
+            (
+                search.search_type == "hybrid"
+                and search.fusion == "weighted"
+                and search.vector_weight + search.keyword_weight == 0,
+                "The weights of meaning and of keywords cannot both be 0.",
+            ),
+            (
+                ranking.recency_boost and not ranking.recency_steps,
+                "The boost of recent documents needs its steps: set days and factors first.",
+            ),
+            (
+                ranking.multi_signal
+                and not (ranking.category_boosts or ranking.year_boosts or ranking.quality_maximum_words),
+                "Ordering by several signals needs factors for categories, years or lengths: set one of them first.",
+            ),
+            (
+                ranking.quality_minimum_words > ranking.quality_maximum_words,
+                "The shortest passage of the best length cannot be longer than the longest.",
+            ),
+            (
+                candidates > MAXIMUM_CANDIDATES,
+                f"These are {candidates:,} candidates for one question; at most {MAXIMUM_CANDIDATES:,} are compared.",
+            ),
+        )
+        return next((sentence for is_so, sentence in rules if is_so), "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profile:
-    """How a collection reads, cuts, searches, orders and answers.
-
-    The defaults are the figures of the HR document (004); where it is silent, what is said at the field.
-    """
+class Setting:
+    """A field of a profile as the settings page and the errors describe it."""
 
     name: str
-    #: One sentence for the admin who chooses it.
-    description: str
+    #: The part of the profile that has it.
+    part: str
+    group: str
+    title: str
+    help: str
+    kind: Kind
+    default: Any
+    unit: str
+    source: str
+    minimum: float
+    maximum: float
+    choices: tuple[str, ...]
+    locked: str
+    new_documents_only: bool
+    per_call: bool
+    only_with: tuple[str, tuple[Any, ...]] | None
 
-    # Cutting; sizes in characters unless the name says otherwise. 004: DEFAULT_CHUNKING_OPTIONS.
-    chunking_method: str = "smart"
-    chunk_size: int = 1000
-    chunk_overlap: int = 200
-    minimum_chunk_size: int = 100
-    #: Where the recursive chunker cuts, the first that fits.
-    separators: tuple[str, ...] = ()
-    #: Chunking method by the kind of document, where a collection holds several kinds.
-    chunking_by_type: Pairs = ()
-    professional_minimum_tokens: int = 0
-    professional_maximum_tokens: int = 0
-    narrative_target_tokens: int = 0
-    narrative_soft_tokens: int = 0
-    narrative_hard_tokens: int = 0
-    narrative_overlap_words: int = 0
-    narrative_overlap_tokens: int = 0
-    markdown_target_words: int = 0
-    markdown_maximum_words: int = 0
-    markdown_overlap_words: int = 0
-    generic_chunk_size: int = 0
+    @property
+    def wanted(self) -> str:
+        """Complete the sentence "it has to be …"."""
+        if self.kind in ("whole", "number"):
+            noun = "a whole number" if self.kind == "whole" else "a number"
+            return f"{noun} from {self.minimum:,g} to {self.maximum:,g}"
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        return {
+            "switch": "on or off",
+            "text": f"a text of at most {self.maximum:,g} characters",
+            "words": "a list of texts",
+            "pairs": "a list of names, each with a text",
+            "patterns": "a list of regular expressions, each with its categories",
+            "steps": "a list of days, each more than the one before, with factors above 0",
+            "boosts": "a list of names, each with a factor above 0",
+            "factors": "a list of factors above 0",
+        }[self.kind]
 
-    # What is read besides a document's text.
-    #: "scanned" recognises text on every page of a PDF, "digital" takes the text that is in it, "auto" recognises it on
-    #: the pages that show something and have none.
-    pdf_type: Literal["auto", "scanned", "digital"] = "auto"
-    excerpt_characters: int = 0
-    attachment_model: str = ""
-    image_description_characters: int = 0
-    document_summary_characters: int = 0
-    maximum_attachment_bytes: int = 0
-    #: What a model notes about every chunk, a summary and keywords always with it; empty: nothing.
-    chunk_tags: tuple[str, ...] = ()
+    def has_effect(self, profile: Profile) -> bool:
+        """Return whether another value of it would change anything with this profile."""
+        if self.only_with is None:
+            return True
+        other, values = self.only_with
+        return profile.value(other) in values
 
-    # Embedding: `provider/model@dimensions`, wanted when its provider is configured. 004: DEFAULT_EMBEDDING_MODEL. It
-    # names no batch; 100 is that of 000.
-    embedding_model: str = "openai/text-embedding-3-small@1536"
-    embedding_batch_size: int = 100
-    embedding_delay_ms: int = 0
+    def refusal(self, value: Any) -> InvalidInput:
+        """Return the error that says what it takes instead of this value."""
+        return InvalidInput(f"{self.title} cannot be {_shown(value)}: it has to be {self.wanted}.")
 
-    # Search. 004: DEFAULT_TOP_K. It searches by vector alone; keywords beside it find more on every set measured.
-    search_type: Literal["vector", "hybrid"] = "hybrid"
-    #: Passages wanted, before `rerank_top_n` takes the best of them.
-    top_k: int = 5
-    #: Candidates ordered per passage wanted.
-    candidate_factor: int = 4
-    #: Neighbours looked at per passage wanted, where an approximate index is used.
-    neighbour_factor: int = 20
-    #: The document's own least cosine similarity: of any use only with the embedder it was found with. 004:
-    #: SIMILARITY_THRESHOLD = 0.7.
-    similarity_threshold: float | None = 0.7
-    #: "absolute" takes the value above; "calibrated" what was measured on the collection's own text, and until then,
-    #: as "embedder" does, the embedder's own. Not absolute for 004: OpenAI's present models seldom reach 0.7.
-    threshold_mode: ThresholdMode = "calibrated"
-    # BM25 and fusion by the formula of 003, for the others too.
-    bm25_k1: float = 1.5
-    bm25_b: float = 0.75
-    #: How Korean words are taken apart: by their endings and pairs of syllables, or by kiwipiepy, to be installed.
-    korean_analyser: Literal["bigrams", "kiwi"] = "bigrams"
-    fusion: Literal["weighted", "rrf"] = "weighted"
-    vector_weight: float = 0.6
-    keyword_weight: float = 0.4
-    vector_rank_weight: float = 0.3
-    keyword_rank_weight: float = 0.2
-    rank_constant: int = 60
-    #: Passages of one document with the same beginning are one; so many characters of it, 0: only with the same text.
-    deduplication_characters: int = 0
-    #: Words that stand together and named documents raise a passage; no source does this, every set measured gains.
-    refine_order: bool = True
-    one_result_per_document: bool = False
-    maximum_per_document: int = 0  # 0: no limit
-    #: Categories of documents; the last is the one of what belongs to no other.
-    categories: tuple[str, ...] = ()
-    #: Regular expressions, tried on the question in small letters, with the categories they stand for.
-    query_patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    #: True: categories and years are looked for among the results, not in the search.
-    filters_after_search: bool = False
-    #: What is searched for a kind of opinion.
-    opinion_queries: Pairs = ()
-    #: Metadata that a search may be narrowed by.
-    metadata_filters: tuple[str, ...] = ()
 
-    # Understanding the question, beside its language. What needs a model is off: it costs a call and can add noise.
-    correct_spelling: bool = True
-    #: Categories that the question's words stand for (`query_patterns`) limit the search to them.
-    filter_by_category: bool = True
-    #: Years named in the question limit the search to documents of those years.
-    filter_by_year: bool = False
-    #: "Since last March" limits the search to documents from then on.
-    filter_by_date: bool = False
-    #: Two questions in one sentence are searched for one by one as well; by their words, without a model.
-    split_questions: bool = True
-    #: A model adds words that documents would use.
-    expand_question: bool = False
-    #: A model puts the question in so many other ways.
-    alternative_questions: int = 0
-    #: A model takes the question apart.
-    decompose_question: bool = False
+def _settings() -> Iterator[Setting]:
+    for part_name, part_field in Profile.model_fields.items():
+        part = part_field.annotation
+        if not (isinstance(part, type) and issubclass(part, Part)):
+            continue
+        for name, field in part.model_fields.items():
+            facts = cast(dict[str, Any], field.json_schema_extra)
+            yield Setting(
+                name=name,
+                part=part_name,
+                group=part.group,
+                title=field.title or "",
+                help=field.description or "",
+                kind=_kind_of(field),
+                default=field.default,
+                unit=facts["unit"],
+                source=facts["source"],
+                minimum=_bound(field, "ge", 0),
+                maximum=_bound(field, "le", _bound(field, "max_length", math.inf)),
+                choices=get_args(field.annotation) if get_origin(field.annotation) is Literal else (),
+                locked=facts["locked"],
+                new_documents_only=facts["new_documents_only"] or part.new_documents_only,
+                per_call=facts["per_call"],
+                only_with=facts["only_with"],
+            )
 
-    # Order. 004: rerank-multilingual-v3.0.
-    reranking: bool = True
-    rerank_model: str = "rerank-multilingual-v3.0"
-    #: Best passages kept after reranking; 0: all that are wanted.
-    rerank_top_n: int = 0
-    #: What the reranker reads of a passage; empty: what is indexed of it, title and section in front.
-    rerank_format: str = ""
-    recency_boost: bool = False
-    #: Days and factor, the youngest first; older ones take `recency_older`.
-    recency_steps: tuple[tuple[int, float], ...] = ()
-    recency_older: float = 1.0
-    pinned_first: bool = False
-    important_only: bool = False
-    multi_signal: bool = False
-    category_boosts: tuple[tuple[str, float], ...] = ()
-    #: Factors for this year, last year, and so on; older ones take 1.
-    year_boosts: tuple[float, ...] = ()
-    quality_boost: float = 1.0
-    quality_minimum_words: int = 0
-    quality_maximum_words: int = 0
-    collapse_near_repeats: bool = True
-    #: Only passages that speak to the question are cited, and where none does, the documents have nothing on it.
-    only_evidence: bool = True
-    #: The passages before and after a hit go to the model with it, where they fit the budget.
-    stitch_neighbours: bool = True
 
-    # Language. 004: gpt-4o-mini translates.
-    translate_queries: bool = True
-    translation_provider: str = "openai"
-    translation_model: str = "gpt-4o-mini"
-    #: Language of every answer; empty: the question's.
-    answer_language: str = ""
+def _kind_of(field: FieldInfo) -> Kind:
+    if words := [item for item in field.metadata if isinstance(item, str)]:
+        return cast(Kind, words[-1])
+    if get_origin(field.annotation) is Literal:
+        return "choice"
+    kinds: dict[Any, Kind] = {int: "whole", float: "number", float | None: "number", bool: "switch", str: "text"}
+    return kinds[field.annotation]
 
-    # Answer. 004: gpt-4o. It gives neither temperature nor lengths: 0.2 keeps to the text, 1024 tokens are a page.
-    prompt: str = "hr"
-    #: Whose voice answers, and what may be said of them; empty: the assistant's.
-    persona_name: str = ""
-    persona_facts: str = ""
-    context_tokens: int = 4000
-    context_characters: int = 0  # 0: only tokens count
-    context_joiner: str = "\n\n"
-    context_format: str = ""
-    attachment_format: str = ""
-    chat_provider: str = "openai"
-    chat_model: str = "gpt-4o"
-    temperature: float = 0.2
-    maximum_output_tokens: int = 1024
-    follow_ups: int = 3
 
-    def passages(self, top_k: int | None = None) -> int:
-        """Passages in the context when `top_k` are wanted: after reranking the best `rerank_top_n` of them."""
-        wanted = top_k or self.top_k
-        return min(wanted, self.rerank_top_n) if self.reranking and self.rerank_top_n else wanted
+def _bound(field: FieldInfo, name: str, default: float) -> float:
+    return next((getattr(item, name) for item in field.metadata if hasattr(item, name)), default)
 
-    def threshold(self, embedder_default: float, calibrated: float | None = None) -> float:
-        """The least cosine similarity that counts, by the embedder's default and what was measured, if it was."""
-        if self.threshold_mode == "absolute" and self.similarity_threshold is not None:
-            return self.similarity_threshold
-        if self.threshold_mode == "calibrated" and calibrated is not None:
-            return calibrated
-        return embedder_default
+
+def _refused(error: ValidationError, values: Mapping[str, Any]) -> InvalidInput:
+    """Return the first fault that pydantic found as a sentence."""
+    name = str(error.errors(include_url=False)[0]["loc"][0])
+    return SETTINGS[name].refusal(values[name])
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+#: Every setting by its name, which is unique among all parts.
+SETTINGS: Mapping[str, Setting] = {found.name: found for found in _settings()}
+
+
+@dataclass(frozen=True, init=False)
+class Options:
+    """What one call wants otherwise than its collection: conditions, and other values of settings.
+
+    Every setting declared `per_call` is an argument; None leaves it as the collection has it.
+
+    Raises:
+        InvalidInput: a setting is unknown or not one a call may change, or does not take its value.
+    """
+
+    #: Conditions of the caller, beside those that the question itself has.
+    filters: SearchFilters | None
+    settings: Mapping[str, Any]
+
+    def __init__(self, *, filters: SearchFilters | None = None, **settings: Any) -> None:
+        wanted = {name: value for name, value in settings.items() if value is not None}
+        for name in settings:
+            if name not in PER_CALL:
+                raise InvalidInput(f"A call cannot change {name!r}; it can change {', '.join(PER_CALL)}.")
+        object.__setattr__(self, "filters", filters)
+        object.__setattr__(self, "settings", wanted)
+
+    def changed(self, **settings: Any) -> Options:
+        """Return these options with other values; None takes one back."""
+        return Options(filters=self.filters, **{**self.settings, **settings})
+
+    def applied_to(self, profile: Profile) -> Profile:
+        """Return the profile for this call. Its own similarity threshold is taken as it is."""
+        if not self.settings:
+            return profile
+        mode = {"threshold_mode": "absolute"} if "similarity_threshold" in self.settings else {}
+        return profile.changed(**self.settings, **mode)
+
+
+PER_CALL = tuple(name for name, found in SETTINGS.items() if found.per_call)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from rag.answering.opinions import build_full_prompt
 from rag.errors import InvalidInput
-from rag.profiles import profile_by_name, with_overrides
-from rag.retrieval.options import Options
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.services import services
 from rag.types import (
     ChunkingMethod,
@@ -49,7 +49,7 @@ def retrieve_context(
         raise InvalidInput("The query is empty.")
     parts = services()
     chosen = _collection(tenant_id, collection)
-    profile = with_overrides(profile_by_name(chosen.profile), chosen.overrides)
+    profile = profile_of(chosen)
     question = Question(text=query.strip(), identity=_program(tenant_id), collection=chosen)
     found = parts.searches.search(question, profile=profile, top_k=top_k, language=language, options=options)
     return found.response
@@ -74,7 +74,7 @@ def process_document(
     """
     name = file_name or (file.name if isinstance(file, Path) else "document.pdf")
     content = file.read_bytes() if isinstance(file, Path) else file
-    return services().processor.process_document(
+    return services().pipeline.process_document(
         file=content,
         file_name=name,
         tenant_id=tenant_id,

@@ -24,27 +24,28 @@ from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
 from rag.answering.searching import Searches
-from rag.database import Database, sealing_key
-from rag.embedded import EmbeddedServer, start_server
 from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
-from rag.files import FileStore, Originals
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
 from rag.ingestion.references import ReferenceDocuments
-from rag.ingestion.sources import make_syncs
-from rag.ingestion.syncs import Syncs
-from rag.migrations import migrate
+from rag.ingestion.sources.registry import make_syncs
+from rag.ingestion.sources.runs import Syncs
+from rag.money.ledger import Ledger
+from rag.money.price_list import TenantPrices
 from rag.providers.registry import Providers
 from rag.records.analytics import Analytics
 from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
-from rag.records.ledger import Ledger
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.context import Retriever
 from rag.settings import Settings, load_settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from rag.storage.files import FileStore, Originals
+from rag.storage.migrations import migrate
 from rag.types import Identity, Role
 
 #: Shown on the console while the product starts.
@@ -61,7 +62,7 @@ class Services:
     providers: Providers
     ledger: Ledger
     retriever: Retriever
-    processor: Processor
+    pipeline: Pipeline
     queue: Queue
     syncs: Syncs
     documents: DocumentLibrary
@@ -78,6 +79,7 @@ class Services:
     sessions: Sessions
     tenants: Tenants
     audit: AuditLog
+    prices: TenantPrices
     api_keys: ApiKeys
     limits: Limits
     #: Reaches the database as the owner of its tables; for commands of whoever runs the product.
@@ -114,11 +116,11 @@ def assemble(
     retriever = Retriever(database, providers, tenant_prices=chat_logs.tenant_prices)
     answerer = Answerer(retriever, providers, ledger, chat_logs, settings)
     answers = LiveAnswers(answerer, conversations, database)
-    processor = Processor(database, files, providers, ledger, settings)
-    queue = Queue(database, processor)
-    syncs = make_syncs(database, files, processor.bench, queue, settings)
+    pipeline = Pipeline(database, files, providers, ledger, settings)
+    queue = Queue(database, pipeline)
+    syncs = make_syncs(database, files, pipeline.control, queue, settings)
     queue.on_sync = syncs.run
-    closers[:0] = [answers.stop_all, queue.stop_worker, processor.close, providers.close, database.close]
+    closers[:0] = [answers.stop_all, queue.stop_worker, pipeline.close, providers.close, database.close]
     if embedded is not None:
         closers.append(embedded.stop)
     return Services(
@@ -128,11 +130,11 @@ def assemble(
         providers=providers,
         ledger=ledger,
         retriever=retriever,
-        processor=processor,
+        pipeline=pipeline,
         queue=queue,
         syncs=syncs,
         documents=DocumentLibrary(database, files, providers, settings, queue),
-        references=ReferenceDocuments(database, files, providers, ledger, processor),
+        references=ReferenceDocuments(database, files, providers, ledger, pipeline),
         answerer=answerer,
         searches=Searches(retriever, ledger, chat_logs),
         answers=answers,
@@ -145,6 +147,7 @@ def assemble(
         sessions=sessions,
         tenants=Tenants(database, files, owner_conninfo),
         audit=AuditLog(database),
+        prices=TenantPrices(database),
         owner_conninfo=owner_conninfo,
         api_keys=ApiKeys(database),
         limits=Limits(settings),
@@ -159,9 +162,8 @@ def _at_supabase(
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
     """What a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
     # Half a second of imports that nobody else waits for.
-    from rag.access.supabase_accounts import SupabaseAccounts
-    from rag.providers.supabase import SupabaseProject
-    from rag.providers.supabase_storage import SupabaseFiles
+    from rag.access.supabase import SupabaseAccounts
+    from rag.providers.supabase import SupabaseFiles, SupabaseProject
 
     project = SupabaseProject(settings)
     is_asked = settings.sign_in == "supabase"

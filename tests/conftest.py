@@ -23,18 +23,18 @@ import httpx
 import psycopg
 import pytest
 import uvicorn
-from plain_server import PlainServer, plain_server
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import class_row
-from standin import ProviderStandin
 from starlette.applications import Starlette
 
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.migrations import migrate
 from rag.settings import Settings, environment_name
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import migrate
 from rag.types import Collection
+from tests.plain_server import PlainServer, plain_server
+from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
     from rag.services import Services

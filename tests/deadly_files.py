@@ -7,8 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
-from rag.files import FileStore
 from rag.ingestion.trial_worker import serve
+from rag.storage.files import FileStore
 
 MARK = b"ends its process"
 

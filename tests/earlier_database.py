@@ -10,12 +10,15 @@ from pathlib import Path
 
 import psycopg
 from pgvector import SparseVector
-from plain_server import PlainServer
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
-from rag.migrations import MIGRATIONS, migrate
 from rag.retrieval.keywords import term_id
+from rag.storage.migrations import migrate
+from tests.plain_server import PlainServer
+
+#: The migrations that the baseline replaced.
+EARLIER_MIGRATIONS = Path(__file__).with_name("earlier_migrations")
 
 
 @contextmanager
@@ -30,15 +33,25 @@ def earlier_database(server: PlainServer, last: str, folder: Path) -> Iterator[s
         with psycopg.connect(server.superuser, dbname=name, autocommit=True) as connection:
             connection.execute("CREATE SCHEMA extensions AUTHORIZATION rag_owner")
             connection.execute("CREATE EXTENSION vector SCHEMA extensions")
-        for path in MIGRATIONS.glob("*.sql"):
-            if path.stem[:14] <= last:
-                shutil.copy(path, folder)
+        copy_migrations(last, folder)
         owner = make_conninfo(server.owner, dbname=name)
         migrate(owner, folder)
         yield owner
     finally:
         with psycopg.connect(server.superuser, autocommit=True) as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+
+def copy_migrations(last: str, folder: Path) -> None:
+    """Copy the earlier migrations up to the one numbered `last`."""
+    for path in EARLIER_MIGRATIONS.glob("*.sql"):
+        if path.stem[:14] <= last:
+            shutil.copy(path, folder)
+
+
+def upgrade(owner: str) -> list[str]:
+    """Apply the rest of the earlier migrations, as the version before the baseline did, then the present ones."""
+    return migrate(owner, EARLIER_MIGRATIONS) + migrate(owner)
 
 
 def index_as_before(connection: Connection, chunk: Sequence[object], terms: Sequence[str], average: float) -> None:

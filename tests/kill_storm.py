@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from rag.database import Database
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, Identity
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -29,18 +29,18 @@ MODEL = "openai/text-embedding-3-small@256"
 WORKER = """
 import os, sys, time
 from pathlib import Path
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.processor import Processor
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from rag.ingestion.queue import Queue
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.settings import Settings
 settings = Settings(data_dir=Path(sys.argv[2]), openai_api_key="sk-test", openai_base_url=sys.argv[3])
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()
-processor = Processor(database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
-Queue(database, processor, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2).start_worker()
+pipeline = Pipeline(database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
+Queue(database, pipeline, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2).start_worker()
 print("ready", flush=True)
 parent = os.getppid()
 while os.getppid() == parent:

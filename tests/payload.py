@@ -396,7 +396,7 @@ def _(target: dict[str, Any]) -> object:
 
 @attempt("more open files than it may have")
 def _(target: dict[str, Any]) -> object:
-    held = []
+    held: list[Any] = []
     try:
         while len(held) < 300:
             held.append(os.dup(0))

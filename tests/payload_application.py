@@ -14,15 +14,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import payload_worker
-
-from rag.child_process import ENVIRONMENT
-from rag.confinement import READING, close_own_memory
-from rag.embedded import start_server
-from rag.files import FileStore
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import confined_output
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.ocr import confined_output
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.isolation.child_process import ENVIRONMENT
+from rag.isolation.confinement import READING, close_own_memory
+from rag.storage.embedded_postgres import start_server
+from rag.storage.files import FileStore
+from tests import payload_worker
 
 PAYLOAD = Path(__file__).with_name("payload.py")
 
@@ -70,7 +69,7 @@ def results(folder: Path, variants: list[str]) -> dict[str, dict[str, dict[str, 
         found["plain, of a closed application"] = {"means": {}, "got": unconfined(target)}
         # The interpreter itself: what an environment has in its place may be a copy that looks for it elsewhere.
         program = confined_output(
-            str(Path(sys._base_executable).resolve()),
+            str(Path(sys._base_executable).resolve()),  # type: ignore[attr-defined]
             ["-I", "-c", PAYLOAD.read_text()],
             json.dumps(target).encode(),
             60,

@@ -6,14 +6,13 @@ import json
 import sys
 from typing import Any
 
-import payload
-
-from rag.child_process import Reply
-from rag.ingestion import sandbox_worker
 from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import sandbox_worker
+from rag.isolation.child_process import Reply
+from tests import payload
 
 #: Starts it from the project's folder.
-COMMAND = ("-c", "import sys; sys.path.append('tests'); import payload_worker; payload_worker.main()")
+COMMAND = ("-c", "import sys; from tests import payload_worker; payload_worker.main()")
 
 
 def main() -> None:

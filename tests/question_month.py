@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from rag.database import Database
+from rag.storage.database import Database
 
 QUESTIONS = (
     ("en", "How many days of annual leave do I have after five years?", 0),

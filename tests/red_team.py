@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from hostile import pdf_of
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfgen.canvas import Canvas
+
+from tests.hostile import pdf_of
 
 FACT = "Everyone has 25 days of paid leave a year."
 QUESTION = "How many days of paid leave does everyone have?"

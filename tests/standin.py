@@ -302,7 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._serve(body)
 
-    def _serve(self, body: dict[str, Any]) -> None:
+    def _serve(self, body: dict[str, Any]) -> None:  # noqa: C901 - one branch for each route
         standin = self.standin
         path = self.path.split("?")[0]
         endpoint = PATHS.get(path)
@@ -637,7 +637,7 @@ def embed(text: str, dimensions: int) -> np.ndarray:
     for word in words(text) or [text]:
         vector[zlib.crc32(word.encode()) % dimensions] += 1.0
         vector[zlib.crc32(b"^" + word[:4].encode()) % dimensions] += 0.5
-    return vector / np.linalg.norm(vector)
+    return np.asarray(vector / np.linalg.norm(vector))
 
 
 def default_reply(messages: list[dict[str, Any]]) -> str:

@@ -99,7 +99,7 @@ class SupabaseStandin:
 
     def add_user(self, email: str, password: str, **app_metadata: Any) -> dict[str, Any]:
         now = datetime.now(UTC).isoformat()
-        user = {
+        user: dict[str, Any] = {
             "id": str(uuid4()), "aud": "authenticated", "role": "authenticated", "email": email,
             "app_metadata": {"provider": "email", **app_metadata}, "user_metadata": {}, "created_at": now,
             "email_confirmed_at": now, "identities": [], "password": password, "ban_duration": "none",
@@ -248,11 +248,11 @@ class _Handler(BaseHTTPRequestHandler):
                 raise AuthTrouble(400, "refresh_token_not_found")
             return 200, self._session(self.project.users[user_id], session_id)
         if path == "recover":
-            user = next((user for user in self.project.users.values() if user["email"] == body["email"]), None)
-            if user is not None:  # The same answer for everybody else.
-                session = self._session(user)
+            asking = next((user for user in self.project.users.values() if user["email"] == body["email"]), None)
+            if asking is not None:  # The same answer for everybody else.
+                session = self._session(asking)
                 tokens = f"access_token={session['access_token']}&refresh_token={session['refresh_token']}"
-                self.project.mails[user["email"]] = self.query["redirect_to"][0], f"{tokens}&type=recovery"
+                self.project.mails[asking["email"]] = self.query["redirect_to"][0], f"{tokens}&type=recovery"
             return 200, {}
         if path == "logout":
             user = self._user()
@@ -280,14 +280,14 @@ class _Handler(BaseHTTPRequestHandler):
             user = self.project.add_user(body["email"], "", **body["app_metadata"])
             self._set_password(user, body["password"])
             return 200, _shown(user)
-        user = self.project.users.get(path.removeprefix("admin/users/"))
-        if user is None:
+        managed = self.project.users.get(path.removeprefix("admin/users/"))
+        if managed is None:
             raise AuthTrouble(404, "user_not_found")
-        user["app_metadata"].update(body.get("app_metadata", {}))
-        user["ban_duration"] = body.get("ban_duration", user["ban_duration"])
+        managed["app_metadata"].update(body.get("app_metadata", {}))
+        managed["ban_duration"] = body.get("ban_duration", managed["ban_duration"])
         if "password" in body:
-            self._set_password(user, body["password"])
-        return 200, _shown(user)
+            self._set_password(managed, body["password"])
+        return 200, _shown(managed)
 
     def _set_password(self, user: dict[str, Any], password: str, keep_session_id: str = "") -> None:
         if len(password) < 6:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from rag.addresses import OutwardTransport, require_safe_origin, require_web_address
 from rag.errors import InvalidInput, SettingsError
+from rag.providers.connections import OutwardTransport, require_safe_origin, require_web_address
 
 PUBLIC = "93.184.216.34"
 

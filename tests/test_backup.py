@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rag.backup import back_up, restore
-from rag.data_folder import move_restored, starting
-from rag.embedded import DATABASE, remove_left, start_server
 from rag.errors import SettingsError
 from rag.settings import Settings
+from rag.storage.backup import back_up, restore
+from rag.storage.data_folder import move_restored, starting
+from rag.storage.embedded_postgres import DATABASE, remove_left, start_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many days of annual leave do full-time employees have?"
@@ -71,7 +71,7 @@ parts = connect_services(load_settings())
 embedder = parts.providers.default_embedder_id(HR)
 collection = parts.documents.ensure_collection("acme", "HR documents", "hr", embedder, "en")
 sample = SAMPLES[0]
-parts.processor.process_document(
+parts.pipeline.process_document(
     file=sample.read(), file_name=sample.file_name, tenant_id="acme", collection=collection, generate_metadata=False
 )
 parts.close()
@@ -236,7 +236,7 @@ for tenant in ("acme", "zeta"):
     parts.tenants.create(tenant, tenant)
     made = parts.documents.ensure_collection(tenant, "HR documents", "hr", "builtin/lexical@1536", "en")
     collections[tenant] = made
-    parts.processor.process_document(
+    parts.pipeline.process_document(
         file=f"{tenant} gives 31 days of zebra leave.".encode() * 3, file_name="zebra.txt", tenant_id=tenant,
         collection=made, generate_metadata=False,
     )
@@ -257,7 +257,7 @@ def work():
     global rounds
     while not stopped.is_set():
         for tenant, collection in collections.items():
-            result = parts.processor.process_document(
+            result = parts.pipeline.process_document(
                 file=f"Round {rounds} of {tenant}.".encode(), file_name=f"{rounds}.txt", tenant_id=tenant,
                 collection=collection, generate_metadata=False,
             )

@@ -8,21 +8,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
 from rag.answering.run import TOO_LONG
-from rag.database import Database
 from rag.errors import ProviderStreamCut
-from rag.files import FileStore
 from rag.ingestion.collections import find_collections
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection
+from tests import hostile
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[1]
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -61,12 +61,12 @@ def rules(database: Database, provider_standin: ProviderStandin, tmp_path: Path)
             "VALUES ('demo', 'Rules', 'openai/text-embedding-3-small@1536')"
         )
     (collection,) = find_collections(database, "demo", name="Rules")
-    processor = Processor(database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings)
-    processor.process_document(
+    pipeline = Pipeline(database, FileStore(settings.data_dir / "files"), providers, Ledger(database), settings)
+    pipeline.process_document(
         file=hostile.long_document(12), file_name="rules.pdf", tenant_id="demo", collection=collection,
         generate_metadata=False,
     )  # fmt: skip
-    processor.close()
+    pipeline.close()
     providers.close()
     return collection
 

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database
-from rag.embedded import start_server, stop_server
 from rag.errors import DatabaseUnavailable, SettingsError
-from rag.migrations import MIGRATIONS, migrate, require_version
-from rag.sql import read_queries
+from rag.storage.database import Database
+from rag.storage.embedded_postgres import start_server, stop_server
+from rag.storage.migrations import MIGRATIONS, migrate, require_version
+from rag.storage.sql import read_queries
 from rag.types import Collection
 
 

@@ -14,19 +14,19 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from earlier_database import earlier_database
-from plain_server import PlainServer
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import ENTER, WORKER, Database, entering, sealed, sealing_key
+from rag.api.health import check_rag_health
 from rag.errors import DatabaseUnavailable
-from rag.health import check_rag_health
-from rag.migrations import migrate
 from rag.services import Services, assemble
 from rag.settings import Settings
-from rag.sql import queries
+from rag.storage.database import ENTER, WORKER, Database, entering, sealed, sealing_key
+from rag.storage.migrations import migrate
+from rag.storage.sql import queries
 from rag.types import Collection, Identity, Role
+from tests.earlier_database import earlier_database, upgrade
+from tests.plain_server import PlainServer
 
 BEFORE = "20261122101100"
 ACCOUNT = uuid4()
@@ -151,7 +151,7 @@ def test_what_stands_before_the_real_tables_is_not_run_by_the_owner(
 
 def test_an_upgraded_database_is_closed_when_it_is_migrated(earlier: str, server: PlainServer) -> None:
     owner = make_conninfo(server.owner, dbname=str(conninfo_to_dict(earlier)["dbname"]))
-    assert migrate(owner)[0] > BEFORE
+    assert upgrade(owner)[0] > BEFORE
     for attack in (claimed_tenant, audit_of_a_cascade):
         with (
             pytest.raises(psycopg.errors.InsufficientPrivilege, match="temporary"),
@@ -322,7 +322,7 @@ BESIDE_STATEMENTS = {
 
 
 def written_by_statements() -> dict[str, set[str]]:
-    """Which tables the statements of `rag/sql` insert into, update and delete from."""
+    """Which tables the statements of `rag/storage/sql` insert into, update and delete from."""
     written: dict[str, set[str]] = {}
     for statement in queries.values():
         for kind, table in re.findall(r"\b(INSERT INTO|DELETE FROM|UPDATE)\s+([a-z_]+)", statement):
@@ -372,7 +372,7 @@ def test_every_function_is_bound_to_its_names_and_closed_to_the_public(superuser
         assert is_bound or path == allowed, f"{name}: SET search_path = {allowed}"
         assert not is_public, f"{name}: REVOKE ALL ON FUNCTION … FROM PUBLIC (rag_close_rest_api does, by its name)"
         # What acts as the owner is known by name.
-        assert not is_definer or name in ("rag_verified", "rag_claimed_tenant"), name
+        assert not is_definer or name in ("rag_verified", "rag_claimed_tenant", "rag_take_turn"), name
         if name in ("rag_enter", "rag_close_database", "rag_close_rest_api"):
             assert not is_ours_to_call, name
         elif not is_trigger:

@@ -20,20 +20,20 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
-from doc_blocks import PAGES, PROJECT, blocks
-from standin import ProviderStandin, many_words
 
 from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
 from rag.__main__ import command_line
 from rag.access.api_keys import ApiKeys
-from rag.database import Database, sealing_key
-from rag.embedded import start_server
 from rag.public import _program
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import start_server
+from tests.doc_blocks import PAGES, PROJECT, blocks
+from tests.standin import ProviderStandin, many_words
 
 LANGUAGES = {"sh", "bash", "python", "sql", "nginx", "caddyfile", "text", "json", "jsonl", "toml"}
 #: What no test runs, by page: a block more or less has to be noted here, with its reason in the page.
-NOT_RUN = {"README.md": 4, "docs/migrating_from_pinecone.md": 2, "docs/supabase.md": 1}
+NOT_RUN = {"README.md": 4, "docs/migrating_from_pinecone.md": 2, "docs/supabase.md": 2}
 #: `bash` marks what needs somebody else's service. It is run with a stand-in, by the test named.
 WITH_STANDINS = {"docs/supabase.md": 3, "docs/oidc.md": 1}
 
@@ -202,7 +202,7 @@ def test_the_statements_of_a_page_run(page: str, running: Product, data: Path) -
     try:
         with psycopg.connect(server.superuser, autocommit=True) as connection:
             name = "docs_statements"
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+            connection.execute(f"CREATE DATABASE {name}")
         asking = iter(ROWS.get(page, []))
         for block in blocks(page, "sql"):
             # What sets a server up is tried on an empty database, what asks on the product's.
@@ -211,13 +211,13 @@ def test_the_statements_of_a_page_run(page: str, running: Product, data: Path) -
                 text = block.text.replace("rag_", "docs_").replace("DATABASE hr", "DATABASE docs_hr")
                 with psycopg.connect(server.superuser, autocommit=True) as connection:
                     for statement in filter(str.strip, text.split(";")):
-                        connection.execute(statement)  # type: ignore[arg-type]
+                        connection.execute(statement)
                 continue
             conninfo = psycopg.conninfo.make_conninfo(server.superuser, dbname=name) if is_setup else server.owner
             with psycopg.connect(conninfo, autocommit=True) as connection:
                 rows: list[tuple[object, ...]] = []
                 for statement in filter(str.strip, block.text.split(";")):
-                    cursor = connection.execute(statement)  # type: ignore[arg-type]
+                    cursor = connection.execute(statement)
                     rows += cursor.fetchall() if statement.lstrip().startswith("SELECT") else []
             for pattern in [] if is_setup else next(asking):
                 assert re.search(pattern, "\n".join(map(repr, rows))), f"{block.text}\ndoes not find {pattern}: {rows}"
@@ -338,9 +338,11 @@ def _read_stream(client: httpx.Client) -> None:
     came: list[tuple[float, str]] = []
     with client.stream("POST", "/api/rag/chat", json=body) as answer:
         assert answer.status_code == 200
-        for line in answer.iter_lines():
-            if line.startswith("data: "):
-                came.append((time.monotonic(), json.loads(line[6:])["type"]))
+        came.extend(
+            (time.monotonic(), json.loads(line[6:])["type"])
+            for line in answer.iter_lines()
+            if line.startswith("data: ")
+        )
     assert came[-1][1] == "done"
     pieces = [at for at, kind in came if kind == "chunk"]
     assert len(pieces) > 3

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rag.embeddings import embedding_batches, generate_embedding, generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderAnswerInvalid
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.providers.embeddings import embedding_batches, generate_embedding, generate_embeddings_batch
 from rag.types import Embeddings, FloatMatrix, Usage
 
 

@@ -1,14 +1,18 @@
-"""What `doctor` says about collections whose provider is not there."""
+"""What `doctor` says about collections whose provider is not there, and about addresses that anybody may invite."""
 
 from __future__ import annotations
 
-from standin import ProviderStandin
+from dataclasses import replace
 
-from rag.database import Database
-from rag.health import check_rag_health
+import pytest
+
+from rag.api.health import Check, check_rag_health
+from rag.isolation import confinement
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection
+from tests.standin import ProviderStandin
 
 
 def collection_sentences(parts: Services) -> list[str]:
@@ -32,7 +36,7 @@ def test_a_collection_whose_provider_is_missing_is_named_with_who_answers(
     assert "OLLAMA_URL" in unreachable
     assert not provider_standin.calls
     parts.providers.close()
-    parts.processor.close()
+    parts.pipeline.close()
 
 
 def test_without_any_key_collections_are_not_complained_about(
@@ -40,4 +44,43 @@ def test_without_any_key_collections_are_not_complained_about(
 ) -> None:
     parts = assemble(settings, database)
     assert collection_sentences(parts) == []
-    parts.processor.close()
+    parts.pipeline.close()
+
+
+def test_companies_that_may_invite_any_address_at_supabase_are_named(
+    database: Database, settings: Settings, owner_conninfo: str
+) -> None:
+    parts = assemble(settings, database, owner_conninfo=owner_conninfo)
+
+    def said() -> list[str]:
+        return [check.sentence for check in check_rag_health(there).checks if check.name == "Addresses"]
+
+    there = parts
+    assert said() == []
+    there = replace(parts, settings=replace(settings, sign_in="supabase"))
+    assert said()[0].startswith("demo, other may invite any e-mail address")
+    parts.tenants.set_domains("demo", ["example.com"])
+    assert said()[0].startswith("other may invite any e-mail address")
+    parts.tenants.set_domains("other", ["other.example"])
+    assert said() == []
+    parts.pipeline.close()
+
+
+def test_a_tesseract_that_could_read_everything_is_named(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = assemble(replace(settings, tesseract="true"), database)  # any program that is there
+
+    def said() -> Check:
+        (check,) = [check for check in check_rag_health(parts).checks if check.name == "Text recognition"]
+        return check
+
+    monkeypatch.setattr(confinement, "_landlock_version", lambda: 4)
+    assert said().state == "ok"
+    monkeypatch.setattr(confinement, "_landlock_version", lambda: 0)
+    monkeypatch.setattr(confinement, "_account", lambda rules: (65534, 65534))
+    assert said().state == "ok"
+    monkeypatch.setattr(confinement, "_account", lambda rules: None)  # as an ordinary user
+    assert said().state == "warning"
+    assert "RAG_TESSERACT=none" in said().sentence
+    parts.pipeline.close()

@@ -8,13 +8,12 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from earlier_database import earlier_database
-from plain_server import PlainServer
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.errors import DatabaseUnavailable
-from rag.migrations import migrate
+from tests.earlier_database import earlier_database, upgrade
+from tests.plain_server import PlainServer
 
 BEFORE = "20261121000690"
 #: Kept without a reference, because they outlive what they name: what was spent, and who did what.
@@ -141,8 +140,8 @@ def test_what_is_in_an_older_database_is_checked_and_stays(server: PlainServer, 
             document = add_document(connection, "demo", collection)
         if is_wrong:
             with pytest.raises(DatabaseUnavailable, match="documents_collection_id_fkey"):
-                migrate(owner)
+                upgrade(owner)
         else:
-            assert migrate(owner)[-1] >= "20261121000740"
+            assert upgrade(owner)[-1] >= "20261121000740"
         with psycopg.connect(superuser) as connection:
             assert connection.execute("SELECT id FROM documents").fetchall() == [(document,)]

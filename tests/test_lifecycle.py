@@ -20,16 +20,16 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from standin import ProviderStandin, many_words
 
 from rag.api.service import SLOW
-from rag.database import Database, sealing_key
-from rag.embedded import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
 from rag.errors import DatabaseUnavailable, StorageFull
-from rag.files import FileStore
 from rag.public import _program
 from rag.services import connect_services
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
+from rag.storage.files import FileStore
+from tests.standin import ProviderStandin, many_words
 
 PROJECT = Path(__file__).resolve().parent.parent
 QUESTION = "How many vacation days does every employee get?"
@@ -97,7 +97,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     try:
         parts.tenants.create("demo", "Demo")
         collection = parts.documents.ensure_collection("demo", "HR", "hr", "builtin/lexical@1536", "en")
-        parts.processor.process_document(
+        parts.pipeline.process_document(
             file=TEXT.encode() * 3, file_name="leave.txt", tenant_id="demo", collection=collection,
             generate_metadata=False,
         )  # fmt: skip

@@ -9,11 +9,11 @@ from typing import Any
 import genai_prices
 import pytest
 
-from rag.prices import charge, retirement_notice
+from rag.money.price_list import charge, retirement_notice
 from rag.types import Operation, Usage
 
 
-def cost(provider: str, model: str, overrides: dict[str, Any] | None = None, **counts: int) -> Decimal | None:
+def cost(provider: str, model: str, overrides: dict[str, Any] | None = None, **counts: Any) -> Decimal | None:
     operation: Operation = "chat"
     return charge(operation, Usage(provider=provider, model=model, **counts), overrides).cost
 
@@ -37,7 +37,7 @@ def cost(provider: str, model: str, overrides: dict[str, Any] | None = None, **c
         ("upstage", "document-parse", {"pages": 7}, "0.07"),
     ],
 )
-def test_costs_follow_the_lists(provider: str, model: str, counts: dict[str, int], expected: str) -> None:
+def test_costs_follow_the_lists(provider: str, model: str, counts: dict[str, Any], expected: str) -> None:
     assert cost(provider, model, **counts) == Decimal(expected)
 
 
@@ -53,7 +53,7 @@ def test_costs_follow_the_lists(provider: str, model: str, counts: dict[str, int
     ],
     ids=["model", "provider", "reranker", "output of an embedder", "pages of a chat model", "no name"],
 )
-def test_a_price_that_is_not_known_is_none_and_never_zero(provider: str, model: str, counts: dict[str, int]) -> None:
+def test_a_price_that_is_not_known_is_none_and_never_zero(provider: str, model: str, counts: dict[str, Any]) -> None:
     assert cost(provider, model, **counts) is None
 
 

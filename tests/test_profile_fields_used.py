@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import fields
 from pathlib import Path
 
-from rag.profile import Profile
+from rag.profile import SETTINGS
+from rag.profiles import PROFILES
 
 PROJECT = Path(__file__).resolve().parents[1]
 #: What defines, checks, names or shows the fields; reading one here is no use of it.
-ABOUT_PROFILES = {"profile.py", "profiles.py", "profile_checks.py", "profile_fields.py", "profile_values.py",
-                  "profile_words.py", "collection_settings.py"}  # fmt: skip
+ABOUT_PROFILES = {"profile.py", "profiles.py", "collection_profile.py", "collection_settings.py"}
 
 
 def attributes_read() -> set[str]:
@@ -28,10 +27,29 @@ def attributes_read() -> set[str]:
 
 def overrides_read_in_sql() -> set[str]:
     """The fields that statements take from a collection's overrides."""
-    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "sql").glob("*.sql"))
+    text = "\n".join(path.read_text("utf-8") for path in (PROJECT / "rag" / "storage" / "sql").glob("*.sql"))
     return set(re.findall(r"overrides ->>? '(\w+)'", text))
 
 
 def test_every_field_of_a_profile_is_read() -> None:
     read = attributes_read() | overrides_read_in_sql()
-    assert [field.name for field in fields(Profile) if field.name not in read] == []
+    assert [name for name in SETTINGS if name not in read] == []
+
+
+def test_no_code_asks_for_a_profile_by_its_name() -> None:
+    by_name = []
+    for path in [*(PROJECT / "rag").rglob("*.py"), *(PROJECT / "pages").rglob("*.py")]:
+        if path.name == "profiles.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            is_compared = isinstance(node, ast.Compare) and any(
+                isinstance(side, ast.Constant) and side.value in PROFILES for side in (node.left, *node.comparators)
+            )
+            is_imported = (
+                isinstance(node, ast.ImportFrom)
+                and node.module == "rag.profiles"
+                and any(name.name.lower() in PROFILES for name in node.names)
+            )
+            if is_compared or is_imported:
+                by_name.append(f"{path.relative_to(PROJECT)}: {ast.unparse(node)}")
+    assert by_name == []

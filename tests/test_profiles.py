@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rag.errors import InvalidInput
-from rag.profile_checks import is_found, require_linear_patterns
-from rag.profile_fields import FIELDS, GROUPS
-from rag.profiles import (
-    CIVIL,
-    HR,
-    LEGAL,
-    NOTICES,
-    PORTFOLIO,
-    PROFILES,
-    Profile,
-    differences,
-    profile_by_name,
-    with_overrides,
-)
+from rag.profile import GROUPS, SETTINGS, Options, Part
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, profile_by_name
+from rag.retrieval.query_patterns import is_found, require_linear_patterns
 from rag.retrieval.understanding import categories_in
 
 # Every figure of the source documents, by profile and field.
@@ -161,21 +148,29 @@ STATED = [(profile, field, value) for profile, figures in FIGURES.items() for fi
 
 @pytest.mark.parametrize(("profile", "field", "figure"), STATED, ids=[f"{p}-{f}" for p, f, _ in STATED])
 def test_a_figure_is_that_of_its_source_document(profile: str, field: str, figure: Any) -> None:
-    assert getattr(PROFILES[profile], field) == figure
+    assert PROFILES[profile].value(field) == figure
 
 
 def test_the_candidates_are_as_many_as_the_documents_say() -> None:
-    assert NOTICES.top_k * NOTICES.candidate_factor == 30
-    assert (PORTFOLIO.top_k * PORTFOLIO.candidate_factor, PORTFOLIO.top_k * PORTFOLIO.neighbour_factor) == (20, 100)
+    assert NOTICES.search.top_k * NOTICES.search.candidate_factor == 30
+    assert (
+        PORTFOLIO.search.top_k * PORTFOLIO.search.candidate_factor,
+        PORTFOLIO.search.top_k * PORTFOLIO.search.neighbour_factor,
+    ) == (20, 100)
 
 
 def test_reranking_keeps_the_best_and_never_more_than_are_wanted() -> None:
     assert (HR.passages(), NOTICES.passages(), NOTICES.passages(3), HR.passages(20)) == (5, 5, 3, 20)
-    assert with_overrides(NOTICES, {"reranking": False}).passages() == 10
+    assert NOTICES.with_overrides({"reranking": False}).passages() == 10
 
 
 def test_the_boosts_give_the_example_of_their_document() -> None:
-    score = 0.85 * dict(PORTFOLIO.category_boosts)["resume"] * PORTFOLIO.year_boosts[0] * PORTFOLIO.quality_boost
+    score = (
+        0.85
+        * dict(PORTFOLIO.ranking.category_boosts)["resume"]
+        * PORTFOLIO.ranking.year_boosts[0]
+        * PORTFOLIO.ranking.quality_boost
+    )
     assert round(score, 3) == 1.58
 
 
@@ -191,31 +186,65 @@ def test_the_boosts_give_the_example_of_their_document() -> None:
 def test_the_patterns_find_the_categories_of_their_document(question: str, categories: set[str]) -> None:
     import re
 
-    found = {c for pattern, names in PORTFOLIO.query_patterns if re.search(pattern, question.lower()) for c in names}
+    found = {
+        c
+        for pattern, names in PORTFOLIO.understanding.query_patterns
+        if re.search(pattern, question.lower())
+        for c in names
+    }
     assert found == categories
 
 
 def test_a_threshold_suits_its_embedder() -> None:
     assert HR.threshold(0.25) == 0.25  # the document's 0.7 would leave nothing of this embedder's results
     assert HR.threshold(0.25, calibrated=0.31) == 0.31
-    assert with_overrides(HR, {"threshold_mode": "absolute"}).threshold(0.25, calibrated=0.31) == 0.7
-    assert with_overrides(HR, {"threshold_mode": "embedder"}).threshold(0.25, calibrated=0.31) == 0.25
+    assert HR.with_overrides({"threshold_mode": "absolute"}).threshold(0.25, calibrated=0.31) == 0.7
+    assert HR.with_overrides({"threshold_mode": "embedder"}).threshold(0.25, calibrated=0.31) == 0.25
     assert CIVIL.threshold(0.35) == 0.2
     assert LEGAL.threshold(0.5) == 0.5
 
 
 def test_every_profile_stands_by_its_own_rules() -> None:
     for profile in PROFILES.values():
-        changeable = {n: getattr(profile, n) for n, field in FIELDS.items() if not field.why_fixed}
-        assert with_overrides(profile, changeable) == profile
+        changeable = {n: profile.value(n) for n, field in SETTINGS.items() if not field.locked}
+        assert profile.with_overrides(changeable) == profile
         # As the database keeps overrides: lists for tuples.
-        assert with_overrides(profile, json.loads(json.dumps(changeable))) == profile
+        assert profile.with_overrides(json.loads(json.dumps(changeable))) == profile
 
 
 def test_every_field_is_explained() -> None:
-    assert set(FIELDS) == {f.name for f in dataclasses.fields(Profile)} - {"name", "description"}
-    assert {field.group for field in FIELDS.values()} == set(GROUPS)
-    assert len({field.label for field in FIELDS.values()}) == len(FIELDS)
+    assert len(SETTINGS) == sum(len(type(part).model_fields) for _, part in HR if isinstance(part, Part))
+    assert {field.group for field in SETTINGS.values()} == set(GROUPS)
+    assert len({field.title for field in SETTINGS.values()}) == len(SETTINGS)
+
+
+def test_every_setting_has_a_source_and_every_amount_a_unit() -> None:
+    assert [name for name, field in SETTINGS.items() if not field.source] == []
+    #: Numbers without a unit: factors, weights and counts of what their title names.
+    plain = {"candidate_factor", "neighbour_factor", "rank_constant", "alternative_questions", "follow_ups"}
+    whole = {name for name, field in SETTINGS.items() if field.kind == "whole"}
+    assert {name for name in whole if not SETTINGS[name].unit} == plain
+    assert all(field.minimum <= field.default <= field.maximum for field in SETTINGS.values() if field.kind == "whole")
+
+
+def test_a_limit_nobody_chose_stays_below_one_that_somebody_did() -> None:
+    chunking = HR.with_overrides({"narrative_hard_tokens": 300}).chunking
+    limits = chunking.narrative_target_tokens, chunking.narrative_soft_tokens, chunking.narrative_hard_tokens
+    assert limits == (300, 300, 300)
+    with pytest.raises(InvalidInput, match="soft limit"):
+        PORTFOLIO.with_overrides({"narrative_hard_tokens": 300})
+
+
+def test_a_call_changes_only_settings_made_for_it() -> None:
+    assert Options(top_k=3, reranking=None).applied_to(NOTICES).search.top_k == 3
+    assert Options().applied_to(NOTICES) is NOTICES
+    assert Options(top_k=3).changed(top_k=None, follow_ups=0).settings == {"follow_ups": 0}
+    assert Options(similarity_threshold=0.4).applied_to(HR).threshold(0.2, calibrated=0.3) == 0.4
+    for name in ("chunk_size", "topk"):
+        with pytest.raises(InvalidInput, match=f"cannot change '{name}'"):
+            Options(**{name: 500})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="Passages wanted cannot be 51: it has to be a whole number from 1 to 50"):
+        Options(top_k=51).applied_to(HR)
 
 
 def test_an_unknown_profile_names_those_there_are() -> None:
@@ -224,9 +253,13 @@ def test_an_unknown_profile_names_those_there_are() -> None:
 
 
 def test_a_field_is_overridden() -> None:
-    changed = with_overrides(HR, {"top_k": 8, "similarity_threshold": 1, "year_boosts": [2, 1.5]})
-    assert (changed.top_k, changed.similarity_threshold, changed.year_boosts) == (8, 1.0, (2.0, 1.5))
-    assert differences(HR, changed) == {
+    changed = HR.with_overrides({"top_k": 8, "similarity_threshold": 1, "year_boosts": [2, 1.5]})
+    assert (changed.search.top_k, changed.search.similarity_threshold, changed.ranking.year_boosts) == (
+        8,
+        1.0,
+        (2.0, 1.5),
+    )
+    assert HR.differences(changed) == {
         "top_k": (5, 8),
         "similarity_threshold": (0.7, 1.0),
         "year_boosts": ((), (2.0, 1.5)),
@@ -268,14 +301,14 @@ def test_a_field_is_overridden() -> None:
         pytest.param({"multi_signal": True}, "set one of them first", id="signals_without_factors"),
         pytest.param({"top_k": 50, "candidate_factor": 50}, "2,500 candidates", id="too_many_candidates"),
         pytest.param({"quality_minimum_words": 10}, "best length", id="lengths"),
-        pytest.param({"narrative_target_tokens": 10}, "soft limit", id="narrative"),
-        pytest.param({"professional_minimum_tokens": 10}, "professional", id="professional"),
-        pytest.param({"markdown_target_words": 10}, "Markdown", id="markdown"),
+        pytest.param({"narrative_target_tokens": 501}, "soft limit", id="narrative"),
+        pytest.param({"professional_minimum_tokens": 801}, "professional", id="professional"),
+        pytest.param({"markdown_target_words": 801}, "Markdown", id="markdown"),
     ],
 )
 def test_an_override_that_does_not_fit_is_refused_with_a_sentence(overrides: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        with_overrides(HR, overrides)
+        HR.with_overrides(overrides)
     assert sentence in caught.value.message
 
 
@@ -295,7 +328,7 @@ def test_the_patterns_of_a_collection_are_limited_together() -> None:
 
 def test_patterns_of_the_profiles_are_linear() -> None:
     for profile in PROFILES.values():
-        require_linear_patterns(profile.query_patterns)
+        require_linear_patterns(profile.understanding.query_patterns)
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(x+x+)+y", "(.*)*b", "([a-z]+)*[0-9]", "(?:a|a)*c"])
@@ -314,5 +347,5 @@ def test_a_pattern_of_people_is_read_in_linear_time(pattern: str) -> None:
 
 
 def test_a_pattern_that_was_saved_earlier_finds_nothing_instead_of_failing_the_question() -> None:
-    profile = replace(PORTFOLIO, query_patterns=(("(?=a)a", ("a",)), ("b", ("b",))))
+    profile = PORTFOLIO.changed(query_patterns=(("(?=a)a", ("a",)), ("b", ("b",))))
     assert categories_in("ab", profile) == ("b",)

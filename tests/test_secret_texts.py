@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable, SettingsError
-from rag.migrations import migrate
-from rag.secret_texts import hide_secrets, without_passwords
-from rag.settings import SECRET_FIELDS, Settings, load_settings
+from rag.settings import SECRET_FIELDS, Settings, hide_secrets, load_settings, without_passwords
+from rag.storage.database import Database
+from rag.storage.migrations import migrate
 
 SECRET = "hunter2-hunter2"
 

@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import openai
 import pytest
-from standin import ProviderStandin, count_tokens, default_reply, embed, example_of, pieces
+
+from tests.standin import ProviderStandin, count_tokens, default_reply, embed, example_of, pieces
 
 
 @pytest.mark.parametrize("text", ["", " ", "one", "one two", "one\n\n two. ", "휴가는 25일 [1].", "  lead"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,26 +12,26 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
-from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from rag.access.api_keys import PREFIX
 from rag.access.passwords import Passwords
 from rag.access.sessions import token_hash
-from rag.database import Database, sealing_key
-from rag.embedded import DATABASE, start_server
-from rag.health import check_rag_health
+from rag.api.health import check_rag_health
 from rag.ingestion.meaning import meaning_progress
-from rag.migrations import MIGRATIONS, migrate
 from rag.profiles import HR
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings
-from rag.types import Account, Citation, Collection, Identity, Message
+from rag.storage.database import Database, sealing_key
+from rag.storage.embedded_postgres import DATABASE, start_server
+from rag.storage.migrations import migrate
+from rag.types import Account, Collection, Identity, Message
+from tests.earlier_database import EARLIER_MIGRATIONS, copy_migrations, earlier_database, index_as_before, upgrade
+from tests.plain_server import PlainServer
 
 FIRST_VERSION = "20261121000300"
 #: The last whose transactions named a tenant without a proof.
@@ -60,7 +59,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
     token = app_services.accounts.first_admin_link("demo")
     assert token is not None
     account = app_services.accounts.create_first_admin(token, "admin@demo.example", "Admin", PASSWORD)
-    app_services.processor.process_document(
+    app_services.pipeline.process_document(
         file=SAMPLES[0].read(),
         file_name=SAMPLES[0].file_name,
         tenant_id="demo",
@@ -71,7 +70,7 @@ def filled(app_services: Services, collection: Collection) -> Services:
     return app_services
 
 
-def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Citation, ...]]:
+def ask(parts: Services, identity: Identity, question: str) -> tuple[str, tuple[Any, ...]]:
     """Text and citations of an answer."""
     collection = parts.documents.collections(identity.tenant_id)[0]
     live = parts.answers.ask(identity, None, collection, question)
@@ -91,7 +90,7 @@ def upgraded(
     with earlier_database(server, FIRST_VERSION, folder) as owner:
         name = str(conninfo_to_dict(owner)["dbname"])
         rows = write_as_first_version(superuser_conninfo, make_conninfo(server.superuser, dbname=name))
-        applied = migrate(owner)
+        applied = upgrade(owner)
         assert applied[0][:14] > FIRST_VERSION
         assert migrate(owner) == []
         database = Database(make_conninfo(server.application, dbname=name), sealing_key(owner))
@@ -187,9 +186,7 @@ def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: S
     """Its people sign in, their sessions and keys work, and the role that the application works as is bound."""
     earlier = tmp_path / "migrations"
     earlier.mkdir()
-    for path in MIGRATIONS.glob("*.sql"):
-        if path.stem[:14] <= VERSION_BEFORE:
-            shutil.copy(path, earlier)
+    copy_migrations(VERSION_BEFORE, earlier)
     server = start_server(settings.data_dir)
     session, secret = secrets.token_urlsafe(32), PREFIX + secrets.token_urlsafe(32)
     try:
@@ -212,6 +209,7 @@ def test_a_data_folder_of_the_version_before_goes_on(tmp_path: Path, settings: S
                 "VALUES ('demo', 'Intranet', decode(%s, 'hex'), 'rag_', '{chat}', %s)",
                 (token_hash(secret), made[0]),
             )
+        migrate(server.owner, EARLIER_MIGRATIONS)
     finally:
         server.stop()
     parts = connect_services(settings)

@@ -19,18 +19,29 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Jsonb
 
-from rag.access.account_fields import is_email, normal_email, normal_group, normal_name, role_from
-from rag.access.account_rows import account_from, add_account, end_sessions, read_account, read_value, set_password
-from rag.access.attempts import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
+from rag.access.account_rows import (
+    account_from,
+    add_account,
+    end_sessions,
+    is_email,
+    normal_email,
+    normal_group,
+    normal_name,
+    read_account,
+    read_value,
+    require_domain,
+    role_from,
+    set_password,
+)
 from rag.access.external import SUSPENDED
+from rag.access.limits import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
-from rag.access.recent import require_recent
 from rag.access.second_factor import SecondFactors
-from rag.access.sessions import TOKEN, Sessions, token_hash
-from rag.database import Database, queries
+from rag.access.sessions import TOKEN, Sessions, require_recent, token_hash
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
+from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
 
 #: Stands for the account of an address that has none, so that both take the same steps.
@@ -191,6 +202,7 @@ class Accounts:
         address = normal_email(email)
         values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
         require_good_password(password, email=address)
+        require_domain(address, self._database.fetch_value(tenant_id, "tenant_domains") or [])
         hashed = self._keep_password(address, tenant_id, Role.ADMIN, password)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["lock_accounts"])
@@ -261,7 +273,7 @@ class Accounts:
     ) -> tuple[Account, str]:
         """Add an account; it comes with the path of a link that sets its password once, good for three days.
 
-        Raises `InvalidInput` when the address is not one or has an account already.
+        Raises `InvalidInput` when the address is not one, has an account already, or is of no domain of the tenant.
         """
         address = normal_email(email)
         values = {
@@ -271,6 +283,7 @@ class Accounts:
             "user_group": normal_group(user_group),
         }
         with self._administration(identity) as connection:
+            require_domain(address, read_value(connection, "tenant_domains") or [])
             account = add_account(connection, **values, password_hash=NOT_CHOSEN)
             return account, _set_password_path(connection, account.id)
 

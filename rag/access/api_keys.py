@@ -19,10 +19,9 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
-from rag.access.recent import require_recent
-from rag.access.sessions import token_hash
-from rag.database import Database, queries
+from rag.access.sessions import require_recent, token_hash
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.storage.database import Database, queries
 from rag.types import Identity, Role
 
 #: What a key may be allowed, with the words an administrator sees.

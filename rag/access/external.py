@@ -14,10 +14,10 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
-from rag.access.account_fields import normal_email
+from rag.access.account_rows import normal_email
 from rag.access.passwords import NOT_CHOSEN
-from rag.database import Database, queries
 from rag.errors import AccessError
+from rag.storage.database import Database, queries
 from rag.types import Account, Role
 
 ELSEWHERE = "Your account belongs to another organisation here. Ask an administrator."

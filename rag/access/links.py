@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 
 from rag.access.sessions import token_hash
-from rag.database import Database, queries
 from rag.errors import LinkExpired
+from rag.storage.database import Database, queries
 
 Purpose = Literal["first_admin", "set_password", "second_factor"]
 #: How long a link of each kind works, in hours.

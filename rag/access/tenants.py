@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,10 +20,11 @@ from psycopg import Connection, sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.data_folder import whole_file
-from rag.database import Database, queries
+from rag.access.account_rows import normal_domain
 from rag.errors import InvalidInput, NotFound, SettingsError
-from rag.files import TENANT, Originals
+from rag.storage.data_folder import whole_file
+from rag.storage.database import Database, queries
+from rag.storage.files import TENANT, Originals
 
 #: Columns that stay here: secrets, and what is computed from the rest.
 NOT_EXPORTED = frozenset(
@@ -41,6 +43,8 @@ class Tenant:
     name: str
     created_at: datetime
     suspended_at: datetime | None
+    #: Of its people's e-mail addresses; empty where any will do.
+    domains: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +71,22 @@ class Tenants:
         self._files = files
         self._owner_conninfo = owner_conninfo
 
-    def create(self, tenant_id: str, name: str = "") -> None:
-        """Add a tenant. Raises `InvalidInput` for an id that cannot be one or is taken."""
+    def create(self, tenant_id: str, name: str = "", domains: Sequence[str] = ()) -> None:
+        """Add a tenant, with the domains of its people's e-mail addresses where they are bound to any.
+
+        Raises `InvalidInput` for an id that cannot be one or is taken, or for what is no domain.
+        """
         if not TENANT.fullmatch(tenant_id):
             raise InvalidInput(
                 "A tenant's id has 1 to 63 small letters, digits, - and _, and begins with none of them."
             )
+        for domain in domains:
+            normal_domain(domain)
         shown = " ".join(name.split()) or tenant_id.replace("-", " ").title()
         if not self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=shown):
             raise InvalidInput(f"There is a tenant {tenant_id} already.")
+        if domains:
+            self.set_domains(tenant_id, domains)
 
     def get(self, tenant_id: str) -> Tenant:
         """One tenant. Raises `NotFound`."""
@@ -83,6 +94,18 @@ class Tenants:
         if found is None:
             raise NotFound(f"There is no tenant {tenant_id}.")
         return found
+
+    def set_domains(self, tenant_id: str, domains: Sequence[str]) -> list[str]:
+        """Let people be invited with e-mail addresses of these domains only; with none, of any.
+
+        Whoever is there already stays. Raises `InvalidInput`, `NotFound`.
+        """
+        self.get(tenant_id)
+        normal = sorted({normal_domain(domain) for domain in domains})
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["set_tenant_domains"], {"domains": normal})
+            _note(connection, f"company's domains: {', '.join(normal) or 'any'}")
+        return normal
 
     def suspend(self, tenant_id: str) -> None:
         """Nobody signs in and nothing is processed until `resume`; sessions that are open end. Nothing is lost."""

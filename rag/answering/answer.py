@@ -15,10 +15,10 @@ from uuid import UUID
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.run import Parts, Run
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.money.ledger import Ledger
+from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.types import (

@@ -18,10 +18,10 @@ from typing import Any
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable
-from rag.prices import charge
-from rag.providers.calls import Notes, lost_calls
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
+from rag.providers.retry import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace
-from rag.records.ledger import Ledger
 from rag.retrieval.formats import document_day
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
-from rag.ingestion.chunking.pieces import PATH_SEPARATOR
+from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
 from rag.retrieval.keywords import tokenize
 from rag.retrieval.query_analysis import detect_language

@@ -10,7 +10,7 @@ from threading import Event, Timer
 from rag.answering.prompts import follow_up_messages
 from rag.errors import ProviderError
 from rag.providers import ChatModel, Lost, TextDelta
-from rag.providers.calls import estimated_chat
+from rag.providers.retry import estimated_chat
 from rag.types import Usage
 
 MAXIMUM_OUTPUT_TOKENS = 120

@@ -27,7 +27,6 @@ from psycopg.types.json import Jsonb
 from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
 from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
-from rag.database import Database
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -37,11 +36,12 @@ from rag.errors import (
     RagError,
     TooManyRequests,
 )
-from rag.profiles import profile_by_name, with_overrides
+from rag.profile import Options
+from rag.profiles import profile_of
 from rag.records.chat_logs import KEPT
 from rag.records.conversations import Conversations, title_from_question
-from rag.retrieval.options import Options
-from rag.sql import queries
+from rag.storage.database import Database
+from rag.storage.sql import queries
 from rag.types import ChatMessage, Collection, Identity, Message, MessageState, Question, SearchFilters
 
 __all__ = ["LiveAnswer", "LiveAnswers", "Snapshot", "clean_question"]
@@ -124,7 +124,7 @@ class LiveAnswers:
         if collection.tenant_id != identity.tenant_id:
             raise NotFound
         options = options or Options()
-        profile = options.applied_to(with_overrides(profile_by_name(collection.profile), collection.overrides))
+        profile = options.applied_to(profile_of(collection))
         history: tuple[ChatMessage, ...] = ()
         if conversation_id is None:
             conversation_id = self._conversations.create(identity, collection.id, title_from_question(text)).id

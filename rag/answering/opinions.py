@@ -6,11 +6,14 @@ import re
 from collections.abc import Sequence
 
 from rag.answering.prompts import opinion_rules
-from rag.profiles import LEGAL, Profile
-from rag.prompt_data import defused
+from rag.profile import Profile
+from rag.profiles import PROFILES, REFERENCE_PROFILES
+from rag.providers.prompt_data import defused
 from rag.retrieval.formats import Passage, filled
 from rag.types import SearchResult
 
+#: The form of a reference where a collection's profile has none.
+REFERENCE_FORMAT = PROFILES[REFERENCE_PROFILES[0]].answer.context_format
 HEADING = "【참고자료】"
 PART_HEADING = re.compile(r"【\s*(사건\s*자료|작성\s*예시|참고\s*자료|요청)\s*】")
 #: More of an analysis makes a search less sharp; its beginning names the case.
@@ -23,14 +26,14 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
     A kind that the profile does not know is searched for by its own name.
     """
     kind = " ".join(opinion_type.split())
-    known = dict(profile.opinion_queries).get(kind, kind)
+    known = dict(profile.search.opinion_queries).get(kind, kind)
     analysis = " ".join((summary.strip() or " ".join(issues)).split())[:ANALYSIS_CHARACTERS]
     return f"{known} {analysis}".strip()
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
     """The passages as one block, each under its topic and offence; empty where nothing was found."""
-    template = profile.context_format or LEGAL.context_format
+    template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (Passage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
     return f"{HEADING}\n\n{parts}" if parts else ""

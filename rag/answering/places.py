@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag.ingestion.chunking.pieces import section_paths
+from rag.ingestion.chunking.spans import section_paths
 from rag.records.chat_logs import PassagePlace
 from rag.types import Citation
 

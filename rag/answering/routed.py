@@ -50,7 +50,7 @@ class RoutedAnswer:
             question=run.question,
             language=run.language,
             answer_language=run.answer_language,
-            fixed_language=run.profile.answer_language,
+            fixed_language=run.profile.language.answer_language,
             model=providers.chat_model_for(run.profile),
             small_model=providers.translation_model_for(run.profile),
             price=run.books.price,

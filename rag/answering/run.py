@@ -43,13 +43,13 @@ from rag.errors import (
     ProviderStreamEmpty,
     RagError,
 )
-from rag.prices import estimate_tokens
-from rag.profiles import Profile
+from rag.money.ledger import Ledger
+from rag.money.price_list import estimate_tokens
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
-from rag.providers.calls import estimated_chat
 from rag.providers.registry import Providers
+from rag.providers.retry import estimated_chat
 from rag.records.chat_logs import ChatLogs
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.retrieval.query_analysis import detect_language, question_language
 from rag.settings import Settings
@@ -104,7 +104,7 @@ class Run:
         self.started = time.perf_counter()
         self.language = question_language(question)
         #: What is answered in: the profile's language if it has one.
-        self.answer_language = profile.answer_language or self.language
+        self.answer_language = profile.language.answer_language or self.language
         self.text = ""
         self.outcome = Outcome.ANSWERED
         self.state = MessageState.COMPLETE
@@ -203,7 +203,7 @@ class Run:
         """Add follow-up questions, where a model is there and the answer is whole."""
         self.text_ms = self._elapsed_ms()
         model = self._small_model()
-        if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.follow_ups:
+        if self.outcome is not Outcome.ANSWERED or self.cancel.is_set() or not self.profile.answer.follow_ups:
             return
         if model is None or self.context is None or not self.model or self._is_withdrawn:
             return
@@ -214,7 +214,7 @@ class Run:
             context_text=self.context.context_text,
             language=self.answer_language,
             model=model,
-            count=self.profile.follow_ups,
+            count=self.profile.answer.follow_ups,
             cancel=self.cancel,
             on_send=lambda expected: begun.append(self.books.begin("chat", "follow-ups", expected)),
         )
@@ -332,10 +332,10 @@ class Run:
             asked.system
             if asked
             else system_prompt(
-                self.profile.prompt,
+                self.profile.answer.prompt,
                 language=self.answer_language,
-                persona_name=self.profile.persona_name,
-                persona_facts=self.profile.persona_facts,
+                persona_name=self.profile.answer.persona_name,
+                persona_facts=self.profile.answer.persona_facts,
             )
         )
         messages = answer_messages(
@@ -345,7 +345,7 @@ class Run:
             question=self.question.text,
         )
         self.details.openai.model = model.model
-        self.details.openai.temperature = self.profile.temperature
+        self.details.openai.temperature = self.profile.answer.temperature
         self.details.openai.system_prompt_tokens = estimate_tokens(system)
         mark = NotFoundMark()
         filtered = asked.filtered if asked else CitationFilter([citation.number for citation in context.citations])
@@ -361,8 +361,8 @@ class Run:
         try:
             for event in model.stream(
                 messages,
-                temperature=self.profile.temperature,
-                maximum_output_tokens=self.profile.maximum_output_tokens,
+                temperature=self.profile.answer.temperature,
+                maximum_output_tokens=self.profile.answer.maximum_output_tokens,
                 cancel=self.cancel,
             ):
                 if isinstance(event, Completed):

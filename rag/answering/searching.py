@@ -12,11 +12,10 @@ from uuid import UUID
 
 from rag.answering.bookkeeping import Bookkeeping
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.money.ledger import Ledger
+from rag.profile import Options, Profile
 from rag.records.chat_logs import ChatLogs
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.options import Options
 from rag.types import Charge, Operation, Outcome, Question, RAGDetails, Usage
 
 

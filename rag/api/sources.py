@@ -15,8 +15,8 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from rag.api.endpoint import ApiModel
-from rag.database import Database
+from rag.api.routing import ApiModel
+from rag.storage.database import Database
 from rag.types import SearchResult, Who
 
 #: The metadata of a vector in source 000, "Vector Record Structure", with what stands where nothing is known.

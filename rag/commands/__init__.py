@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-Commands = argparse._SubParsersAction
+Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other name for it
 
 
 def add_command(

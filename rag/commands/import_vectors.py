@@ -15,7 +15,7 @@ from rag.settings import Settings
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from rag.ingestion.imports.vector_import import ImportPlan
+    from rag.ingestion.sources.import_vectors import ImportPlan
     from rag.services import Services
 
 #: Problems shown at most; more of them have one reason.
@@ -40,7 +40,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
     """Compare, show the cost, ask, work. 0 when everything of the files is in the collection."""
-    from rag.ingestion.imports.vector_import import VectorImport
+    from rag.ingestion.sources.import_vectors import VectorImport
     from rag.public import _collection
     from rag.services import services
 
@@ -89,7 +89,7 @@ def described(plan: ImportPlan) -> str:
 
 def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
     """Take a document to its end and say so; whether it is searchable now."""
-    from rag.ingestion.work import WorkedOnElsewhere
+    from rag.ingestion.document_jobs import JobTaken
     from rag.public import _program
     from rag.types import DocumentStatus
 
@@ -98,8 +98,8 @@ def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
     try:
         while True:
             try:
-                parts.processor.run(tenant, document_id)
-            except WorkedOnElsewhere:
+                parts.pipeline.run(tenant, document_id)
+            except JobTaken:
                 time.sleep(0.5)  # a running application has taken it up
             else:
                 break

@@ -16,7 +16,7 @@ from rag.settings import Settings
 from rag.types import ChunkingMethod, PdfType, ProcessingResult
 
 if TYPE_CHECKING:
-    from rag.ingestion.loaders.folder import FoundFile
+    from rag.ingestion.sources.folder import FoundFile
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -41,7 +41,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
     """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
     from rag.ingestion.extracted import ExtractionLimits
-    from rag.ingestion.loaders.folder import count_files, files_at
+    from rag.ingestion.sources.folder import count_files, files_at
     from rag.public import _collection, process_document
     from rag.services import services
 
@@ -98,7 +98,7 @@ def in_order(
 
     Files of one name are versions of one document, the last of them the latest, so they wait for each other.
     """
-    from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
+    from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 
     begun: deque[tuple[FoundFile, Future[ProcessingResult]]] = deque()
     pool = ThreadPoolExecutor(DOCUMENTS_AT_ONCE, thread_name_prefix="ingest")

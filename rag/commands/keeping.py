@@ -23,7 +23,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.health import check_rag_health
+    from rag.api.health import check_rag_health
     from rag.services import connect_services
 
     parts = connect_services(settings)
@@ -47,7 +47,7 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag import backup
+    from rag.storage import backup
 
     made = backup.back_up(settings, arguments.path)
     print(f"{arguments.path}: {made.documents} documents, {made.files} originals, {made.size / 1e6:,.1f} MB.")
@@ -55,7 +55,7 @@ def back_up(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def restore(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag import backup
+    from rag.storage import backup
 
     brought = backup.restore(settings, arguments.path)
     print(f"{settings.data_dir}: {brought.documents} documents, {brought.files} originals. Start with: make run")

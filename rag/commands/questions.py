@@ -45,7 +45,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def search(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.profiles import profile_by_name, with_overrides
+    from rag.profiles import profile_by_name, profile_of
     from rag.public import _collection
     from rag.retrieval.explain import explained, shortened
     from rag.services import services
@@ -55,11 +55,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         collection = _collection(tenant, arguments.collection)
         # Another profile is looked through as it is: the overrides were made for the collection's own.
-        profile = (
-            profile_by_name(arguments.profile)
-            if arguments.profile
-            else with_overrides(profile_by_name(collection.profile), collection.overrides)
-        )
+        profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
         _require_documents(parts, collection)
         question = _question(arguments, collection)
         retrieval = parts.searches.search(question, profile=profile)
@@ -82,7 +78,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
     from threading import Event
 
     from rag.answering.answer import DoneEvent, TextEvent
-    from rag.profiles import profile_by_name, with_overrides
+    from rag.profiles import profile_of
     from rag.public import _collection
     from rag.services import services
 
@@ -90,7 +86,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
     tenant = arguments.tenant or settings.tenant
     try:
         collection = _collection(tenant, arguments.collection)
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         _require_documents(parts, collection)
         question = _question(arguments, collection)
         status = 1

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rag.commands import Commands, add_command, add_place, agreed
 from rag.errors import SettingsError
 from rag.ingestion.reembedding import Reembedding, Reembeddings
-from rag.profiles import profile_by_name, with_overrides
+from rag.profiles import profile_of
 from rag.settings import Settings
 
 
@@ -37,7 +37,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
             moves.clean_up(identity, collection.id)
             print("The vectors of earlier models are removed.")
             return 0
-        profile = with_overrides(profile_by_name(collection.profile), collection.overrides)
+        profile = profile_of(collection)
         wanted = arguments.model or parts.providers.default_embedder_id(profile)
         if arguments.undo:
             wanted = _model_before(moves.find(tenant, collection_id=collection.id), collection.embedding_model)
@@ -53,7 +53,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
             moves.cancel(identity, move.id)
             return 1
         moves.confirm(identity, move.id, enqueue=False)
-        done = parts.processor.reembedding.run(tenant, move.id)
+        done = parts.pipeline.reembedding.run(tenant, move.id)
     finally:
         parts.close()
     if done.status != "switched":

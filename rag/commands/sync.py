@@ -13,7 +13,7 @@ from rag.errors import InvalidInput
 from rag.settings import Settings
 
 if TYPE_CHECKING:
-    from rag.ingestion.sync import SyncReport
+    from rag.ingestion.sources.sync import SyncReport
     from rag.services import Services
     from rag.types import Collection, Identity
 
@@ -38,7 +38,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     """Compare, then process what changed. A second sync of what has not changed does nothing."""
-    from rag.ingestion.work import WorkedOnElsewhere
+    from rag.ingestion.document_jobs import JobTaken
     from rag.public import _collection, _program
     from rag.services import services
     from rag.types import DocumentStatus
@@ -46,7 +46,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
-        parts.processor.bench.stop_if_suspended(tenant)
+        parts.pipeline.control.stop_if_suspended(tenant)
         identity = _program(tenant)
         # Posts belong on a notice board; files go where questions go.
         is_any = arguments.collection or arguments.folder is not None or arguments.github
@@ -54,13 +54,13 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
         collection = board or _collection(tenant, arguments.collection)
         try:
             report = _compared(parts, identity, collection, arguments)
-        except WorkedOnElsewhere:
+        except JobTaken:
             raise InvalidInput("This collection is being synced by another process. Try again later.") from None
         failed = report.failed
         for document_id in report.documents:
             # A running application may have it already; it is told once what became of it.
-            with contextlib.suppress(WorkedOnElsewhere):
-                parts.processor.run(tenant, document_id)
+            with contextlib.suppress(JobTaken):
+                parts.pipeline.run(tenant, document_id)
             document = parts.documents.get(tenant, document_id)
             failed += document.status is DocumentStatus.FAILED
             note = f": {document.message}" if document.message else ""
@@ -92,9 +92,10 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
     """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
     from rag.ingestion.extracted import ExtractionLimits
-    from rag.ingestion.file_sources import FolderSource, GitHubSource
-    from rag.ingestion.posts.table import PostsTable
-    from rag.ingestion.sync import sync_collection
+    from rag.ingestion.sources.board.table import PostsTable
+    from rag.ingestion.sources.folder import FolderSource
+    from rag.ingestion.sources.github import GitHubSource
+    from rag.ingestion.sources.sync import sync_collection
 
     if arguments.folder is not None:
         path = arguments.folder.expanduser().resolve()

@@ -11,6 +11,11 @@ from rag.commands import Commands, add_command
 from rag.errors import InvalidInput
 from rag.settings import Settings
 
+DOMAINS_NEEDED = (
+    "At Supabase an e-mail address belongs to one person of all companies, and the first company that invites it has "
+    "it. So name the domains of this company's addresses: --domain example.com"
+)
+
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = add_command(commands, "tenant", "make, suspend, export or delete a tenant")
@@ -18,6 +23,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     for act, text in (
         ("list", "all tenants"),
         ("create", "add a tenant and print the link of its first administrator"),
+        ("domains", "let it invite people with e-mail addresses of these domains only"),
         ("suspend", "sign its people out and let nothing be processed; nothing is lost"),
         ("resume", "end a suspension"),
         ("export", "write everything of a tenant into a ZIP"),
@@ -28,6 +34,12 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
             command.add_argument("tenant")
         if act == "create":
             command.add_argument("--name", default="", help="as people see it")
+            command.add_argument(
+                "--domain", action="append", default=[], dest="domains", metavar="DOMAIN",
+                help="of its people's e-mail addresses, such as example.com; may be given again",
+            )  # fmt: skip
+        if act == "domains":
+            command.add_argument("domains", nargs="*", metavar="DOMAIN", help="such as example.com; none: any")
         if act == "export":
             command.add_argument("path", type=Path, help="the ZIP to write")
         if act == "delete":
@@ -37,6 +49,8 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
     """Do what was asked and say what was done."""
+    if arguments.act == "create" and settings.sign_in == "supabase" and not arguments.domains:
+        raise InvalidInput(DOMAINS_NEEDED)
     from rag.services import connect_services
 
     parts = connect_services(settings)
@@ -50,9 +64,12 @@ def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
                 state = f"suspended since {found.suspended_at:%Y-%m-%d}" if found.suspended_at else "active"
                 print(f"{found.id:24} {found.name:32} {state}")
         elif arguments.act == "create":
-            tenants.create(tenant_id, arguments.name)
+            tenants.create(tenant_id, arguments.name, arguments.domains)
             print(f"{tenant_id} is there. This link creates its first administrator, once:")
             print(f"\n  {settings.own_address}/welcome?token={parts.accounts.first_admin_link(tenant_id)}\n")
+        elif arguments.act == "domains":
+            domains = tenants.set_domains(tenant_id, arguments.domains)
+            print(f"{tenant_id} invites people at {', '.join(domains) or 'any domain'}.")
         elif arguments.act == "suspend":
             tenants.suspend(tenant_id)
             print(f"{tenant_id} is suspended. Its people are signed out; nothing of it is processed.")

@@ -1,4 +1,4 @@
-"""Collections as an administrator makes, changes and deletes them. Who may do so is the library's to check."""
+"""Collections: each has one profile and one embedding model, and an administrator may change single settings."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.access.account_fields import normal_group
-from rag.database import Database, queries
-from rag.errors import InvalidInput, NotFound
-from rag.profile_checks import require_linear_patterns
-from rag.profiles import HR, Profile, differences, profile_by_name, with_overrides
+from rag.access.account_rows import normal_group
+from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.profile import Profile
+from rag.profiles import DEFAULT, profile_by_name
 from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
-from rag.types import Collection, CollectionContents, Who
+from rag.retrieval.query_patterns import require_linear_patterns
+from rag.storage.database import Database, queries
+from rag.types import Collection, CollectionContents, Identity, Role, Who
 
+#: The name of a tenant's first collection.
+FIRST_COLLECTION = "HR documents"
 LONGEST_NAME = 80
 LONGEST_METADATA = 120
 #: The languages of the HR document, with Polish and Turkish; what documents and questions are analysed in.
@@ -47,116 +50,169 @@ def find_collections(
     return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)
 
 
-def choose_collection(
-    database: Database, who: Who, wanted: str | None = None, *, profile: str | None = None
-) -> Collection | None:
-    """The collection of that id or name; without one, the one that pages, API, commands and the package ask by default.
+class CollectionLibrary:
+    """Collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
 
-    That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can be
-    searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first. With
-    `profile`, only its collections count. None where there is none that `who` may read.
-    """
-    return database.fetch_one(
-        who,
-        "choose_collection",
-        Collection,
-        wanted=wanted or None,
-        preferred=profile or HR.name,
-        is_only=profile is not None,
-    )
+    def __init__(self, database: Database, providers: Providers) -> None:
+        self._database = database
+        self._providers = providers
+
+    def collections(self, who: Who) -> list[Collection]:
+        """The tenant's collections, oldest first."""
+        return find_collections(self._database, who)
+
+    def collection(self, who: Who, collection_id: UUID) -> Collection:
+        """One collection. Raises `NotFound`, also for another tenant's."""
+        found = find_collections(self._database, who, collection_id=collection_id)
+        if not found:
+            raise NotFound("This collection does not exist, or no longer.")
+        return found[0]
+
+    def choose(self, who: Who, wanted: str | None = None, *, profile: str | None = None) -> Collection | None:
+        """Choose the collection of that id or name, else the one that every part of the product asks by default.
+
+        That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can
+        be searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first.
+        With `profile`, only its collections count. None where there is none that `who` may read.
+        """
+        return self._database.fetch_one(
+            who,
+            "choose_collection",
+            Collection,
+            wanted=wanted or None,
+            preferred=profile or DEFAULT.name,
+            is_only=profile is not None,
+        )
+
+    def note_last(self, who: Who, collection: Collection) -> None:
+        """Make the collection the default of this account or key from now on."""
+        self._database.execute(who, "note_last_collection", collection_id=collection.id)
+
+    def contents(self, who: Who) -> dict[UUID, CollectionContents]:
+        """How much is in each collection, by its id."""
+        found = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
+        return {contents.collection_id: contents for contents in found}
+
+    def ensure_collection(
+        self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
+    ) -> Collection:
+        """The collection of that name, made now if there is none; an existing one keeps its settings."""
+        profile_by_name(profile)
+        self._database.execute(
+            tenant_id,
+            "add_collection",
+            collection_name=name,
+            profile=profile,
+            embedding_model=embedding_model,
+            language=language,
+        )
+        return find_collections(self._database, tenant_id, name=name)[0]
+
+    def ensure_first_collection(self, tenant_id: str) -> Collection:
+        """The tenant's default collection, made with the tenant itself where there is none yet.
+
+        Renamed or joined by others, the first collection stays the only one that is made unasked.
+        """
+        name = tenant_id.replace("-", " ").title()
+        self._database.execute(tenant_id, "create_tenant", id=tenant_id, name=name)
+        found = self.choose(tenant_id)
+        if found is not None:
+            return found
+        embedder = self._providers.default_embedder_id(DEFAULT)
+        return self.ensure_collection(tenant_id, FIRST_COLLECTION, DEFAULT.name, embedder, language="en")
+
+    def create_collection(
+        self, identity: Identity, name: str, profile: str, *, embedding_model: str = "", language: str = "en"
+    ) -> Collection:
+        """Make a collection; without an embedder named, with the one its profile gets here.
+
+        Raises `InvalidInput` for a name that is taken, an unknown profile or language, and an embedder that is not
+        there.
+        """
+        require_admin(identity)
+        shown = collection_name(name)
+        chosen = embedding_model or self._providers.default_embedder_id(profile_by_name(profile))
+        provider = chosen.partition("/")[0]
+        if not self._providers.is_configured(provider) and provider in VARIABLES:
+            raise InvalidInput(f"{chosen} is not configured: set {VARIABLES[provider]} and start again.")
+        self._providers.embedder_for(chosen)
+        made = self._database.execute(
+            identity,
+            "add_collection",
+            collection_name=shown,
+            profile=profile_by_name(profile).name,
+            embedding_model=chosen,
+            language=_language(language),
+        )
+        if not made:
+            raise _taken(shown)
+        return find_collections(self._database, identity, name=shown)[0]
+
+    def change_collection(
+        self,
+        identity: Identity,
+        collection_id: UUID,
+        *,
+        name: str | None = None,
+        language: str | None = None,
+        groups: Sequence[str] | None = None,
+    ) -> Collection:
+        """Give a collection another name, language, or groups that may read it (none: everybody).
+
+        Raises `InvalidInput` for a taken name, and `NotFound`.
+        """
+        require_admin(identity)
+        shown = None if name is None else collection_name(name)
+        changed = self._database.execute(
+            identity,
+            "change_collection",
+            collection_id=collection_id,
+            collection_name=shown,
+            language=None if language is None else _language(language),
+            groups=None if groups is None else sorted({normal_group(group) for group in groups} - {""}),
+        )
+        if not changed:
+            if not find_collections(self._database, identity, collection_id=collection_id):
+                raise NotFound
+            raise _taken(shown or "")
+        return self.collection(identity, collection_id)
+
+    def override_collection(
+        self,
+        identity: Identity,
+        collection_id: UUID,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        resets: Several[str] = (),
+    ) -> Collection:
+        """Set fields of the collection apart from its profile, and give those of `resets` back to it.
+
+        A value that the profile has too is kept as none. Raises `InvalidInput` when the outcome does not fit, and
+        `NotFound`; nothing changes then.
+        """
+        require_admin(identity)
+        with (
+            self._database.transaction(identity) as connection,
+            connection.cursor(row_factory=class_row(Collection)) as cursor,
+        ):
+            found = cursor.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
+            if found is None:
+                raise NotFound
+            profile = profile_by_name(found.profile)
+            wanted = {**found.overrides, **(changes or {})}
+            changed = profile.with_overrides({name: value for name, value in wanted.items() if name not in resets})
+            require_linear_patterns(changed.understanding.query_patterns)
+            overrides = {name: new for name, (_, new) in profile.differences(changed).items() if name in wanted}
+            connection.execute(
+                queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)}
+            )
+        return self.collection(identity, collection_id)
 
 
-def note_last_collection(database: Database, who: Who, collection: Collection) -> None:
-    """Keep that an account or a key asks this collection; it is the one asked by default from now on."""
-    database.execute(who, "note_last_collection", collection_id=collection.id)
-
-
-def collection_contents(
-    database: Database, who: Who, *, collection_id: UUID | None = None
-) -> dict[UUID, CollectionContents]:
-    """What is in each collection of the tenant, by its id."""
-    found = database.fetch_all(who, "collection_contents", CollectionContents, collection_id=collection_id)
-    return {contents.collection_id: contents for contents in found}
-
-
-def create_collection(
-    database: Database,
-    providers: Providers,
-    who: Who,
-    *,
-    name: str,
-    profile: str,
-    embedding_model: str,
-    language: str,
-) -> Collection:
-    """Make a collection; without an embedder named, with the one that the profile gets here.
-
-    Raises `InvalidInput` for a name that is taken, an unknown profile or language, and an embedder that is not there.
-    """
-    shown = collection_name(name)
-    chosen = embedding_model or providers.default_embedder_id(profile_by_name(profile))
-    provider = chosen.partition("/")[0]
-    if not providers.is_configured(provider) and provider in VARIABLES:
-        raise InvalidInput(f"{chosen} is not configured: set {VARIABLES[provider]} and start again.")
-    providers.embedder_for(chosen)
-    made = database.execute(
-        who,
-        "add_collection",
-        collection_name=shown,
-        profile=profile_by_name(profile).name,
-        embedding_model=chosen,
-        language=_language(language),
-    )
-    if not made:
-        raise _taken(shown)
-    return find_collections(database, who, name=shown)[0]
-
-
-def change_collection(
-    database: Database,
-    who: Who,
-    collection_id: UUID,
-    *,
-    name: str | None,
-    language: str | None,
-    groups: Sequence[str] | None,
-) -> None:
-    """Give a collection another name, language or readers. Raises `InvalidInput` for a taken name, and `NotFound`."""
-    shown = None if name is None else collection_name(name)
-    changed = database.execute(
-        who,
-        "change_collection",
-        collection_id=collection_id,
-        collection_name=shown,
-        language=None if language is None else _language(language),
-        groups=None if groups is None else sorted({normal_group(group) for group in groups} - {""}),
-    )
-    if not changed:
-        if not find_collections(database, who, collection_id=collection_id):
-            raise NotFound
-        raise _taken(shown or "")
-
-
-def override_fields(
-    database: Database, who: Who, collection_id: UUID, *, changes: Mapping[str, Any], resets: Several[str]
-) -> None:
-    """Set fields of a collection apart from its profile's, or give them back; a value of the profile is kept as none.
-
-    Raises `InvalidInput` with a sentence when what would come of it does not fit, and `NotFound`; nothing changes then.
-    """
-    with (
-        database.transaction(who) as connection,
-        connection.cursor(row_factory=class_row(Collection)) as cursor,
-    ):
-        found = cursor.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
-        if found is None:
-            raise NotFound
-        profile = profile_by_name(found.profile)
-        wanted = {**found.overrides, **changes}
-        changed = with_overrides(profile, {name: value for name, value in wanted.items() if name not in resets})
-        require_linear_patterns(changed.query_patterns)
-        overrides = {name: new for name, (_, new) in differences(profile, changed).items()}
-        connection.execute(queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)})
+def require_admin(identity: Identity) -> None:
+    """Raise `NotAllowed` for anybody else."""
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed
 
 
 def collection_name(name: str) -> str:
@@ -177,8 +233,8 @@ def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, 
     """
     kept = {}
     for name, value in given.items():
-        if name not in profile.metadata_filters:
-            known = ", ".join(profile.metadata_filters) or "none"
+        if name not in profile.search.metadata_filters:
+            known = ", ".join(profile.search.metadata_filters) or "none"
             raise InvalidInput(f"Documents here cannot be narrowed by {name[:40]!r}; they can by: {known}.")
         if shown := " ".join(value.split())[:LONGEST_METADATA]:
             kept[name] = shown

@@ -1,23 +1,67 @@
-"""What processing a document would cost, before anything is spent."""
+"""Estimate the cost of processing a document, before anything is spent.
+
+Earlier documents correct the estimate: each tokenizer counts in its own way, and the length of a model's answers is not
+in the text that it is asked about.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from rag.ingestion import chunk_tags as chunk_tagging
 from rag.ingestion import tagging
-from rag.ingestion.counted import Counted
-from rag.prices import charge, estimate_tokens
+from rag.ingestion.document_jobs import DocumentJob
+from rag.money.price_list import charge, estimate_tokens
 from rag.providers import ChatModel, Embedder
 from rag.retrieval.keywords import contextual_text
-from rag.types import Chunk, ChunkingMethod, CostEstimate, ProcessingCosts, Usage
+from rag.storage.database import Database
+from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
 
-NOTHING_COUNTED = Counted()
+#: A correction beyond these would be of another cause than a tokenizer: a document embedded several times over.
+LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
+
+
+@dataclass(frozen=True)
+class EstimateCorrection:
+    """Tokens counted for each token estimated, and the tokens of a tagging answer. None where nothing is known yet."""
+
+    embedding_ratio: Decimal | None = None
+    tagging_ratio: Decimal | None = None
+    answer_tokens: Decimal | None = None
+
+    def embedding(self, tokens: int) -> int:
+        """As many tokens as the provider of the vectors will count."""
+        return _corrected(tokens, self.embedding_ratio)
+
+    def tagging(self, tokens: int) -> int:
+        """As many tokens as the provider of the tags will count in what it is sent."""
+        return _corrected(tokens, self.tagging_ratio)
+
+
+def find_correction(
+    database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
+) -> EstimateCorrection:
+    """What the tenant's latest documents with these models tell; of answers, those of the collection or its profile."""
+    parameters = {
+        "collection_id": job.collection.id,
+        "embedding_model": embedder.model,
+        "tagging_model": tagger.model if tagger is not None else "",
+    }
+    return (
+        database.fetch_one(job.document.tenant_id, "counted_before", EstimateCorrection, **parameters)
+        or EstimateCorrection()
+    )
+
+
+def _corrected(tokens: int, ratio: Decimal | None) -> int:
+    return tokens if ratio is None else round(tokens * min(max(float(ratio), LEAST_RATIO), LARGEST_RATIO))
+
+
+NO_CORRECTION = EstimateCorrection()
 #: Tokens that announce a schema to the model.
 SCHEMA_TOKENS_AROUND = 9
 #: Letters that a model counts as a word where words are written without blanks, as in Japanese.
@@ -41,7 +85,7 @@ def estimate_costs(
     prices: Mapping[str, Any],
     chunk_tags: Sequence[str] = (),
     recognition: Usage | None = None,
-    counted: Counted = NOTHING_COUNTED,
+    correction: EstimateCorrection = NO_CORRECTION,
 ) -> CostEstimate:
     """The cost of each step. Tokens are estimated from exactly what will be sent, and corrected by what was counted.
 
@@ -51,11 +95,11 @@ def estimate_costs(
         estimate_tokens(contextual_text(title, chunk.section, chunk.content), model=embedder.model) for chunk in chunks
     )
     cutting_tokens = estimate_tokens(text, model=embedder.model) if method == "semantic" else 0
-    tokens = counted.embedding(embedding_tokens + cutting_tokens)
+    tokens = correction.embedding(embedding_tokens + cutting_tokens)
     embedding: Decimal | None = Decimal(0)
     chunking: Decimal | None = Decimal(0)
     if embedder.is_paid:
-        cut = counted.embedding(cutting_tokens)
+        cut = correction.embedding(cutting_tokens)
         usage = Usage(provider=embedder.provider, model=embedder.model, input_tokens=tokens - cut)
         embedding = charge("embedding", usage, prices).cost
         if cut:
@@ -67,8 +111,8 @@ def estimate_costs(
         usage = Usage(
             provider=tagger.provider,
             model=tagger.model,
-            input_tokens=counted.tagging(tagging_tokens),
-            output_tokens=tokens_answered(text, len(chunks) if chunk_tags else 0, chunk_tags, tagger.model, counted),
+            input_tokens=correction.tagging(tagging_tokens),
+            output_tokens=tokens_answered(text, len(chunks) if chunk_tags else 0, chunk_tags, tagger.model, correction),
         )
         metadata = charge("tagging", usage, prices).cost
     zero = Decimal(0)
@@ -92,10 +136,10 @@ def estimate_costs(
 
 def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequence[str], model: str) -> int:
     """Input tokens of all tagging calls of a document: its own, and one for each chunk where chunks have tags."""
-    calls = [(tagging.messages_for(title, text), tagging.SCHEMA)]
+    calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
     if chunk_tags:
-        schema = chunk_tagging.tag_schema(chunk_tags)
-        calls += [(chunk_tagging.messages_for_chunk(chunk.content), schema) for chunk in chunks]
+        schema = tagging.tag_schema(chunk_tags)
+        calls += [(tagging.messages_for_chunk(chunk.content), schema) for chunk in chunks]
     tokens = sum(estimate_tokens(message.content, model=model) for messages, _ in calls for message in messages)
     return tokens + sum(tokens_of_schema(schema, model) for _, schema in calls)
 
@@ -106,17 +150,19 @@ def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
     return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 
 
-def tokens_answered(text: str, tagged_chunks: int, fields: Sequence[str], model: str, counted: Counted) -> int:
+def tokens_answered(
+    text: str, tagged_chunks: int, fields: Sequence[str], model: str, correction: EstimateCorrection
+) -> int:
     """Output tokens of all tagging calls of a document: as earlier answers had, else as the prompts ask for.
 
     The prompts say how many words an answer may have, and the document tells how many tokens its words are.
     """
-    if counted.answer_tokens is not None:
-        return round(float(counted.answer_tokens) * (1 + tagged_chunks))
+    if correction.answer_tokens is not None:
+        return round(float(correction.answer_tokens) * (1 + tagged_chunks))
     a_word = tokens_a_word(text[: tagging.TAGGED_CHARACTERS], model)
-    own = tagging.ANSWER_TOKENS_AROUND + tagging.ANSWER_WORDS * a_word
-    words = chunk_tagging.ANSWER_WORDS + chunk_tagging.FIELD_WORDS * len(fields)
-    around = chunk_tagging.ANSWER_TOKENS_AROUND + chunk_tagging.FIELD_TOKENS_AROUND * len(fields)
+    own = tagging.DOCUMENT_ANSWER_TOKENS_AROUND + tagging.DOCUMENT_ANSWER_WORDS * a_word
+    words = tagging.CHUNK_ANSWER_WORDS + tagging.FIELD_WORDS * len(fields)
+    around = tagging.CHUNK_ANSWER_TOKENS_AROUND + tagging.FIELD_TOKENS_AROUND * len(fields)
     return round(own + tagged_chunks * (around + words * a_word))
 
 
@@ -128,8 +174,3 @@ def tokens_a_word(text: str, model: str) -> float:
     letters = sum(map(len, words))
     count = letters / LETTERS_OF_A_WORD if letters / len(words) > LONGEST_WORD else len(words)
     return estimate_tokens(" ".join(words), model=model) / count
-
-
-def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
-    """Amounts as JSON: dollars as strings, exact; null where no price is known."""
-    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

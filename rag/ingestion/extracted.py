@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -35,7 +36,7 @@ class ExtractionLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedPdf:
+class CheckedFile:
     """A file that can be opened. `decrypted` is the same PDF without its protection, if it had one."""
 
     page_count: int
@@ -44,7 +45,7 @@ class CheckedPdf:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtractedPdf:
+class ExtractedDocument:
     """Everything read from a file. `language` is what the file says of itself, often wrong or empty.
 
     `metadata` holds what only some kinds of files have, as JSON: `links` and `backdated_at` of a post.
@@ -69,9 +70,9 @@ class ExtractedPdf:
         }
 
 
-def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedPdf:
+def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedDocument:
     """The value again, with every text free of what a database cannot hold."""
-    return ExtractedPdf(
+    return ExtractedDocument(
         pages=tuple(page_from_json(page) for page in values["pages"]),
         sections=sections_from_json(values["sections"]),
         title=storable(values["title"]),
@@ -119,3 +120,29 @@ def storable(text: Any) -> str:
     """Text without NUL and lone surrogates, which Postgres refuses. The length stays the same."""
     cleaned = str(text).replace("\0", "\ufffd")
     return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
+
+
+#: Titles that programs leave behind rather than people.
+MACHINE_TITLE = re.compile(
+    r"^(microsoft (word|powerpoint|excel)\b|untitled|document\d*$|powerpoint presentation|presentation\d*$|book\d*$"
+    r"|slide \d+|layout \d+|print|printing|scan|img[_-]?\d|unknown|titel|title)"
+    r"|\.(docx?|pptx?|xlsx?|indd|qxd|pdf|odt|rtf|txt|tex|dvi|hwpx?|pub)$|[\\/]",
+    re.IGNORECASE,
+)
+
+
+def title_from_file_name(file_name: str) -> str:
+    """The name without its ending, underscores as spaces, a lower-case name begun with a capital."""
+    stem = re.sub(r"\.(?:pdf|docx|html?|md|markdown|txt)$", "", file_name, flags=re.IGNORECASE)
+    stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
+    if not stem:
+        return "Document"
+    return stem[0].upper() + stem[1:] if stem.islower() else stem
+
+
+def title_from_metadata(title: str) -> str:
+    """The PDF's own title, or nothing when it looks like a program's rather than a person's."""
+    title = " ".join(title.split())
+    if not 4 <= len(title) <= 150 or MACHINE_TITLE.search(title) or not re.search(r"[^\W\d_]{2}", title):
+        return ""
+    return title

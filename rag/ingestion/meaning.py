@@ -20,11 +20,11 @@ from uuid import UUID
 import numpy as np
 from pgvector import HalfVector
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, ProviderUnavailable
-from rag.ingestion.work import Bench, WorkedOnElsewhere
-from rag.providers.meaning import MeaningEmbedder
+from rag.ingestion.document_jobs import JobControl, JobTaken
+from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.retrieval.keywords import contextual_text
+from rag.storage.database import Database, queries
 from rag.types import FloatMatrix
 
 try:
@@ -83,22 +83,22 @@ class MeaningProgress:
         return self.done >= self.passages
 
 
-class MeaningWork:
+class MeaningJob:
     """Gives the passages of collections on the built-in embedder their vectors of meaning."""
 
-    def __init__(self, bench: Bench, embedder: MeaningEmbedder, data_dir: Path) -> None:
-        self._bench = bench
+    def __init__(self, control: JobControl, embedder: MeaningEmbedder, data_dir: Path) -> None:
+        self._control = control
         self._embedder = embedder
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, turn_seconds: float = TURN_SECONDS) -> bool:
         """Work on a collection until nothing is left; False when its turn is over before.
 
-        Raises `WorkedOnElsewhere`, `WorkInterrupted`, `TenantSuspended`, and `ProviderUnavailable` when the engine does
+        Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` when the engine does
         not answer.
         """
         ends_at = time.monotonic() + turn_seconds
-        with self._only_one(), self._bench.claimed(tenant_id, f"meaning {collection_id}"):
+        with self._only_one(), self._control.claimed(tenant_id, f"meaning {collection_id}"):
             while passages := self._next(tenant_id, collection_id):
                 for first in range(0, len(passages), PASSAGES_STORED):
                     batch = passages[first : first + PASSAGES_STORED]
@@ -128,7 +128,7 @@ class MeaningWork:
         self._embedder.rest(idle_seconds=IDLE_SECONDS)
 
     def _next(self, tenant_id: str, collection_id: UUID) -> list[UnreadPassage]:
-        return self._bench.database.fetch_all(
+        return self._control.database.fetch_all(
             tenant_id,
             "without_meaning",
             UnreadPassage,
@@ -141,27 +141,27 @@ class MeaningWork:
         """The vectors of its parts, less those whose text the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
-            self._bench.stop_if_asked()
+            self._control.stop_if_asked()
             try:
                 vectors.append(self._embedder.embed([text], purpose="document").vectors[0])
             except ProviderUnavailable:
-                self._bench.stop_if_asked()  # then it was ended for that
+                self._control.stop_if_asked()  # then it was ended for that
                 raise
             except InvalidInput as exc:
                 log.warning("A part of passage %s has no vector of meaning: %s", passage.id, exc.message)
         return vectors
 
     def _store(self, tenant_id: str, passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatrix]]) -> None:
-        with self._bench.database.transaction(tenant_id) as connection:
+        with self._control.database.transaction(tenant_id) as connection:
             connection.execute(queries["add_meaning"], _columns(passages, vectors))
 
     @contextmanager
     def _only_one(self) -> Iterator[None]:
-        """Hold what one process of this installation has at a time. Raises `WorkedOnElsewhere`."""
+        """Hold what one process of this installation has at a time. Raises `JobTaken`."""
         self._lock_file.parent.mkdir(parents=True, exist_ok=True)
         with self._lock_file.open("a") as file:
             if not _locked(file):
-                raise WorkedOnElsewhere
+                raise JobTaken
             yield
 
 

@@ -9,25 +9,24 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from rag.database import queries
 from rag.errors import RagError
-from rag.files import Originals
-from rag.ingestion import chunk_rows
-from rag.ingestion.chunking import chunk_document, figures_for, join_pages, sizes_for
-from rag.ingestion.counted import counted_before
-from rag.ingestion.estimate import amounts_to_json, estimate_costs
-from rag.ingestion.extracted import ExtractedPdf
-from rag.ingestion.imports.passages import EXPORT_TYPE, read_passages
+from rag.ingestion import document_rows
+from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.document_jobs import DocumentJob, JobControl, hold, ms_since
+from rag.ingestion.document_rows import amounts_to_json
+from rag.ingestion.estimate import estimate_costs, find_correction
+from rag.ingestion.extracted import ExtractedDocument, title_from_metadata
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.messages import all_blank, no_text_message, reading_message
-from rag.ingestion.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
-from rag.ingestion.posts.post import POST_TYPE
-from rag.ingestion.posts.reading import PostReader
-from rag.ingestion.sandbox import Sandbox
-from rag.ingestion.titles import title_from_metadata
-from rag.ingestion.work import Bench, Work, hold, ms_since
+from rag.ingestion.loaders.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.sources.board.posts import POST_TYPE
+from rag.ingestion.sources.board.reading import PostReader
+from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
+from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.providers.registry import Providers
 from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+from rag.storage.database import queries
+from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
 #: Progress is written at most this often, in seconds.
@@ -50,21 +49,21 @@ class Reader:
 
     def __init__(
         self,
-        bench: Bench,
+        control: JobControl,
         files: Originals,
         providers: Providers,
         sandbox: Sandbox,
         engine: Engine | None,
         posts: PostReader,
     ) -> None:
-        self._bench = bench
+        self._control = control
         self._posts = posts
         self._files = files
         self._providers = providers
         self._sandbox = sandbox
         self._engine = engine
 
-    def read(self, work: Work) -> None:
+    def read(self, work: DocumentJob) -> None:
         """Read a document's file. Raises what the sandbox says is wrong with it."""
         started = time.monotonic()
         content = self._files.get(work.document.tenant_id, work.document.file_path)
@@ -72,10 +71,10 @@ class Reader:
 
         def tell(done: int, total: int) -> None:
             nonlocal told
-            self._bench.stop_if_asked()
+            self._control.stop_if_asked()
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
-                self._bench.note_progress(work, Step.EXTRACT, done, total)
+                self._control.note_progress(work, Step.EXTRACT, done, total)
 
         try:
             document = work.document
@@ -92,11 +91,11 @@ class Reader:
                     tenant_id=document.tenant_id,
                 )
         except RagError:
-            self._bench.stop_if_asked()  # the sandbox was ended with the application, not by the file
+            self._control.stop_if_asked()  # the sandbox was ended with the application, not by the file
             raise
         self._store(work, extracted, started)
 
-    def _store(self, work: Work, extracted: ExtractedPdf, started: float) -> None:
+    def _store(self, work: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
         """Pages, sections, language and estimate in one transaction."""
         pages, document = extracted.pages, work.document
         language = language_of(join_pages(pages), extracted.language or work.collection.language)
@@ -109,7 +108,7 @@ class Reader:
         if is_ready:
             expected = pages_as_expected(pages, awaiting)
             estimate = estimate_document(
-                self._bench,
+                self._control,
                 work,
                 title or document.title,
                 expected,
@@ -120,10 +119,10 @@ class Reader:
             said = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
             message = " ".join(filter(None, (said, message)))
         unready = DocumentStatus.FAILED if all_blank(pages) or not is_pdf(document) else DocumentStatus.NEEDS_OCR
-        with self._bench.database.transaction(document.tenant_id) as connection:
+        with self._control.database.transaction(document.tenant_id) as connection:
             hold(connection, work)
             connection.execute(queries["remove_pages"], work.key)
-            chunk_rows.add_pages(connection, document, [with_language(page, language) for page in pages])
+            document_rows.add_pages(connection, document, [with_language(page, language) for page in pages])
             connection.execute(
                 queries["finish_reading"],
                 {
@@ -178,8 +177,8 @@ def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
 
 
 def estimate_document(
-    bench: Bench,
-    work: Work,
+    control: JobControl,
+    work: DocumentJob,
     title: str,
     pages: tuple[Page, ...],
     sections: tuple[Section, ...],
@@ -196,7 +195,7 @@ def estimate_document(
         sections,
         method=method,
         file_name=work.document.file_name,
-        figures=figures_for(work.profile),
+        limits=work.profile.chunking,
         **sizes_for(work.profile, method),
     )
     tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
@@ -211,9 +210,9 @@ def estimate_document(
             embedder=embedder,
             tagger=tagger,
             prices=work.prices,
-            chunk_tags=work.profile.chunk_tags,
+            chunk_tags=work.profile.reading.chunk_tags,
             recognition=recognition,
-            counted=counted_before(bench.database, work, embedder, tagger),
+            correction=find_correction(control.database, work, embedder, tagger),
         )
     )
 

@@ -13,14 +13,21 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from pgvector import HalfVector
 from psycopg import Connection
 
-from rag.database import Database, queries
-from rag.errors import InvalidInput, NotAllowed, NotFound
-from rag.ingestion.work import DocumentGone, find_collection, price_overrides
-from rag.prices import charge
+from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
+from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
+from rag.ingestion.embed import Batch, embed_batches
+from rag.ingestion.paid_calls import PaidCalls, note_costs
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
+from rag.profile import Profile
+from rag.profiles import profile_of
+from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
+from rag.storage.database import Database, queries
 from rag.types import Identity, Role, Usage, Who
 
 
@@ -190,3 +197,92 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
 def _require_admin(identity: Identity) -> None:
     if not identity.may(Role.ADMIN):
         raise NotAllowed
+
+
+class ReembeddingJob:
+    """Makes the missing vectors, then switches. One move is worked on by one worker at a time."""
+
+    def __init__(self, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
+        self._control = calls.control
+        self._providers = providers
+        self._ledger = ledger
+        self._calls = calls
+        self._moves = Reembeddings(calls.control.database, providers)
+
+    def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
+        """Work until the new vectors are searched. What cannot be mended by waiting is written to the move.
+
+        Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
+        """
+        with self._control.claimed(tenant_id, reembedding_id):
+            move = self._moves.get(tenant_id, reembedding_id)
+            if move.status == "running":
+                try:
+                    self._work(move)
+                except TEMPORARY:
+                    raise
+                except RagError as exc:
+                    self.fail(tenant_id, reembedding_id, exc.message)
+        return self._moves.get(tenant_id, reembedding_id)
+
+    def fail(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
+        """End a move with its reason; searches are on the old vectors."""
+        self._control.database.execute(tenant_id, "fail_reembedding", id=reembedding_id, message=sentence)
+
+    def note_waiting(self, tenant_id: str, reembedding_id: UUID, sentence: str) -> None:
+        """Say why a move that is under way waits."""
+        self._control.database.execute(tenant_id, "note_reembedding_waits", id=reembedding_id, message=sentence)
+
+    def _work(self, move: Reembedding) -> None:
+        database = self._control.database
+        embedder = self._providers.embedder_for(move.to_model)
+        collection = find_collection(database, move.tenant_id, move.collection_id)
+        profile = profile_of(collection)
+        try:
+            while True:
+                with database.transaction(move.tenant_id) as connection:
+                    missing = find_missing(connection, move.collection_id, move.to_model)
+                self._embed(move, missing, embedder, profile)
+                with database.transaction(move.tenant_id) as connection:
+                    if switch(connection, move):
+                        break
+        finally:
+            self._note_costs(move)
+
+    def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
+        """Store the missing vectors beside those that are searched."""
+        prices = price_overrides(self._control.database, move.tenant_id)
+        total = max(move.chunks_total, len(missing))
+        done = total - len(missing)
+        batches = [
+            Batch(chunks, [chunk.text for chunk in chunks], chunks[0].document_id)
+            for chunks in batches_of(missing, profile.embedding.embedding_batch_size)
+        ]
+        for group in embed_batches(
+            self._calls,
+            embedder,
+            batches,
+            tenant_id=move.tenant_id,
+            owner_id=move.id,
+            pause_ms=profile.embedding.embedding_delay_ms,
+        ):
+            done += sum(len(embedded.items) for embedded in group)
+            rows = [
+                {"chunk_id": chunk.chunk_id, "embedding_model": embedder.id, "embedding": HalfVector(vector)}
+                for embedded in group
+                for chunk, vector in zip(embedded.items, embedded.embeddings.vectors, strict=True)
+            ]
+            with self._control.database.transaction(move.tenant_id) as connection, connection.cursor() as cursor:
+                for embedded in group:
+                    self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
+                cursor.executemany(queries["add_spare_vector"], rows)
+                cursor.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
+            # Only now: what has been paid for is kept.
+            self._control.stop_if_suspended(move.tenant_id)
+
+    def _note_costs(self, move: Reembedding) -> None:
+        parameters = {"collection_id": move.collection_id}
+        with self._control.database.transaction(move.tenant_id) as connection:
+            ids = [row[0] for row in connection.execute(queries["documents_of_collection"], parameters).fetchall()]
+        for document_id in ids:
+            note_costs(self._control.database, self._ledger, move.tenant_id, document_id)

@@ -13,25 +13,32 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
-from rag.files import Originals
-from rag.ingestion import chunk_rows
+from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
-from rag.ingestion.embedding import EmbeddingStep
-from rag.ingestion.intake import add_document, display_name, find_pages
+from rag.ingestion.document_jobs import (
+    DocumentGone,
+    DocumentJob,
+    JobControl,
+    JobTaken,
+    ModelChanged,
+    hold,
+)
+from rag.ingestion.document_rows import find_pages, page_from_row
+from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
-from rag.ingestion.processor import Processor
-from rag.ingestion.publishing import publish
-from rag.ingestion.steps import page_from_row
-from rag.ingestion.tag_step import TagStep
-from rag.ingestion.work import Bench, DocumentGone, ModelChanged, Work, WorkedOnElsewhere, hold
-from rag.profiles import profile_by_name, with_overrides
-from rag.providers.call_gate import CallGate
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.publish import publish
+from rag.ingestion.tagging import TagStep
+from rag.ingestion.uploads import add_document, display_name
+from rag.money.ledger import Ledger
+from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.providers.retry import CallGate
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.query_analysis import detect_language
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
 from rag.types import (
     Chunk,
     Collection,
@@ -75,22 +82,22 @@ class ReferenceDocuments:
     """Registers, chunks, tags and embeds. Changes need an administrator; all work is done when a method returns."""
 
     def __init__(
-        self, database: Database, files: Originals, providers: Providers, ledger: Ledger, processor: Processor
+        self, database: Database, files: Originals, providers: Providers, ledger: Ledger, pipeline: Pipeline
     ) -> None:
         self._database = database
         self._files = files
         self._providers = providers
         self._ledger = ledger
-        self._processor = processor
-        self._bench = Bench(database)
-        calls = PaidCalls(database, CallGate(), ledger)
-        self._embedding = EmbeddingStep(self._bench, ledger, calls)
-        self._tagging = TagStep(self._bench, providers, ledger, calls)
+        self._pipeline = pipeline
+        self._control = JobControl(database)
+        calls = PaidCalls(self._control, CallGate(), ledger)
+        self._embed_step = EmbedStep(calls)
+        self._tag_step = TagStep(providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """Documents, newest first, and how many there are in all."""
         found = self._find(who, limit=limit, offset=offset)
-        return found, int(self._database.fetch_value(who, "count_references") or 0)
+        return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
         """One document. Raises `NotFound`, also for documents of other profiles."""
@@ -147,7 +154,7 @@ class ReferenceDocuments:
         document_id = add_document(
             self._database,
             self._files,
-            self._processor.sandbox,
+            self._pipeline.sandbox,
             collection,
             file_name,
             content,
@@ -170,16 +177,16 @@ class ReferenceDocuments:
 
         Chunks, tags and vectors of an earlier text are gone after this. Raises `InvalidInput` and `StepNotPossible`.
         """
-        work = self._work(identity, document_id)
-        with self._claimed(work):
-            pages = self._pages(work) if page_texts is None else _pages_from(page_texts)
+        job = self._job(identity, document_id)
+        with self._claimed(job):
+            pages = self._pages(job) if page_texts is None else _pages_from(page_texts)
             text = join_pages(pages)
             if not text.strip():
                 raise InvalidInput("There is no text to cut. Send it as fullText, or by page as pageTexts.")
-            method = work.document.chunking_method
-            chunks = chunk_document(pages, [], method=method, **sizes_for(work.profile, method))
-            self._store(work, pages, chunks, detect_language(text[:3000]) or work.collection.language)
-        replaced = {"action": "document text replaced", "target": work.document.title, "changes": Jsonb({})}
+            method = job.document.chunking_method
+            chunks = chunk_document(pages, [], method=method, **sizes_for(job.profile, method))
+            self._store(job, pages, chunks, detect_language(text[:3000]) or job.collection.language)
+        replaced = {"action": "document text replaced", "target": job.document.title, "changes": Jsonb({})}
         self._database.execute(identity, "add_audit_entry", **replaced)
         return self.get(identity, document_id)
 
@@ -188,10 +195,10 @@ class ReferenceDocuments:
 
         Raises `StepNotPossible` before there are chunks. Without a language model nothing is tagged.
         """
-        work = self._work(identity, document_id)
+        job = self._job(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
-        with self._claimed(work):
-            message = self._tagging.run(work, self._pages(work), ())
+        with self._claimed(job):
+            message = self._tag_step.run(job, self._pages(job), ())
             metadata = Jsonb({})
             self._database.execute(
                 identity, "note_metadata", document_id=document_id, metadata=metadata, message=message
@@ -203,8 +210,8 @@ class ReferenceDocuments:
 
         Raises `StepNotPossible` before there are chunks, and `ProviderError`s; what was paid is kept.
         """
-        work = self._work(identity, document_id)
-        status = work.document.status
+        job = self._job(identity, document_id)
+        status = job.document.status
         if status is DocumentStatus.NEEDS_OCR:
             raise NoTextInPdf
         if status in (DocumentStatus.FAILED, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING):
@@ -212,43 +219,49 @@ class ReferenceDocuments:
             self._process(identity.tenant_id, document_id)
             return self.get(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
-        with self._claimed(work):
-            embedder = self._providers.embedder_for(work.collection.embedding_model)
-            rows = self._chunks(work, embedder.id)
+        with self._claimed(job):
+            embedder = self._providers.embedder_for(job.collection.embedding_model)
+            rows = self._chunks(job, embedder.id)
             if rows or status is not DocumentStatus.COMPLETED:
-                self._embedding.run_on_stored(work, rows, embedder)
+                self._embed_step.run_on_stored(job, rows, embedder)
                 count = self.get(identity, document_id).chunks
-                publish(self._bench, self._ledger, work, count, work.document.message, embedder.id)
+                publish(self._control, self._ledger, job, count, job.document.message, embedder.id)
         return self.get(identity, document_id)
 
     def _find(
         self, who: Who, *, document_id: UUID | None = None, limit: int = 1, offset: int = 0
     ) -> Sequence[ReferenceDocument]:
         return self._database.fetch_all(
-            who, "find_references", ReferenceDocument, document_id=document_id, limit=limit, offset=offset
+            who,
+            "find_references",
+            ReferenceDocument,
+            profiles=list(REFERENCE_PROFILES),
+            document_id=document_id,
+            limit=limit,
+            offset=offset,
         )
 
     def _process(self, tenant_id: str, document_id: UUID) -> None:
         try:
-            self._processor.process_stored(tenant_id, document_id)
-        except WorkedOnElsewhere:
+            self._pipeline.process_stored(tenant_id, document_id)
+        except JobTaken:
             raise StepNotPossible("This document is being processed. Try again when that is done.") from None
         except RagError as exc:
             exc.details.setdefault("document_id", document_id)
             raise
 
-    def _work(self, identity: Identity, document_id: UUID) -> Work:
+    def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
         _require_admin(identity)
         self.get(identity, document_id)
-        return self._bench.work(identity.tenant_id, document_id)
+        return self._control.job(identity.tenant_id, document_id)
 
     @contextmanager
-    def _claimed(self, work: Work) -> Iterator[None]:
+    def _claimed(self, job: DocumentJob) -> Iterator[None]:
         """Nobody else works on the document meanwhile."""
         try:
-            with self._bench.claimed(work.document.tenant_id, work.document.id):
+            with self._control.claimed(job.document.tenant_id, job.document.id):
                 yield
-        except WorkedOnElsewhere:
+        except JobTaken:
             raise StepNotPossible("This document is being processed. Try again when that is done.") from None
         except ModelChanged:
             raise StepNotPossible("The collection has another embedding model by now. Embed it again.") from None
@@ -259,23 +272,23 @@ class ReferenceDocuments:
         if not self.get(tenant_id, document_id).chunks:
             raise StepNotPossible("This document has no chunks yet. Send its text to the chunk step first.")
 
-    def _pages(self, work: Work) -> Sequence[Page]:
-        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
+    def _pages(self, job: DocumentJob) -> Sequence[Page]:
+        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         return [page_from_row(row) for row in rows]
 
-    def _chunks(self, work: Work, embedding_model: str) -> Sequence[Chunk]:
-        with self._database.transaction(work.document.tenant_id) as connection:
-            parameters = {**work.key, "embedding_model": embedding_model}
+    def _chunks(self, job: DocumentJob, embedding_model: str) -> Sequence[Chunk]:
+        with self._database.transaction(job.document.tenant_id) as connection:
+            parameters = {**job.key, "embedding_model": embedding_model}
             rows = connection.execute(queries["bare_chunks"], parameters).fetchall()
         return [
             Chunk(index=i, content=content, first_page=first, last_page=last, start=start, end=end, section=section)
             for i, content, first, last, start, end, section in rows
         ]
 
-    def _store(self, work: Work, pages: Sequence[Page], chunks: Sequence[Chunk], language: str) -> None:
-        document = work.document
+    def _store(self, job: DocumentJob, pages: Sequence[Page], chunks: Sequence[Chunk], language: str) -> None:
+        document = job.document
         with self._database.transaction(document.tenant_id) as connection:
-            hold(connection, work)
+            hold(connection, job)
             remove_document(
                 connection,
                 tenant_id=document.tenant_id,
@@ -283,16 +296,16 @@ class ReferenceDocuments:
                 document_id=document.id,
             )
             for statement in ("remove_chunks", "remove_pages"):
-                connection.execute(queries[statement], work.key)
-            chunk_rows.add_pages(connection, document, [(page, language) for page in pages])
-            chunk_rows.add_bare_chunks(connection, document, chunks)
+                connection.execute(queries[statement], job.key)
+            document_rows.add_pages(connection, document, [(page, language) for page in pages])
+            document_rows.add_bare_chunks(connection, document, chunks)
             counts = {
                 "page_count": len(pages),
                 "character_count": sum(len(page.text) for page in pages),
                 "chunk_count": len(chunks),
                 "language": language,
             }
-            connection.execute(queries["await_steps"], {**work.key, **counts})
+            connection.execute(queries["await_steps"], {**job.key, **counts})
 
 
 def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
@@ -303,7 +316,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 def _chunking_method(collection: Collection) -> str:
     """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
-    method = with_overrides(profile_by_name(collection.profile), collection.overrides).chunking_method
+    method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 
 

@@ -1,11 +1,18 @@
-"""Who may read a file next, where few are read at once: tenants take turns, and none keeps another from reading."""
+"""Who may read a file or have a job done next: tenants take turns, and none keeps another from its turn."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from procrastinate import BaseConnector
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+
+from rag.storage.sql import queries
 
 
 class Slots:
@@ -53,3 +60,59 @@ class Slots:
             return False
         spare = 1 if self._held[turn[1]] == 0 else 0
         return self._held.total() < self._number + spare
+
+
+class Places:
+    """How many jobs of each tenant this process works on. For the event loop of its workers alone."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.taken: Counter[str] = Counter()
+
+    def full_tenants(self, *, is_spare: bool) -> list[str] | None:
+        """Tenants that may not begin another job; None where nobody may.
+
+        The places are for anybody. The spare one opens when they are all taken, for tenants that have none: slow files
+        of one tenant leave it to the others.
+        """
+        if is_spare:
+            return list(+self.taken) if self.taken.total() >= self.number else None
+        return [tenant_id for tenant_id, count in self.taken.items() if count >= self.number]
+
+
+class FairJobs(JobManager):
+    """Hands the jobs of one queue to a worker of this process, as `Places` allows."""
+
+    def __init__(self, connector: BaseConnector, places: Places, *, is_spare: bool) -> None:
+        super().__init__(connector)
+        self._places = places
+        self._is_spare = is_spare
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        full = self._places.full_tenants(is_spare=self._is_spare)
+        if full is None:
+            return None
+        if full:
+            query = queries["fetch_job_of_others"]
+            rows = await self.connector.execute_query_all_async(query, queues=queues, worker_id=worker_id, full=full)
+            job = Job.from_row(rows[0]) if rows else None
+        else:
+            job = await super().fetch_job(queues, worker_id)
+        if job is not None:
+            self._places.taken[str(job.task_kwargs["tenant_id"])] += 1
+        return job
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        try:
+            await super().finish_job(job, status, delete_job)
+        finally:
+            self._leave(job)
+
+    async def retry_job(self, job: Job, *arguments: Any, **options: Any) -> None:
+        try:
+            await super().retry_job(job, *arguments, **options)
+        finally:
+            self._leave(job)
+
+    def _leave(self, job: Job) -> None:
+        self._places.taken[str(job.task_kwargs["tenant_id"])] -= 1

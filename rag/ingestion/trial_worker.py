@@ -8,15 +8,14 @@ import sys
 import threading
 from typing import BinaryIO
 
-from rag.database import Database
-from rag.files import FileStore, Originals
-from rag.ingestion.processor import Processor
+from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.trials import Task
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.providers.supabase import SupabaseProject
-from rag.providers.supabase_storage import SupabaseFiles
-from rag.records.ledger import Ledger
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore, Originals
 
 
 def serve(files: Originals | None = None) -> None:
@@ -43,11 +42,11 @@ def work(task: Task, files: Originals) -> None:
     """Do the task with parts of this process's own."""
     database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
     database.open()
-    processor = Processor(database, files, Providers(task.settings), Ledger(database), task.settings)
+    pipeline = Pipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
     try:
-        processor.run_claimed(task.tenant_id, task.document_id)
+        pipeline.run_claimed(task.tenant_id, task.document_id)
     finally:
-        processor.close()
+        pipeline.close()
 
 
 def originals(settings: Settings) -> Originals:

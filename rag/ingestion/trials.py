@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from rag.database import Database
 from rag.errors import WorkKeepsDying
 from rag.settings import Settings
+from rag.storage.database import Database
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 COMMAND = (sys.executable, "-m", "rag.ingestion.trial_worker")
@@ -48,7 +48,7 @@ class Trials:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, tenant_id: str, document_id: UUID, stop_if_asked: Callable[[], None]) -> None:
-        """Have a document that the caller holds worked on; raises what `Processor.run_claimed` raises there.
+        """Have a document that the caller holds worked on; raises what `Pipeline.run_claimed` raises there.
 
         Raises `WorkKeepsDying` when the document ends its process each time, and what `stop_if_asked` raises.
         """

@@ -8,16 +8,16 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, NotFound
-from rag.ingestion.chunk_tags import tag_names
+from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
+from rag.ingestion.document_rows import find_documents, find_pages
 from rag.ingestion.extracted import sections_from_json
-from rag.ingestion.imports.passages import EXPORT_TYPE
-from rag.ingestion.intake import JobQueue, find_documents, find_pages
-from rag.ingestion.publishing import restore
+from rag.ingestion.publish import restore
 from rag.ingestion.reading import estimate_document
-from rag.ingestion.work import Bench, Work
+from rag.ingestion.sources.vector_export import EXPORT_TYPE
+from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
+from rag.storage.database import Database, queries
 from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
 
 #: The steps that can be run again by hand.
@@ -31,7 +31,7 @@ class Versions:
         self._database = database
         self._providers = providers
         self._queue = queue
-        self._bench = Bench(database)
+        self._control = JobControl(database)
 
     def of(self, who: Who, document: Document) -> list[Document]:
         """All versions of a document, the latest first."""
@@ -44,17 +44,17 @@ class Versions:
         When the collection has another embedding model since, it is estimated first and waits for a yes. Raises
         `NotFound`, and `InvalidInput` for a version that has not been superseded.
         """
-        work = self._work(identity, document_id)
-        document = work.document
+        job = self._job(identity, document_id)
+        document = job.document
         if document.status is not DocumentStatus.SUPERSEDED:
             raise InvalidInput("Only an earlier version can be restored.")
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
-            if not restore(connection, document, work.collection.embedding_model):
-                estimate = self._estimate(connection, work)
+            if not restore(connection, document, job.collection.embedding_model):
+                estimate = self._estimate(connection, job)
                 parameters = {"document_id": document_id, "estimate": Jsonb(estimate)}
                 connection.execute(queries["await_confirmation"], parameters)
-        return self._work(identity, document_id).document
+        return self._job(identity, document_id).document
 
     def run_again(
         self,
@@ -71,14 +71,14 @@ class Versions:
         are all new. Tags are written while the document goes on answering: where they are missing, or all. Raises
         `InvalidInput` where there is nothing to do.
         """
-        work = self._work(identity, document_id)
-        document = work.document
+        job = self._job(identity, document_id)
+        document = job.document
         if step not in BY_HAND:
             raise InvalidInput("Only chunking, embedding and tagging can be run again by themselves.")
         if document.status is not DocumentStatus.COMPLETED:
             raise InvalidInput("Only a document that is ready can have a step run again. Try it again as a whole.")
         if step is Step.TAG:
-            return self._tag_again(identity, work, only_missing=only_missing)
+            return self._tag_again(identity, job, only_missing=only_missing)
         if only_missing and chunking_method in (None, document.chunking_method):
             # Publishing needs every chunk to have its vector.
             raise InvalidInput("Nothing is missing: every chunk of this document has its vector.")
@@ -93,11 +93,11 @@ class Versions:
             }
             for (new_id,) in connection.execute(queries["add_version"], parameters).fetchall():
                 connection.execute(queries["copy_pages"], {"document_id": document_id, "new_id": new_id})
-        new = self._work(identity, new_id)
+        new = self._job(identity, new_id)
         with self._database.transaction(identity) as connection:
             estimate = Jsonb(self._estimate(connection, new))
             connection.execute(queries["note_estimate"], {"document_id": new_id, "estimate": estimate})
-        return self._work(identity, new_id).document
+        return self._job(identity, new_id).document
 
     def read_again(self, identity: Identity, document_id: UUID, *, pdf_type: PdfType = "auto") -> Document:
         """Read the file of a document again, with text recognition where it is needed; the document made for it.
@@ -105,8 +105,8 @@ class Versions:
         One that answers goes on answering: the new version is estimated and waits for a yes. One that failed, or waits
         for recognition, is read itself. Raises `InvalidInput` while it is worked on.
         """
-        work = self._work(identity, document_id)
-        document = work.document
+        job = self._job(identity, document_id)
+        document = job.document
         parameters: dict[str, Any] = {"document_id": document_id, "pdf_type": pdf_type}
         with self._database.transaction(identity) as connection:
             connection.execute(queries["lock_versions"], {"original_id": document.original_id})
@@ -117,19 +117,19 @@ class Versions:
             elif not connection.execute(queries["read_anew"], parameters).rowcount:
                 raise InvalidInput("This document is being worked on. Wait until that is done.")
             self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
-        return self._work(identity, document_id).document
+        return self._job(identity, document_id).document
 
     def _require_idle(self, identity: Identity, document: Document) -> None:
         at_work = {DocumentStatus.READING, DocumentStatus.ESTIMATED, DocumentStatus.PROCESSING}
         if any(version.status in at_work for version in self.of(identity.tenant_id, document)):
             raise InvalidInput("Another version of this document is being made. Confirm or discard that one first.")
 
-    def _tag_again(self, identity: Identity, work: Work, *, only_missing: bool) -> Document:
-        document = work.document
+    def _tag_again(self, identity: Identity, job: DocumentJob, *, only_missing: bool) -> Document:
+        document = job.document
         key: dict[str, Any] = {"document_id": document.id}
         if not document.generate_metadata:
             raise InvalidInput("This document was added without metadata. Upload it again with metadata to have tags.")
-        if self._providers.translation_model_for(work.profile) is None:
+        if self._providers.translation_model_for(job.profile) is None:
             raise InvalidInput("Tags are written by a language model, and none is configured.")
         has_tags = bool(document.metadata.get("summary"))
         if only_missing and has_tags and not document.metadata.get("untagged_chunks"):
@@ -138,23 +138,23 @@ class Versions:
             if not only_missing or not has_tags:
                 connection.execute(queries["forget_tags"], key)
             if not only_missing:
-                fields = tag_names(work.profile.chunk_tags)
+                fields = tag_names(job.profile.reading.chunk_tags)
                 connection.execute(queries["forget_chunk_tags"], {**key, "fields": fields})
             connection.execute(queries["ask_for_step"], {**key, "step": Step.TAG})
             self._queue.enqueue(identity.tenant_id, document.id, connection=connection)
-        return self._work(identity, document.id).document
+        return self._job(identity, document.id).document
 
-    def _estimate(self, connection: Connection, work: Work) -> dict[str, Any]:
-        key = {"document_id": work.document.id}
+    def _estimate(self, connection: Connection, job: DocumentJob) -> dict[str, Any]:
+        key = {"document_id": job.document.id}
         found = connection.execute(queries["document_work"], key).fetchone()
         sections = sections_from_json(found[0]) if found else ()
-        rows = find_pages(self._database, work.document.tenant_id, work.document.id)
+        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         pages = tuple(Page(number=row.number, text=row.text, label=row.label) for row in rows)
-        return estimate_document(self._bench, work, work.document.title, pages, tuple(sections), self._providers)
+        return estimate_document(self._control, job, job.document.title, pages, tuple(sections), self._providers)
 
-    def _work(self, identity: Identity, document_id: UUID) -> Work:
+    def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
         if not identity.may(Role.ADMIN):
             raise NotAllowed
         if not find_documents(self._database, identity, document_id=document_id):
             raise NotFound("This document does not exist, or no longer.")
-        return self._bench.work(identity.tenant_id, document_id)
+        return self._control.job(identity.tenant_id, document_id)

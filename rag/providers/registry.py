@@ -8,14 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.prices import charge
-from rag.profiles import HR, PROFILES, Profile
+from rag.money.price_list import charge
+from rag.profile import Profile
+from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
 from rag.providers.cohere import CohereReranker
 from rag.providers.connections import NAMES, VARIABLES, connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
-from rag.providers.meaning import MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.offline import LexicalEmbedder
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from rag.settings import Settings
@@ -141,7 +141,7 @@ class Providers:
         EMBEDDING_MODEL comes first, except where a profile has a provider of its own that is configured: `civil` keeps
         its Ollama.
         """
-        own = profile.embedding_model
+        own = profile.embedding.embedding_model
         provider = own.partition("/")[0]
         wanted = self._wanted_embedder_id()
         if wanted and (provider == self.provider or not self.is_configured(provider)):
@@ -151,7 +151,7 @@ class Providers:
     def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
         """What a new collection may be embedded with; the default first, what is not configured last."""
         default = self.default_embedder_id(profile)
-        offered = dict.fromkeys((default, profile.embedding_model, self._wanted_embedder_id(), *OFFERED))
+        offered = dict.fromkeys((default, profile.embedding.embedding_model, self._wanted_embedder_id(), *OFFERED))
         ids = [*(identifier for identifier in offered if identifier), self._builtin.id]
         options = [self._option(identifier) for identifier in dict.fromkeys(ids)]
         return sorted(options, key=lambda option: (option.id != default, bool(option.missing)))
@@ -186,25 +186,30 @@ class Providers:
     def chat_choice(self, profile: Profile) -> ModelChoice:
         """Which model answers, and whether it is the profile's own."""
         return self._choose(
-            profile, profile.chat_provider, profile.chat_model, self._settings.chat_model, "chat_model", HR.chat_model
+            profile,
+            profile.answer.chat_provider,
+            profile.answer.chat_model,
+            self._settings.chat_model,
+            "chat_model",
+            DEFAULT.answer.chat_model,
         )
 
     def translation_choice(self, profile: Profile) -> ModelChoice:
         """Which model translates and tags: where there is none of its own, the one that answers."""
         choice = self._choose(
             profile,
-            profile.translation_provider,
-            profile.translation_model,
+            profile.language.translation_provider,
+            profile.language.translation_model,
             self._settings.translation_model,
             "translation_model",
-            HR.translation_model,
+            DEFAULT.language.translation_model,
         )
         if choice.model:
             return choice
         answering = self.chat_choice(profile)
         return ModelChoice(
-            wanted_provider=profile.translation_provider,
-            wanted_model=profile.translation_model,
+            wanted_provider=profile.language.translation_provider,
+            wanted_model=profile.language.translation_model,
             provider=answering.provider,
             model=answering.model,
         )
@@ -220,13 +225,13 @@ class Providers:
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
         """The model that looks at attachments, of the provider that answers; where that has none, the one that tags."""
         choice = self.chat_choice(profile)
-        if choice.model and choice.provider == profile.chat_provider and profile.attachment_model:
-            return self._chat_model(replace(choice, model=profile.attachment_model))
+        if choice.model and choice.provider == profile.answer.chat_provider and profile.reading.attachment_model:
+            return self._chat_model(replace(choice, model=profile.reading.attachment_model))
         return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
         """The local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
-        if not profile.reranking:
+        if not profile.ranking.reranking:
             return None
         if self._settings.cross_encoder:
             return self._local_reranker()
@@ -235,7 +240,7 @@ class Providers:
         setting = "" if _is_overridden(profile, "rerank_model") else self._settings.rerank_model
         return CohereReranker(
             self._connections.cohere,
-            model=setting or profile.rerank_model,
+            model=setting or profile.ranking.rerank_model,
             timeout_seconds=self._settings.cohere_timeout_seconds,
         )
 
@@ -283,4 +288,4 @@ def _parts_of(identifier: str) -> tuple[str, str, int]:
 
 def _is_overridden(profile: Profile, field: str) -> bool:
     own = PROFILES.get(profile.name)
-    return own is not None and bool(getattr(profile, field) != getattr(own, field))
+    return own is not None and bool(profile.value(field) != own.value(field))

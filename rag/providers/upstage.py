@@ -17,7 +17,7 @@ from rag.errors import (
     ProviderQuotaExhausted,
     ProviderUnavailable,
 )
-from rag.providers.calls import accounted, billed_as, current_sending
+from rag.providers.retry import accounted, billed_as, current_sending
 from rag.types import Usage
 
 PATH = "/v1/document-digitization"

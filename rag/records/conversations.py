@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from uuid import UUID
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
+from rag.storage.database import Database
 from rag.types import Conversation, Identity, Message, MessageState, Outcome
 
 MAXIMUM_LISTED = 500

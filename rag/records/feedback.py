@@ -6,8 +6,8 @@ import re
 from typing import Literal
 from uuid import UUID
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
+from rag.storage.database import Database
 from rag.types import Identity
 
 MAXIMUM_COMMENT_CHARACTERS = 2000

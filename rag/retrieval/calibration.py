@@ -14,16 +14,16 @@ from uuid import UUID
 
 import numpy as np
 
-from rag.database import Database, queries
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput
-from rag.prices import charge
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
 from rag.providers import Embedder
-from rag.providers.calls import lost_calls, lost_with
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.providers.retry import lost_calls, lost_with
 from rag.retrieval.keywords import contextual_text
 from rag.retrieval.run import TenantPrices
+from rag.storage.database import Database, queries
 from rag.types import Collection, Usage
 
 #: Passages looked at; 100 put the fifth percentile within some .02.

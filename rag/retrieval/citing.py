@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from rag.profiles import Profile
+from rag.profile import Profile
+from rag.providers.tokens import estimate_tokens
 from rag.retrieval.evidence import Judged, matched_words
 from rag.retrieval.formats import Passage, format_context, format_passage, labels_of
 from rag.retrieval.posts import attachment_part, category_of, written_on
 from rag.retrieval.stitching import Neighbour, stitched
-from rag.tokens import estimate_tokens
 from rag.types import Citation, SearchResult
 
 #: Characters, where only tokens count.
@@ -32,7 +32,7 @@ def context_from(
     `context_characters`. `metadata` is that of the documents by their ids. `neighbours` reads the passages around those
     kept; they are added as far as there is room.
     """
-    room = Room(tokens=profile.context_tokens, characters=profile.context_characters or UNLIMITED)
+    room = Room(tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED)
 
     labels = labels_of([item.result for item in judged], metadata)
 
@@ -42,7 +42,7 @@ def context_from(
     kept: list[Judged] = []
     for item in judged:
         number = len(kept) + 1
-        joiner = profile.context_joiner if kept else ""
+        joiner = profile.answer.context_joiner if kept else ""
         text = joiner + part(number, item)
         if room.take(text):
             kept.append(item)
@@ -60,9 +60,9 @@ def context_from(
         kept = stitched(kept, neighbours([item.result for item in kept]), room.take)
     passages = [_passage(number, item, metadata or {}, labels) for number, item in enumerate(kept, 1)]
     text = format_context(profile, passages)
-    if profile.attachment_format:
+    if profile.answer.attachment_format:
         of_posts = ((passage.result.title, passage.document_metadata) for passage in passages)
-        text = "\n".join(filter(None, (text, attachment_part(profile.attachment_format, of_posts, room.take))))
+        text = "\n".join(filter(None, (text, attachment_part(profile.answer.attachment_format, of_posts, room.take))))
     return text, kept
 
 

@@ -14,16 +14,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from rag.database import Database, queries
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
-from rag.profiles import Profile
+from rag.profile import Options, Profile
 from rag.retrieval import fusion
 from rag.retrieval.citing import citations_from, context_from
 from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
 from rag.retrieval.evidence import Judged, best_of, in_order, judge, outcome_of, reranked, worth_citing
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.options import Options
 from rag.retrieval.order import needs_signals, ordered, read_facts
 from rag.retrieval.query_analysis import question_language
 from rag.retrieval.query_translator import Translation
@@ -33,6 +31,7 @@ from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
 from rag.retrieval.understanding import understand
+from rag.storage.database import Database, queries
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class Retriever:
             raise QuestionEmpty
         options = options or Options()
         profile = options.applied_to(profile)
-        wanted = top_k or profile.top_k
+        wanted = top_k or profile.search.top_k
         today = today or datetime.now(UTC).date()
         run = Run(
             question=question,
@@ -129,15 +128,15 @@ class Retriever:
             books=books,
             tenant_prices=self._tenant_prices,
         )
-        is_strict = options.similarity_threshold is not None
+        is_strict = "similarity_threshold" in options.settings
         run.thresholds = self._thresholds(run, is_strict=is_strict)
         asked = understand(run, self._providers, today)
-        candidates = wanted * profile.candidate_factor
+        candidates = wanted * profile.search.candidate_factor
         found = find(run, asked, self._database, self._providers, candidates=candidates)
         if self._has_new_model(run):
             run.thresholds = self._thresholds(run, is_strict=is_strict)
             found = find(run, asked, self._database, self._providers, candidates=candidates)
-        if profile.refine_order and profile.search_type == "hybrid":
+        if profile.search.refine_order and profile.search.search_type == "hybrid":
             with run.step("names") as step:
                 step.detail = "; ".join(names_said(found.text, run.language, found.results, found.languages))
         judged = judge(
@@ -150,19 +149,19 @@ class Retriever:
         named = named_languages(run.text) - {run.language}
         judged = in_order(judged, found, places=run.top_k, language=run.language, named=named)
         with run.step("evidence") as step:
-            speaking = worth_citing(judged) if profile.only_evidence else judged
+            speaking = worth_citing(judged) if profile.ranking.only_evidence else judged
             evidence = EvidenceDetails(outcome=outcome_of(best_of(judged)), probability=round(best_of(judged), 4))
             run.details.evidence = evidence
-            step.detail = evidence_said(judged, speaking, evidence, is_asked_for=profile.only_evidence)
+            step.detail = evidence_said(judged, speaking, evidence, is_asked_for=profile.ranking.only_evidence)
         cited = self._order(run, speaking, today)
         metadata = self._metadata(run, cited or judged[:NEAREST])
         # A profile that shows posts as such has a form of its own for them.
-        shown = metadata if profile.context_format else {}
+        shown = metadata if profile.answer.context_format else {}
         context_text, cited = context_from(
             cited,
             profile=profile,
             metadata=metadata,
-            neighbours=(lambda hits: self._neighbours(run, hits)) if profile.stitch_neighbours else None,
+            neighbours=(lambda hits: self._neighbours(run, hits)) if profile.ranking.stitch_neighbours else None,
         )
         self._finish(run, cited, started)
         response = ContextResponse(
@@ -178,7 +177,7 @@ class Retriever:
             charges=tuple(run.charges),
             notices=tuple(run.notices),
             results=tuple(item.result for item in cited),
-            evidence=evidence.outcome if profile.only_evidence or not cited else "answered",
+            evidence=evidence.outcome if profile.ranking.only_evidence or not cited else "answered",
             probability=evidence.probability,
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
@@ -186,9 +185,9 @@ class Retriever:
     def _has_new_model(self, run: Run) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
         collection = run.question.collection
-        with self._database.flight(run.question.identity) as flight:
-            asked = flight.execute(queries["embedding_model_now"], {"collection_id": collection.id})
-            flight.finish()
+        with self._database.pipeline(run.question.identity) as pipeline:
+            asked = pipeline.execute(queries["embedding_model_now"], {"collection_id": collection.id})
+            pipeline.finish()
             found = asked.fetchone()
         model = found[0] if found else None
         if model is None or model == collection.embedding_model:
@@ -202,8 +201,8 @@ class Retriever:
         """The results with their ranks, each said once and over as many documents as the profile wants."""
         profile = run.profile
         with run.step("collapse") as step:
-            said = without_near_repeats(results) if profile.collapse_near_repeats else list(results)
-            most = 1 if profile.one_result_per_document else profile.maximum_per_document
+            said = without_near_repeats(results) if profile.ranking.collapse_near_repeats else list(results)
+            most = 1 if profile.search.one_result_per_document else profile.search.maximum_per_document
             kept = fusion.limited_per_document(said, most)
             step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
         return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
@@ -211,7 +210,7 @@ class Retriever:
     def _rerank(self, run: Run, translation: Translation, judged: list[Judged]) -> list[Judged]:
         details = RerankingDetails()
         run.details.reranking = details
-        if not run.profile.reranking or not judged:
+        if not run.profile.ranking.reranking or not judged:
             return judged
         started = time.perf_counter()
         try:
@@ -232,7 +231,7 @@ class Retriever:
                         wording,
                         [item.result for item in items],
                         reranker=reranker,
-                        template=run.profile.rerank_format,
+                        template=run.profile.ranking.rerank_format,
                     )
                     run.pay("reranking", ranked.usage)
                     results += ranked.results
@@ -257,14 +256,14 @@ class Retriever:
             signals = {document_id: facts.signals for document_id, facts in run.facts.items()}
             done = ordered(judged, signals, profile=run.profile, top_k=run.top_k, today=today)
             names = ("multi_signal", "recency_boost", "pinned_first")
-            step.detail = ", ".join(name for name in names if getattr(run.profile, name))
+            step.detail = ", ".join(name for name in names if run.profile.value(name))
         return done
 
     def _metadata(self, run: Run, cited: Sequence[Judged]) -> Mapping[UUID, Mapping[str, Any]]:
         """What is known of the documents, for the form of the passages; the day one came where that may name it."""
         if not run.facts:
             run.facts = read_facts(self._database, run.question.identity, [item.result for item in cited])
-        has_form = bool(run.profile.context_format)
+        has_form = bool(run.profile.answer.context_format)
         return {key: facts.shown if has_form else facts.metadata for key, facts in run.facts.items()}
 
     def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
@@ -287,9 +286,9 @@ class Retriever:
         if embedder.provider == "builtin":
             return ()
         wanted = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
-        if is_strict or profile.threshold_mode != "absolute":
+        if is_strict or profile.search.threshold_mode != "absolute":
             return (wanted,)
-        own = replace(profile, threshold_mode="calibrated").threshold(
+        own = profile.changed(threshold_mode="calibrated").threshold(
             embedder.default_threshold, collection.calibrated_threshold
         )
         return (wanted, own) if own < wanted else (wanted,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.evidence import Judged
 from rag.retrieval.search import Found
 from rag.types import (
@@ -63,11 +63,11 @@ def search_said(profile: Profile, found: Found, *, asked: str, limits: str, has_
     """How it was searched, within which limits, and what came of it."""
     if not has_vectors:
         how = "keywords"
-    elif profile.search_type == "vector":
+    elif profile.search.search_type == "vector":
         how = "meaning"
     else:
-        how = f"meaning and keywords, {'ranks' if profile.fusion == 'rrf' else 'weighted scores'} added"
-        how += ", then refined" if profile.refine_order else ""
+        how = f"meaning and keywords, {'ranks' if profile.search.fusion == 'rrf' else 'weighted scores'} added"
+        how += ", then refined" if profile.search.refine_order else ""
     said = [f"{len(found.results)} passages by {how}"]
     if limits:
         said.append(f"within {limits}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.context import Retrieval
 from rag.retrieval.evidence import ANSWERED, PERHAPS, Judged, outcome_of
 from rag.retrieval.formats import place
@@ -44,8 +44,8 @@ def _wanted(retrieval: Retrieval, profile: Profile) -> str:
     """What the profile asks for, and which of it no provider is there for."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
-    said = [f"{search.final_top_k} passages of {profile.top_k * profile.candidate_factor} candidates"]
-    if profile.reranking and "rerank" not in done and retrieval.judged:
+    said = [f"{search.final_top_k} passages of {profile.search.top_k * profile.search.candidate_factor} candidates"]
+    if profile.ranking.reranking and "rerank" not in done and retrieval.judged:
         said.append("not reranked, no reranker is configured")
     return "; ".join(said)
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag.database import Database
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderError, SettingsError
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.details import raw_results_from, search_said
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.keywords import contextual_text
@@ -23,6 +22,7 @@ from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
 from rag.retrieval.synonyms import reworded
 from rag.retrieval.understanding import Asked, describe
+from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     spoken = _language(run, asked)
     meanings = _embed_meaning(run, [(text, spoken) for text in wordings], providers)
     run.details.search = SearchDetails(
-        type=run.profile.search_type, vector_top_k=candidates if vectors is not None else 0
+        type=run.profile.search.search_type, vector_top_k=candidates if vectors is not None else 0
     )
     started = time.perf_counter()
-    afterwards = run.profile.filters_after_search
+    afterwards = run.profile.search.filters_after_search
     within = replace(asked.filters, categories=(), years=()) if afterwards else asked.filters
     with run.step("search") as step:
         found = _search(run, asked, vectors, meanings, combined(run, within), database, candidates)
@@ -113,7 +113,7 @@ def combined(run: Run, of_question: SearchFilters) -> SearchFilters:
         years=given.years or of_question.years,
         date_from=given.date_from or of_question.date_from,
         date_to=given.date_to or of_question.date_to,
-        important_only=given.important_only or run.profile.important_only,
+        important_only=given.important_only or run.profile.ranking.important_only,
     )
 
 
@@ -207,17 +207,17 @@ def _search(
                 vector=None if vectors is None else vectors[number],
                 embedding_model=run.question.collection.embedding_model,
                 meaning=None if meanings is None else meanings[number],
-                fusion=profile.fusion,
-                vector_weight=profile.vector_weight,
-                keyword_weight=profile.keyword_weight,
-                vector_rank_weight=profile.vector_rank_weight,
-                keyword_rank_weight=profile.keyword_rank_weight,
-                rank_constant=profile.rank_constant,
+                fusion=profile.search.fusion,
+                vector_weight=profile.search.vector_weight,
+                keyword_weight=profile.search.keyword_weight,
+                vector_rank_weight=profile.search.vector_rank_weight,
+                keyword_rank_weight=profile.search.keyword_rank_weight,
+                rank_constant=profile.search.rank_constant,
                 threshold=_least_similarity(run),
-                neighbours=candidates * profile.neighbour_factor // profile.candidate_factor,
-                same_beginning=profile.deduplication_characters,
-                refine=profile.refine_order,
-                correct_spelling=profile.correct_spelling,
+                neighbours=candidates * profile.search.neighbour_factor // profile.search.candidate_factor,
+                same_beginning=profile.search.deduplication_characters,
+                refine=profile.search.refine_order,
+                correct_spelling=profile.understanding.correct_spelling,
             ),
             scope=Scope(
                 tenant_id=run.tenant_id,
@@ -226,7 +226,7 @@ def _search(
             ),
             filters=filters,
             limit=candidates,
-            by_keyword=profile.search_type == "hybrid" or vectors is None,
+            by_keyword=profile.search.search_type == "hybrid" or vectors is None,
         )
         founds.append(found)
         first, original = _apart(found.text, asked) if number == 0 else (found.text, "")
@@ -272,12 +272,12 @@ def _gives_way(run: Run, found: Found, vectors: FloatMatrix | None) -> bool:
 def _least_similarity(run: Run) -> float:
     """What a neighbour has to be above, where the profile's figure is set and has not given way."""
     profile = run.profile
-    if profile.threshold_mode != "absolute" or profile.similarity_threshold is None:
+    if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0
-    if run.thresholds and run.thresholds[0] < profile.similarity_threshold:
+    if run.thresholds and run.thresholds[0] < profile.search.similarity_threshold:
         return -1.0
     is_word_count = run.question.collection.embedding_model.startswith("builtin/")
-    return -1.0 if is_word_count else math.nextafter(profile.similarity_threshold, math.inf)
+    return -1.0 if is_word_count else math.nextafter(profile.search.similarity_threshold, math.inf)
 
 
 def _language(run: Run, asked: Asked) -> str:

@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.posts import day_of, korean_date, marks_of, without_attachments, written_on
 from rag.types import SearchResult
 
@@ -49,18 +49,18 @@ class Passage:
 
 def format_context(profile: Profile, passages: Sequence[Passage]) -> str:
     """All passages as one text."""
-    return profile.context_joiner.join(format_passage(profile, passage) for passage in passages)
+    return profile.answer.context_joiner.join(format_passage(profile, passage) for passage in passages)
 
 
 def format_passage(profile: Profile, passage: Passage) -> str:
     """One passage with its number: title, date, page and section above the text, or as `context_format` has it."""
     head = f"[{passage.number}] "
-    if not profile.context_format:
+    if not profile.answer.context_format:
         return f"{head}{place(passage.result, passage.label)}\n{passage.text}"
-    if profile.attachment_format:
+    if profile.answer.attachment_format:
         # They follow all passages, in a part of their own.
         passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
-    return head + filled(profile.context_format, passage)
+    return head + filled(profile.answer.context_format, passage)
 
 
 def filled(template: str, passage: Passage) -> str:

@@ -15,7 +15,7 @@ from psycopg import Connection
 from rag.retrieval.analysers import analyse, analyser_code
 from rag.retrieval.postings import postings_of
 from rag.retrieval.segments import add_segment, compact
-from rag.sql import queries
+from rag.storage.sql import queries
 
 #: Terms are numbers up to this one: room for a billion words, of which two seldom share a number.
 MAXIMUM_TERM_ID = 1_000_000_000

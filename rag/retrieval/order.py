@@ -8,8 +8,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from rag.database import Database, queries
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.retrieval.boosts import (
     category_factor,
     multi_signal_score,
@@ -20,6 +19,7 @@ from rag.retrieval.boosts import (
 )
 from rag.retrieval.evidence import Judged
 from rag.retrieval.posts import written_on
+from rag.storage.database import Database, queries
 from rag.types import SearchFilters, SearchResult, Who, tenant_of
 
 
@@ -53,7 +53,7 @@ def meets(signals: Signals, filters: SearchFilters) -> bool:
 
 def needs_signals(profile: Profile) -> bool:
     """Whether the profile's order looks at metadata at all."""
-    return profile.recency_boost or profile.pinned_first or profile.multi_signal
+    return profile.ranking.recency_boost or profile.ranking.pinned_first or profile.ranking.multi_signal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +79,9 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
-    with database.flight(who) as flight:
-        asked = flight.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
-        flight.finish()
+    with database.pipeline(who) as pipeline:
+        asked = pipeline.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
+        pipeline.finish()
         found = asked.read(Facts)
     return {facts.document_id: facts for facts in found}
 
@@ -117,32 +117,34 @@ def ordered(
     def of(item: Judged) -> Signals:
         return of_passage(item.result, signals.get(item.result.document_id, unknown))
 
-    if profile.multi_signal:
+    if profile.ranking.multi_signal:
         items = _by_score(
             items,
             [
                 multi_signal_score(
                     item.result.score,
-                    category=category_factor(of(item).categories, dict(profile.category_boosts)),
-                    year=year_factor(of(item).years, today.year, profile.year_boosts),
+                    category=category_factor(of(item).categories, dict(profile.ranking.category_boosts)),
+                    year=year_factor(of(item).years, today.year, profile.ranking.year_boosts),
                     quality=quality_factor(
                         item.result.content,
-                        least_words=profile.quality_minimum_words,
-                        most_words=profile.quality_maximum_words,
-                        factor=profile.quality_boost,
+                        least_words=profile.ranking.quality_minimum_words,
+                        most_words=profile.ranking.quality_maximum_words,
+                        factor=profile.ranking.quality_boost,
                     ),
                 )
                 for item in items
             ],
         )
     items = items[:top_k]
-    if profile.recency_boost:
+    if profile.ranking.recency_boost:
         factors = [
-            recency_factor(of(item).written_on, today, steps=profile.recency_steps, older=profile.recency_older)
+            recency_factor(
+                of(item).written_on, today, steps=profile.ranking.recency_steps, older=profile.ranking.recency_older
+            )
             for item in items
         ]
         items = _by_score(items, [item.result.score * factor for item, factor in zip(items, factors, strict=True)])
-    if profile.pinned_first:
+    if profile.ranking.pinned_first:
         # A stable sort: within a class the order stays.
         items.sort(key=lambda item: priority(is_pinned=of(item).is_pinned, is_important=of(item).is_important))
     return items
@@ -152,7 +154,7 @@ def _base_score(result: SearchResult, profile: Profile) -> float:
     """What the factors multiply: the reranker's relevance, the cosine of a search by vector, else the fused score."""
     if result.rerank_score is not None:
         return result.rerank_score
-    if profile.search_type == "vector" and result.similarity is not None:
+    if profile.search.search_type == "vector" and result.similarity is not None:
         return max(0.0, result.similarity)
     return result.score
 

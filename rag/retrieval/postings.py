@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.profile import Profile
+from rag.profile import Search
 
 #: Of every profile alike: no collection can change them.
-K1, B = Profile.bm25_k1, Profile.bm25_b
+K1, B = Search().bm25_k1, Search().bm25_b
 #: Bytes after which a block of terms ends: small enough to stay in its row, a quarter of a page of Postgres.
 BLOCK_BYTES = 1_800
 #: The longest passage and the highest frequency that fit into a posting; what is longer counts as that.

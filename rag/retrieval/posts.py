@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from rag.ingestion.loaders.attachment import ATTACHMENT_HEADS
+from rag.ingestion.loaders.attachments import ATTACHMENT_HEADS
 from rag.ingestion.loaders.dates import KOREA
 
 IMPORTANT, PINNED = "(필독)", "(고정)"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from rag.errors import ProviderAnswerInvalid
 from rag.providers import ChatModel
-from rag.providers.calls import report_lost
+from rag.providers.retry import report_lost
 from rag.types import ChatMessage, Usage
 
 NAMES = {

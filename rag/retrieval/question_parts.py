@@ -13,7 +13,7 @@ from typing import Any
 
 from rag.errors import ProviderAnswerInvalid
 from rag.providers import ChatModel
-from rag.providers.calls import report_lost
+from rag.providers.retry import report_lost
 from rag.types import ChatMessage, Usage
 
 #: Shorter halves say too little to be searched for alone.

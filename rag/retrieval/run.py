@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from rag.errors import DatabaseUnavailable, RagError, SettingsError
-from rag.prices import charge
-from rag.profiles import Profile
-from rag.providers.calls import Notes, lost_calls
+from rag.money.price_list import charge
+from rag.profile import Profile
+from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.order import Facts
 from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
 

@@ -15,7 +15,7 @@ import numpy as np
 from psycopg import Connection
 
 from rag.retrieval.postings import Postings, Ranges, blocks_of, postings_in
-from rag.sql import queries
+from rag.storage.sql import queries
 
 #: So many segments of one size become one of the next. A question reads at most seven of each size.
 FAN_OUT = 8

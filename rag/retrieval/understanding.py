@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from rag.errors import ProviderError, SettingsError
-from rag.profile_checks import is_found
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.retrieval.dates import dates_in, years_in
+from rag.retrieval.query_patterns import is_found
 from rag.retrieval.query_translator import Translation, translate_query_if_needed
 from rag.retrieval.question_parts import rephrase, split_question
 from rag.retrieval.run import Run, ms_since
@@ -39,7 +39,7 @@ def understand(run: Run, providers: Providers, today: date) -> Asked:
     translation = translate(run, providers)
     query, target = translation.query, run.question.collection.language
     expansion, alternatives, parts = rephrased(run, providers, query)
-    if not parts and run.profile.split_questions:
+    if not parts and run.profile.understanding.split_questions:
         with run.step("split") as step:
             parts = tuple(split_question(query, target if translation.translated_from else run.language))
             step.detail = " | ".join(parts)
@@ -57,7 +57,11 @@ def understand(run: Run, providers: Providers, today: date) -> Asked:
 def translate(run: Run, providers: Providers) -> Translation:
     """The question in the collection's language; as it is where that needs no translation or none can be had."""
     target = run.question.collection.language or "en"
-    if not run.profile.translate_queries or not run.language or run.language.split("-")[0] == target.split("-")[0]:
+    if (
+        not run.profile.language.translate_queries
+        or not run.language
+        or run.language.split("-")[0] == target.split("-")[0]
+    ):
         return Translation(query=run.text)
     started = time.perf_counter()
     try:
@@ -83,7 +87,11 @@ def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[st
     """Words to add, other wordings and parts by a model: one call, where the profile wants any of them."""
     profile = run.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())
-    if not (profile.expand_question or profile.alternative_questions or profile.decompose_question):
+    if not (
+        profile.understanding.expand_question
+        or profile.understanding.alternative_questions
+        or profile.understanding.decompose_question
+    ):
         return nothing
     try:
         model = providers.translation_model_for(profile)
@@ -93,9 +101,9 @@ def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[st
             made = rephrase(
                 query,
                 model=model,
-                expand=profile.expand_question,
-                alternatives=profile.alternative_questions,
-                decompose=profile.decompose_question,
+                expand=profile.understanding.expand_question,
+                alternatives=profile.understanding.alternative_questions,
+                decompose=profile.understanding.decompose_question,
             )
             step.detail = " | ".join([made.expansion, *made.alternatives, *made.parts])
     except (ProviderError, SettingsError) as error:
@@ -108,11 +116,11 @@ def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[st
 def limits_of(original: str, query: str, profile: Profile, today: date) -> SearchFilters:
     """Categories by the profile's patterns, years and days, as far as the profile reads them."""
     filters = SearchFilters()
-    if profile.filter_by_category:
+    if profile.understanding.filter_by_category:
         filters = replace(filters, categories=categories_in("\n".join(dict.fromkeys((query, original))), profile))
-    if profile.filter_by_date and (days := dates_in(original, today) or dates_in(query, today)):
+    if profile.understanding.filter_by_date and (days := dates_in(original, today) or dates_in(query, today)):
         filters = replace(filters, date_from=days.first, date_to=days.last)
-    elif profile.filter_by_year:
+    elif profile.understanding.filter_by_year:
         filters = replace(filters, years=years_in(original, today))
     return filters
 
@@ -123,7 +131,9 @@ def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
     As the source does it, a pattern is found anywhere in the text in small letters.
     """
     text = text.lower()
-    found = (c for pattern, categories in profile.query_patterns if is_found(pattern, text) for c in categories)
+    found = (
+        c for pattern, categories in profile.understanding.query_patterns if is_found(pattern, text) for c in categories
+    )
     return tuple(dict.fromkeys(found))
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.post import Post, PostAttachment, moment
-from rag.ingestion.posts.table import item_from_post
-from rag.ingestion.sync import SourceItem
-from rag.ingestion.syncs import SAMPLES
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.posts import Post, PostAttachment, moment
+from rag.ingestion.sources.board.table import item_from_post
+from rag.ingestion.sources.runs import SAMPLES
+from rag.ingestion.sources.sync import SourceItem
 
 FOLDER = Path(__file__).parent / "board"
 

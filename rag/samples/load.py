@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from rag.database import queries
 from rag.errors import DocumentAlreadyStored, RagError
-from rag.ingestion.collection_shelf import FIRST_COLLECTION
-from rag.ingestion.sync import sync_collection
-from rag.profiles import NOTICES
+from rag.ingestion.collections import FIRST_COLLECTION
+from rag.ingestion.sources.sync import sync_collection
+from rag.profiles import BOARD_PROFILES, profile_by_name
 from rag.public import _program
 from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
 from rag.samples.vectors import read_vectors
 from rag.services import Services
+from rag.storage.database import queries
 from rag.types import Collection
 
 log = logging.getLogger("rag.start")
@@ -58,7 +58,7 @@ def load_samples(
     collection = collection or parts.documents.ensure_first_collection(tenant)
     for sample in missing:
         try:
-            parts.processor.process_document(
+            parts.pipeline.process_document(
                 file=sample.read(),
                 file_name=sample.file_name,
                 tenant_id=tenant,
@@ -70,23 +70,23 @@ def load_samples(
         except RagError as exc:
             log.warning("The sample %s was left out: %s", sample.file_name, exc.message)
     collections = [collection, load_board(parts)]
-    if parts.processor.meaning is not None:
+    if parts.pipeline.meaning is not None:
         known = read_vectors()
         for filled in collections:
-            parts.processor.meaning.store_known(tenant, filled.id, known)
+            parts.pipeline.meaning.store_known(tenant, filled.id, known)
     return collections
 
 
 def load_board(parts: Services) -> Collection:
     """A second collection with the sample notice board, named so that nobody takes it for their own."""
-    tenant = parts.settings.tenant
-    embedder = parts.providers.default_embedder_id(NOTICES)
-    board = parts.documents.ensure_collection(tenant, BOARD, NOTICES.name, embedder, language="ko")
+    tenant, profile = parts.settings.tenant, BOARD_PROFILES[0]
+    embedder = parts.providers.default_embedder_id(profile_by_name(profile))
+    board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")
     parts.syncs.set_source(_program(tenant), board, SampleBoard.kind, {})
     report = sync_collection(parts.database, parts.files, board, SampleBoard(), queue=None)
     for document_id in report.documents:
         try:
-            parts.processor.run(tenant, document_id)
+            parts.pipeline.run(tenant, document_id)
         except RagError as exc:
             log.warning("A sample post was left out: %s", exc.message)
     return board

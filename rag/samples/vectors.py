@@ -46,8 +46,8 @@ def write_vectors(vectors: Mapping[bytes, FloatMatrix], path: Path = FILE) -> No
 
 def main() -> None:
     """Load the samples into a database of their own, embed every passage, and keep the vectors."""
-    from rag.ingestion.meaning import MeaningWork, digest_of
-    from rag.providers.meaning import MeaningEmbedder
+    from rag.ingestion.meaning import MeaningJob, digest_of
+    from rag.providers.builtin_embedders import MeaningEmbedder
     from rag.samples.load import load_samples
     from rag.services import connect_services
     from rag.settings import Settings
@@ -65,7 +65,7 @@ def main() -> None:
         embedder = Keeping(gives_way=False)
         try:
             tenant = parts.settings.tenant
-            work = MeaningWork(parts.processor.bench, embedder, Path(folder))
+            work = MeaningJob(parts.pipeline.control, embedder, Path(folder))
             for collection in load_samples(parts):
                 while not work.run(tenant, collection.id):
                     pass

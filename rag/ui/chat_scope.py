@@ -14,9 +14,9 @@ from uuid import UUID
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.ingestion.library import DocumentLibrary
-from rag.profiles import NOTICES, Profile, profile_by_name, with_overrides
-from rag.retrieval.options import Options
+from rag.ingestion.documents import DocumentLibrary
+from rag.profile import Options, Profile
+from rag.profiles import holds_posts, profile_of
 from rag.types import (
     Collection,
     Conversation,
@@ -26,10 +26,9 @@ from rag.types import (
     Identity,
     SearchFilters,
 )
-from rag.ui.document_kinds import field_label
-from rag.ui.formats import count
-from rag.ui.labels import document_labels, drawn, keep_chosen, name_labels
+from rag.ui.formats import count, field_label
 from rag.ui.text import plain
+from rag.ui.widgets import document_labels, drawn, keep_chosen, name_labels
 
 #: So many collections stand side by side to choose from; more are in a list.
 SIDE_BY_SIDE = 4
@@ -67,7 +66,7 @@ class ChatScope:
 
     @cached_property
     def profile(self) -> Profile:
-        return with_overrides(profile_by_name(self.collection.profile), self.collection.overrides)
+        return profile_of(self.collection)
 
     @property
     def document_ids(self) -> tuple[UUID, ...]:
@@ -79,7 +78,7 @@ class ChatScope:
     @property
     def options(self) -> Options:
         """What the search is narrowed by, as far as the collection has it."""
-        wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.metadata_filters}
+        wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters}
         filters = SearchFilters(
             metadata={field: value for field, value in wanted.items() if value}, categories=self._categories
         )
@@ -117,7 +116,7 @@ class ChatScope:
 
     @property
     def _is_board(self) -> bool:
-        return self.collection.profile == NOTICES.name
+        return holds_posts(self.collection)
 
     def _field_key(self, field: str) -> str:
         return f"chat_narrow_{self.collection.id}_{field}"
@@ -151,7 +150,7 @@ class ChatScope:
             wrap=False,
         )
         is_bound = len(self.collections) > 1 and self.conversation is not None
-        fields = 1 + self._is_board + len(self.profile.metadata_filters)
+        fields = 1 + self._is_board + len(self.profile.search.metadata_filters)
         fields += chooser.open is True and len(self._named(limit=MOST_OFFERED + 1)) > MOST_OFFERED
         # The place is there before what stands in it: a popover that grew after it opened would go below the window.
         with chooser:
@@ -193,7 +192,7 @@ class ChatScope:
                 persist_state="page",
             )
         self._draw_documents()
-        for field in self.profile.metadata_filters:
+        for field in self.profile.search.metadata_filters:
             if values := self.library.metadata_values(self.identity, self.collection.id, field):
                 st.selectbox(
                     plain(field_label(field)),

@@ -1,4 +1,4 @@
-"""A collection's settings: what it takes from its profile, what differs, and a place to change one field."""
+"""The settings form of a collection: what it takes from its profile, what differs, and a dialog for one setting."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.errors import RagError
-from rag.profile import Profile
-from rag.profile_checks import ProfileField
-from rag.profile_fields import FIELDS, GROUPS
-from rag.profiles import differences
+from rag.errors import InvalidInput, RagError
+from rag.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.types import Collection
-from rag.ui.labels import name_labels
-from rag.ui.profile_values import LISTS, is_left_out, shown_value, text_of, value_from
 from rag.ui.text import code, plain
+from rag.ui.widgets import name_labels
 
 CHANGED = "Changed"
+
+
 #: Longer values are cut in the list; the dialog shows them whole.
 SHOWN_CHARACTERS = 90
 
+
 Save = Callable[[UUID, dict[str, Any]], None]
+
+
 Reset = Callable[[UUID, list[str]], None]
 
 
@@ -30,7 +31,7 @@ def draw_settings(
     collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
     """Every field in its group, those that differ from the profile apart; one group is drawn at a time."""
-    different = differences(profile, changed)
+    different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Settings", anchor=False, width="content")
@@ -54,8 +55,8 @@ def draw_settings(
         key=f"collections_group_{collection.id}_{bool(different)}",
         label_visibility="collapsed",
     )
-    in_group = [field for field in FIELDS.values() if _belongs(field, str(group), different)]
-    used = [f for f in in_group if f.name in different or not is_left_out(getattr(changed, f.name))]
+    in_group = [field for field in SETTINGS.values() if _belongs(field, str(group), different)]
+    used = [f for f in in_group if f.name in different or _is_used(f, changed)]
     with st.container(border=True, gap="small", key="collections_settings"):
         for field in used:
             _draw_field(field, collection, profile, changed, on_reset)
@@ -68,20 +69,22 @@ def draw_settings(
                     for field in unused:
                         _draw_field(field, collection, profile, changed, on_reset)
     if name := st.session_state.get("collections_field"):
-        _change(FIELDS[name], collection, profile, changed, on_save)
+        _change(SETTINGS[name], collection, profile, changed, on_save)
 
 
-def _belongs(field: ProfileField, group: str, different: dict[str, tuple[Any, Any]]) -> bool:
+def _belongs(field: Setting, group: str, different: dict[str, tuple[Any, Any]]) -> bool:
     return field.name in different if group == CHANGED else field.group == group
 
 
-def _draw_field(
-    field: ProfileField, collection: Collection, profile: Profile, changed: Profile, on_reset: Reset
-) -> None:
-    own, value = getattr(profile, field.name), getattr(changed, field.name)
+def _is_used(field: Setting, profile: Profile) -> bool:
+    return field.has_effect(profile) and not is_left_out(profile.value(field.name))
+
+
+def _draw_field(field: Setting, collection: Collection, profile: Profile, changed: Profile, on_reset: Reset) -> None:
+    own, value = profile.value(field.name), changed.value(field.name)
     differs = own != value
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        label = f"**{plain(field.label)}**" + (" :blue-badge[Changed]" if differs else "")
+        label = f"**{plain(field.title)}**" + (" :blue-badge[Changed]" if differs else "")
         note = f"The profile has {_short(field, own)}." if differs else field.help
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
@@ -98,10 +101,10 @@ def _draw_field(
             st.button(
                 "Change",
                 key=f"collections_change_{field.name}",
-                icon=":material/lock:" if field.why_fixed else ":material/edit:",
+                icon=":material/lock:" if field.locked else ":material/edit:",
                 type="tertiary",
-                disabled=bool(field.why_fixed),
-                help=f"It cannot be changed: {plain(field.why_fixed)}." if field.why_fixed else None,
+                disabled=bool(field.locked),
+                help=f"It cannot be changed: {plain(field.locked)}." if field.locked else None,
                 on_click=_open,
                 args=(field.name,),
             )
@@ -116,14 +119,14 @@ def _close() -> None:
     st.session_state.collections_field = None
 
 
-def _change(field: ProfileField, collection: Collection, profile: Profile, changed: Profile, on_save: Save) -> None:
-    @st.dialog(field.label, icon=":material/tune:", on_dismiss=_close)
+def _change(field: Setting, collection: Collection, profile: Profile, changed: Profile, on_save: Save) -> None:
+    @st.dialog(field.title, icon=":material/tune:", on_dismiss=_close)
     def ask() -> None:
         if field.help:
             st.caption(plain(field.help))
-        value = _widget(field, getattr(changed, field.name))
-        st.caption(f"The profile has {plain(_short(field, getattr(profile, field.name)))}.")
-        if field.only_new_documents:
+        value = _widget(field, changed.value(field.name))
+        st.caption(f"The profile has {plain(_short(field, profile.value(field.name)))}.")
+        if field.new_documents_only:
             st.caption(":material/info: It counts for documents added from now on.")
         error = st.empty()
         with st.container(horizontal=True, horizontal_alignment="right"):
@@ -143,28 +146,106 @@ def _change(field: ProfileField, collection: Collection, profile: Profile, chang
     ask()
 
 
-def _widget(field: ProfileField, value: Any) -> Any:
+def _widget(field: Setting, value: Any) -> Any:
     key = f"collections_value_{field.name}"
     if field.kind in ("whole", "number"):
         # Not bounded here: a number typed too large is refused with a sentence instead of being cut in silence.
         return st.number_input(
-            field.label, value=value, step=1 if field.kind == "whole" else 0.05, key=key, format=_format(field)
+            field.title, value=value, step=1 if field.kind == "whole" else 0.05, key=key, format=_format(field)
         )
     if field.kind == "switch":
         return st.toggle("On", value=value, key=key)
     if field.kind == "choice":
-        return st.radio(field.label, field.choices, index=field.choices.index(value), key=key, horizontal=True)
+        return st.radio(field.title, field.choices, index=field.choices.index(value), key=key, horizontal=True)
     text = text_of(field, value)
     if field.kind in LISTS or field.maximum > 200:
         note = "One per line." if field.kind in LISTS else None
-        return st.text_area(field.label, text, key=key, height=180, help=note)
-    return st.text_input(field.label, text, key=key)
+        return st.text_area(field.title, text, key=key, height=180, help=note)
+    return st.text_input(field.title, text, key=key)
 
 
-def _format(field: ProfileField) -> str:
+def _format(field: Setting) -> str:
     return "%d" if field.kind == "whole" else "%g"
 
 
-def _short(field: ProfileField, value: Any) -> str:
+def _short(field: Setting, value: Any) -> str:
     shown = shown_value(field, value)
     return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[: SHOWN_CHARACTERS - 1]}…"
+
+
+LISTS = ("words", "pairs", "patterns", "steps", "boosts", "factors")
+
+
+EMPTY = "None"
+
+
+def shown_value(field: Setting, value: Any) -> str:
+    """A value on one line; `None` for what is empty."""
+    if isinstance(value, bool):
+        return "On" if value else "Off"
+    if value is None or value in ("", ()):
+        return EMPTY
+    if isinstance(value, int | float):
+        return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    if field.kind in LISTS:
+        return " · ".join(_lines(field, value))
+    return _escaped(str(value))
+
+
+def text_of(field: Setting, value: Any) -> str:
+    """A text or a list as it is edited."""
+    return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
+
+
+def value_from(field: Setting, text: str) -> Any:
+    """What was typed, as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
+    if field.kind not in LISTS:
+        return text
+    return [_item(field, line) for line in text.splitlines() if line.strip()]
+
+
+def is_left_out(value: Any) -> bool:
+    """Whether a profile makes no use of a field."""
+    return value is None or (not isinstance(value, bool) and value in (0, "", ()))
+
+
+def _lines(field: Setting, value: Any) -> list[str]:
+    if field.kind == "words":
+        # Blanks at an end would be lost from sight, and a blank item with them.
+        return [_escaped(item) if item and item == item.strip(" ") else f'"{_escaped(item)}"' for item in value]
+    if field.kind == "factors":
+        return [f"{item:g}" for item in value]
+    if field.kind == "patterns":
+        return [f"{_escaped(pattern)} = {', '.join(categories)}" for pattern, categories in value]
+    return [
+        f"{_escaped(str(name))} = {_escaped(f'{item:g}' if isinstance(item, float) else item)}" for name, item in value
+    ]
+
+
+def _item(field: Setting, line: str) -> Any:
+    if field.kind == "words":
+        is_quoted = len(line.strip()) >= 2 and line.strip()[0] == line.strip()[-1] == '"'
+        return _unescaped(line.strip()[1:-1] if is_quoted else line.strip())
+    try:
+        if field.kind == "factors":
+            return float(line)
+        # A pattern may hold the sign itself, and so may a text.
+        name, sign, item = line.rpartition("=") if field.kind == "patterns" else line.partition("=")
+        if not sign:
+            raise ValueError
+        name, item = name.strip(), item.strip()
+        if field.kind == "patterns":
+            return [name, [category.strip() for category in item.split(",") if category.strip()]]
+        if field.kind == "steps":
+            return [int(name), float(item)]
+        return [name, float(item) if field.kind == "boosts" else _unescaped(item)]
+    except ValueError as exc:
+        raise InvalidInput(f"{field.title} cannot be read at “{line.strip()}”: it has to be {field.wanted}.") from exc
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace("\\\\", "\\") if "\\n" in text else text

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of, inner_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
@@ -14,9 +13,10 @@ from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of, inner_routes
 
 
 @pytest.fixture

@@ -6,10 +6,8 @@ from uuid import uuid4
 
 import pytest
 from argon2 import PasswordHasher
-from front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of
 
 from rag.access.accounts import Accounts
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -20,7 +18,9 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
+from rag.storage.database import Database
 from rag.types import Identity, Role
+from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson, identity_of
 
 EMAIL = "employee@example.com"
 

@@ -13,20 +13,19 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from front_door import PASSWORD, Access, AddPerson, identity_of
-from plain_server import PlainServer
 from psycopg.conninfo import make_conninfo
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts, ExternalPerson
 from rag.commands.audit import LATE_NUMBERS, Tail
-from rag.database import Database
 from rag.errors import AccessError, NotFound, TooManyAttempts, WrongPassword
-from rag.migrations import MIGRATIONS
-from rag.records.analytics import Analytics
+from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.storage.database import Database
+from rag.storage.migrations import MIGRATIONS
 from rag.types import Collection, Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
+from tests.plain_server import PlainServer
 
 
 def actions(database: Database, admin: Identity, kind: str) -> list[tuple[str, str, str]]:

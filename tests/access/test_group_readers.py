@@ -10,7 +10,7 @@ import pytest
 
 from rag.errors import NotFound
 from rag.profiles import HR
-from rag.records.figures import Filters, Period
+from rag.records.analytics import Filters, Period
 from rag.samples import SAMPLES
 from rag.types import Collection, Document, Identity, Outcome, Question, RAGDetails, Role
 
@@ -30,7 +30,7 @@ def person(role: Role, group: str) -> Identity:
 def minutes(app_services: Services, collection: Collection) -> Document:
     """A document of a collection that only the group Council may read."""
     sample = SAMPLES[0]
-    result = app_services.processor.process_document(
+    result = app_services.pipeline.process_document(
         file=sample.read(), file_name=sample.file_name, tenant_id="demo", collection=collection, generate_metadata=False
     )
     app_services.documents.change_collection(person(Role.ADMIN, ""), collection.id, groups=["Council", " "])

@@ -7,7 +7,6 @@ from typing import Any
 
 import anyio
 import pytest
-from front_door import Access, AddPerson, inner_routes
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -15,12 +14,12 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from rag.access.guard import PUBLIC_METHODS, AuthGuard, is_own_host, is_same_origin, route_path
-from rag.access.headers import content_security_policy
+from rag.access.guard import PUBLIC_METHODS, AuthGuard, content_security_policy, is_own_host, is_same_origin, route_path
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.access.front_door import Access, AddPerson, inner_routes
 
 ClientOf = Callable[..., TestClient]
 STREAM = "/_stcore/stream"
@@ -374,7 +373,7 @@ def test_a_session_that_ends_elsewhere_or_expires_closes_its_websocket_too(
     with client_of(token).websocket_connect(STREAM) as socket:
         socket.receive_json()
         with database.transaction("demo") as connection:
-            connection.execute(statement)  # type: ignore[call-overload]
+            connection.execute(statement)
         access.sessions.refresh([token_hash(token)])
         assert wait_for_close(socket) == 4401
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from front_door import Access, identity_of
 from starlette.testclient import TestClient
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag.access.guard import is_act
 from rag.access.sessions import KEPT_SECONDS, Sessions, token_hash
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity
+from tests.access.front_door import Access, identity_of
 
 IDLE_MINUTES = 30
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from front_door import Access, AddPerson, identity_of
 
 from rag.access.api_keys import LASTS_DAYS
 from rag.access.external import ExternalAccounts, ExternalPerson
-from rag.database import Database
 from rag.errors import KeyRejected
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
 from rag.types import Identity, Role
+from tests.access.front_door import Access, AddPerson, identity_of
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from front_door import CHEAP, PASSWORD, Access, AddPerson
 from starlette.testclient import TestClient
 
 from rag.access.accounts import MOST_KNOWN_BROWSERS, Accounts
-from rag.access.attempts import Attempts, Browser, Strangers
-from rag.database import Database
+from rag.access.limits import Attempts, Browser, Strangers
 from rag.errors import TooManyAttempts, WrongPassword
+from rag.storage.database import Database
 from rag.types import Account, Identity
+from tests.access.front_door import CHEAP, PASSWORD, Access, AddPerson
 
 ClientOf = Callable[..., TestClient]
 EMAIL = "owner@example.com"

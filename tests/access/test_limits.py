@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from front_door import Access, AddPerson, inner_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
@@ -17,6 +16,7 @@ from rag.access.limits import MOST_KEPT, Limits, Window
 from rag.errors import SettingsError, TooManyAttempts, TooManyRequests
 from rag.settings import Settings, load_settings
 from rag.types import Identity
+from tests.access.front_door import Access, AddPerson, inner_routes
 
 
 class Clock:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from front_door import PASSWORD, Access, AddPerson
 from starlette.testclient import TestClient
 
-from rag.access.attempts import MAXIMUM_STRANGERS, WISHES_FOR_ONE, WISHES_WITHIN_SECONDS, Wishes
+from rag.access.limits import MAXIMUM_STRANGERS, WISHES_FOR_ONE, WISHES_WITHIN_SECONDS, Wishes
 from rag.errors import LinkExpired, TooManyAttempts
 from rag.types import Account, Identity
+from tests.access.front_door import PASSWORD, Access, AddPerson
 
 ClientOf = Callable[..., TestClient]
 ADDRESSES = ["known@example.com", "nobody@example.com", "disabled@example.com", "no address", "", "x" * 300 + "@a.b"]

@@ -6,21 +6,20 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from front_door import Access
 from joserfc.jwk import OctKey, RSAKey
-from oidc_standin import OidcStandin
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import Attempt, OpenIdProvider
-from rag.access.oidc_mapping import Mappings
+from rag.access.oidc import Attempt, Mappings, OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
+from tests.access.front_door import Access
+from tests.oidc_standin import OidcStandin
 
 ATTEMPT = Attempt(state="the-state", nonce="the-nonce", verifier="v" * 64, next="/")
 BACK = {"state": "the-state", "code": "the-code"}
@@ -291,7 +290,7 @@ def test_a_setting_that_cannot_be_used_is_named(
     configured: Settings, database: Database, changes: dict[str, str], named: str
 ) -> None:
     with pytest.raises(SettingsError, match=named):
-        OpenIdProvider(replace(configured, **changes), ExternalAccounts(database))
+        OpenIdProvider(replace(configured, **cast("dict[str, Any]", changes)), ExternalAccounts(database))
 
 
 # When somebody proved who they are

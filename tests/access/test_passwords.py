@@ -23,6 +23,10 @@ EMAIL = "somebody.long@example.com"
         ("somebody.long", "e-mail"),
         ("Password123", "first that are guessed"),
         (" qwertyuiop ", "first that are guessed"),
+        # Blanks do not make a common word of nine characters one of ten that no list has.
+        ("password  ", "at least 10"),
+        (" 123456789", "at least 10"),
+        ("password1\u3000\u00a0", "at least 10"),
         ("aaaaaaaaaaaaa", "first that are guessed"),
         ("ababababababab", "first that are guessed"),
         # Of the list of leaked passwords, in the case it has them in and in another.

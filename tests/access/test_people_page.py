@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 import streamlit.config
-from front_door import PASSWORD, Access, AddPerson
 from streamlit.testing.v1 import AppTest
 
 import rag.services
 from rag.access.sessions import token_hash
 from rag.errors import AccessError, LinkExpired, NotAllowed, WrongPassword
 from rag.types import Account, Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "people.py")
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
-import httpx
 import pyotp
 import pytest
-from front_door import PASSWORD, Access, AddPerson, identity_of
 from starlette.testclient import TestClient
 
-from rag.access.recent import CONFIRM, is_recent
 from rag.access.second_factor import STEP_SECONDS
-from rag.access.sessions import token_hash
-from rag.database import Database
+from rag.access.sessions import CONFIRM, is_recent, token_hash
 from rag.errors import NotFound, SignInAgain
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.money.price_list import TenantPrices
 from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 
 HTML = {"accept": "text/html"}
 Act = Callable[[Access, Database, Identity], object]
@@ -47,6 +47,7 @@ ACTS: dict[str, Act] = {
     "make a password link": lambda access, _, who: access.accounts.password_link(who, who.account_id),
     "change an account": lambda access, _, who: access.accounts.change(who, who.account_id, name="Another"),
     "require a second factor": lambda access, _, who: access.accounts.second_factors.require_for(who, []),
+    "set a price": lambda _, database, who: TenantPrices(database).set(who, "gpt-4o", "input_mtok", "2"),
     "remove a second factor": lambda access, _, who: access.accounts.second_factors.remove(who, uuid4()),
     "delete a document": lambda _, database, who: library(database).delete(who, uuid4()),
     "delete a collection": lambda _, database, who: library(database).delete_collection(
@@ -74,7 +75,7 @@ def signed_in_before(database: Database, minutes: float) -> None:
         connection.execute("UPDATE sessions SET proved_at = now() - make_interval(secs => %s)", (60 * minutes,))
 
 
-def confirm(client: TestClient, **fields: str) -> httpx.Response:
+def confirm(client: TestClient, **fields: str) -> Any:
     client.get(CONFIRM)
     return client.post(CONFIRM, data={"csrf": client.cookies["hr_csrf"], "next": "/people?tab=keys", **fields})
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
-import httpx
 import psycopg
 import pyotp
 import pytest
-from front_door import PASSWORD, Access, AddPerson, identity_of
 from starlette.testclient import TestClient
 
 from rag.access.accounts import Accounts
 from rag.access.second_factor import STEP_SECONDS, SecondFactors
-from rag.database import Database
 from rag.errors import NotAllowed, TooManyAttempts, WrongPassword
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
 from rag.types import Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of
 
 SECRET = re.compile(r"<code[^>]*>([A-Z2-7 ]{32,})</code>")
 CODES = re.compile(r"<li><code>([a-z0-9-]{11})</code></li>")
@@ -51,13 +51,13 @@ def set_up(factors: SecondFactors, who: Identity, clock: list[float]) -> tuple[s
     return secret, codes
 
 
-def sign_in(client: TestClient, email: str) -> httpx.Response:
+def sign_in(client: TestClient, email: str) -> Any:
     client.get("/login")
     form = {"csrf": client.cookies["hr_csrf"], "email": email, "password": PASSWORD, "next": "/analytics"}
     return client.post("/login", data=form)
 
 
-def give(client: TestClient, code: str) -> httpx.Response:
+def give(client: TestClient, code: str) -> Any:
     return client.post("/second-factor", data={"csrf": client.cookies["hr_csrf"], "code": code, "next": "/analytics"})
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from front_door import PASSWORD, Access, AddPerson
 
 from rag.access.sessions import KEPT_SECONDS, MAXIMUM_KEPT, Sessions, token_hash
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.access.front_door import PASSWORD, Access, AddPerson
 
 
 @pytest.fixture

@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from front_door import Access, at_provider, come_back, tell
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import OpenIdProvider
-from rag.access.oidc_mapping import GOOGLE, Mappings
-from rag.database import Database
+from rag.access.oidc import GOOGLE, Mappings, OpenIdProvider
 from rag.errors import AccessError
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
+from tests.access.front_door import Access, at_provider, come_back, tell
 
 Claims = dict[str, Any]
 GROUP_ID = "8f1c1b5e-6d43-4f0e-9a77-0c6f0c7e2d11"

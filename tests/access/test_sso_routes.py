@@ -8,15 +8,15 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from front_door import Access, AddPerson, at_provider, come_back, tell
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.database import Database
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Role
+from tests.access.front_door import Access, AddPerson, at_provider, come_back, tell
 
 
 @pytest.fixture

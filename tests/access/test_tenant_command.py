@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from rag.commands.tenant import tenant
+from rag.errors import InvalidInput
+from rag.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
@@ -38,9 +44,16 @@ def test_a_tenant_is_made_listed_suspended_exported_and_deleted_with_a_proof(dat
     assert (refused.returncode, "Suspend the tenant first" in refused.stderr) == (1, True)
     assert run(data_dir, "suspend", "acme").returncode == 0
     assert "suspended since" in run(data_dir, "list").stdout
+    assert "invites people at acme.example" in run(data_dir, "domains", "acme", "@Acme.example").stdout
     assert run(data_dir, "export", "acme", str(tmp_path / "acme.zip")).returncode == 0
     careless = run(data_dir, "delete", "acme")
     assert (careless.returncode, "--confirm acme" in careless.stderr) == (1, True)
     deleted = run(data_dir, "delete", "acme", "--confirm", "acme")
     assert (deleted.returncode, "Nothing is left" in deleted.stdout) == (0, True)
     assert "acme" not in run(data_dir, "list").stdout
+
+
+def test_at_supabase_a_tenant_is_made_with_the_domains_of_its_addresses(settings: Settings) -> None:
+    arguments = argparse.Namespace(act="create", tenant="second", name="", domains=[])
+    with pytest.raises(InvalidInput, match=r"--domain example\.com"):
+        tenant(arguments, replace(settings, sign_in="supabase"))

@@ -14,10 +14,10 @@ from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants, all_tenants
-from rag.database import Database, sealed
 from rag.errors import AccessError, InvalidInput, KeyRejected, NotAllowed, NotFound
-from rag.files import FileStore
 from rag.records.audit import AuditLog
+from rag.storage.database import Database, sealed
+from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Role
 
 PASSWORD = "a long enough password 7"
@@ -54,7 +54,7 @@ def person(role: Role = Role.EMPLOYEE, group: str = "") -> Identity:
 
 def seen(database: Database, who: Identity | str, table: str) -> int:
     with database.transaction(who) as connection:
-        found = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # type: ignore[arg-type]
+        found = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         assert found
         return int(found[0])
 
@@ -162,7 +162,7 @@ def test_the_record_can_be_neither_changed_nor_taken_back(
     accounts.invite(admin, "new@demo.example")
     for statement in ("UPDATE audit_log SET actor = 'x'", "DELETE FROM audit_log", "TRUNCATE audit_log"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege), database.transaction(admin) as connection:
-            connection.execute(statement)  # type: ignore[arg-type]
+            connection.execute(statement)
 
 
 def test_a_change_that_is_rolled_back_leaves_no_record(database: Database, admin: Identity) -> None:

@@ -9,18 +9,25 @@ from uuid import UUID
 
 import pytest
 from psycopg.rows import dict_row
-from scripted import FixedRetriever, ScriptedModel, ScriptedProviders, add_account, add_document, passage
 
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
-from rag.database import Database
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity
+from tests.answering.scripted import (
+    FixedRetriever,
+    ScriptedModel,
+    ScriptedProviders,
+    add_account,
+    add_document,
+    passage,
+)
 
 
 @dataclass

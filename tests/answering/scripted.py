@@ -9,11 +9,11 @@ from threading import Event
 from typing import Any
 from uuid import UUID, uuid4
 
-from rag.database import Database
 from rag.errors import RagError
-from rag.profiles import Profile
+from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
 from rag.retrieval.run import Books
+from rag.storage.database import Database
 from rag.types import (
     Charge,
     ChatMessage,

@@ -7,7 +7,6 @@ from threading import Event
 from typing import Any, cast
 
 import pytest
-from scripted import ScriptedModel, Trouble, charged, passage
 
 from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.bookkeeping import Bookkeeping
@@ -23,12 +22,14 @@ from rag.errors import (
     ProviderStreamEmpty,
     ProviderUnavailable,
 )
-from rag.profiles import HR, Profile
+from rag.money.ledger import Ledger
+from rag.profile import Profile
+from rag.profiles import HR
 from rag.records.chat_logs import to_json
-from rag.records.ledger import Ledger
 from rag.types import ChatMessage, MessageState, Outcome, Question, RAGDetails
+from tests.answering.scripted import ScriptedModel, Trouble, charged, passage
 
-NO_FOLLOW_UPS = replace(HR, follow_ups=0)
+NO_FOLLOW_UPS = HR.changed(follow_ups=0)
 HISTORY = (
     ChatMessage(role="user", content="How many vacation days do employees have?"),
     ChatMessage(role="assistant", content="They have 25 days [7]."),
@@ -111,7 +112,14 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
     books.record(charged("embedding", "0.0001"))
     assert desk.rows("cost_ledger") == []
     ledger.is_up = True
-    ended = {"outcome": Outcome.ANSWERED, "answer": "", "error": "", "language": "en", "model": "", "document_ids": []}
+    ended: dict[str, Any] = {
+        "outcome": Outcome.ANSWERED,
+        "answer": "",
+        "error": "",
+        "language": "en",
+        "model": "",
+        "document_ids": [],
+    }
     assert books.close(**ended, details=RAGDetails(), first_token_ms=None, total_ms=1) == Decimal("0.0001")
     assert len(desk.rows("cost_ledger")) == 1
 
@@ -491,10 +499,10 @@ def test_the_closest_passages_are_quoted_where_it_is_not_sure_that_they_answer(
 def test_perhaps_goes_to_the_model_which_may_answer_or_not(desk: Any) -> None:
     desk.retriever.evidence = "perhaps"
     desk.model.scripts = [["You have 25 days [1]."]]
-    text, done, _ = run_to_end(desk, "Vacation?", profile=replace(HR, follow_ups=0))
+    text, done, _ = run_to_end(desk, "Vacation?", profile=HR.changed(follow_ups=0))
     assert (text, done.outcome) == ("You have 25 days [1].", Outcome.ANSWERED)
     desk.model.scripts = [["NOT_FOUND", "\nThe documents say nothing."]]
-    _, done, _ = run_to_end(desk, "Parking?", profile=replace(HR, follow_ups=0))
+    _, done, _ = run_to_end(desk, "Parking?", profile=HR.changed(follow_ups=0))
     assert (done.outcome, done.kind) == (Outcome.NO_CONTEXT, "nearest")
 
 

@@ -8,21 +8,21 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
-from scripted import add_account, add_document
-from standin import ProviderStandin
 
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
-from rag.database import Database
-from rag.embeddings import generate_embeddings_batch
+from rag.money.ledger import Ledger
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.retrieval.keywords import contextual_text, index_document
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome
+from tests.answering.scripted import add_account, add_document
+from tests.standin import ProviderStandin
 
 PAGES = (
     "Full-time employees receive 25 vacation days per calendar year.",

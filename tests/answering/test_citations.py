@@ -5,7 +5,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from scripted import passage
 
 from rag.answering.citations import (
     CitationFilter,
@@ -18,6 +17,7 @@ from rag.answering.citations import (
     without_markers,
 )
 from rag.answering.figures import figures, missing_figures
+from tests.answering.scripted import passage
 
 
 def filtered(pieces: list[str], known: range = range(1, 6)) -> str:

@@ -6,13 +6,13 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from scripted import passage
 
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
 from rag.answering.phrases import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.sentences import sentences
 from rag.ingestion.meaning import parts_of
 from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage
+from tests.answering.scripted import passage
 
 HANDBOOK = """Vacation
 Full-time employees receive 25 vacation days per calendar year. Part-time employees receive

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 from psycopg.rows import dict_row
-from scripted import add_account
-from standin import ProviderStandin
-from test_answering_end_to_end import publish
 
 from rag.answering.prompts import follow_up_messages
-from rag.database import Database
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity
+from tests.answering.scripted import add_account
+from tests.answering.test_answering_end_to_end import publish
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: Importing the product takes longer than all it does here: each process to be killed is forked from one that has.
@@ -34,15 +34,15 @@ import json, os, signal, sys, time
 from dataclasses import replace
 from threading import Event
 from uuid import UUID
-from rag.ingestion.work import find_collection
+from rag.ingestion.document_jobs import find_collection
 from rag.answering.searching import Searches
-from rag.database import Database
+from rag.storage.database import Database
 from rag.profiles import HR
 from rag.services import assemble
 from rag.settings import Settings
 from rag.types import ChatMessage, Identity, Question, Role
 
-PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
+PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 
 def ask(conninfo, key, settings, account, collection, text, way, fields, said):
     database = Database(conninfo, bytes.fromhex(key))

@@ -9,13 +9,13 @@ from threading import Event
 from typing import Any
 
 import pytest
-from scripted import add_account
 
 from rag.answering.events import StepEvent
 from rag.answering.live import RUSH, SHUT_DOWN, LiveAnswer, clean_question
 from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong, TooManyRequests
 from rag.records.chat_logs import ABANDONED, KEPT
 from rag.types import Identity, MessageState, Outcome
+from tests.answering.scripted import add_account
 
 
 def eventually(condition: Callable[[], object], timeout_seconds: float = 5.0) -> None:

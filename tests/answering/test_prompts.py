@@ -5,7 +5,6 @@ import re
 from threading import Event
 
 import pytest
-from scripted import ScriptedModel
 
 from rag.answering.followups import questions_from, suggest_follow_ups
 from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
@@ -21,6 +20,7 @@ from rag.answering.prompts import (
 )
 from rag.errors import ProviderUnavailable
 from rag.types import ChatMessage
+from tests.answering.scripted import ScriptedModel
 
 
 def turn(role: str, content: str) -> ChatMessage:

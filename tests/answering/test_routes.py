@@ -10,18 +10,17 @@ from threading import Event
 from uuid import UUID
 
 import pytest
-from scripted import add_account
-from standin import ProviderStandin
 
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.routes import summary, wording
-from rag.database import Database
 from rag.profiles import profile_by_name
-from rag.records.analytics import Analytics
-from rag.records.figures import Filters, Period
+from rag.records.analytics import Analytics, Filters, Period
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import ChatMessage, Collection, Identity, MessageState, Outcome, Question, SearchFilters
+from tests.answering.scripted import add_account
+from tests.standin import ProviderStandin
 
 HANDBOOK = """# Staff handbook
 
@@ -77,7 +76,7 @@ def parts(database: Database, settings: Settings) -> Iterator[Services]:
 
 
 def store(parts: Services, collection: Collection, name: str, text: str) -> UUID:
-    done = parts.processor.process_document(
+    done = parts.pipeline.process_document(
         file=text.encode(),
         file_name=name,
         tenant_id=collection.tenant_id,
@@ -124,7 +123,12 @@ def test_small_talk_costs_nothing_searches_nothing_and_counts_neither_way(
 ) -> None:
     text, done, events = ask(parts, collection, identity, "Good morning!")
     assert text.startswith("Hello!")
-    assert (done.outcome, done.state, done.citations, done.cost) == (Outcome.SMALL_TALK, MessageState.COMPLETE, (), 0)
+    assert (done.outcome, done.state, done.citations, done.cost) == (
+        Outcome.SMALL_TALK,
+        MessageState.COMPLETE,
+        (),
+        Decimal(0),
+    )
     assert not [event for event in events if isinstance(event, StepEvent)]
     store(parts, collection, "handbook.md", HANDBOOK)
     ask(parts, collection, identity, "How many days of leave does everyone have?")
@@ -149,7 +153,7 @@ def test_small_talk_calls_no_provider(
     parts = assemble(with_key(settings, provider_standin), database)
     history = (ChatMessage(role="user", content="Hi"), ChatMessage(role="assistant", content="Hello!"))
     _, done, _ = ask(parts, collection, identity, "Wie ben je?", history=history)
-    assert (done.outcome, done.cost) == (Outcome.SMALL_TALK, 0)
+    assert (done.outcome, done.cost) == (Outcome.SMALL_TALK, Decimal(0))
     assert not provider_standin.requests
     parts.close()
 

@@ -19,8 +19,6 @@ from typing import Any
 
 import pytest
 from psycopg.rows import dict_row
-from scripted import add_account
-from test_answering_end_to_end import publish
 
 from rag.answering.answer import Answerer
 from rag.answering.citations import SHOWN_MARKER
@@ -28,14 +26,16 @@ from rag.answering.live import LiveAnswer, LiveAnswers
 from rag.answering.phrases import UNCITED
 from rag.answering.run import TOO_LONG, WITHDRAWN
 from rag.answering.watch import Repetition
-from rag.database import Database
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome
+from tests.answering.scripted import add_account
+from tests.answering.test_answering_end_to_end import publish
 
 pytestmark = pytest.mark.model
 
@@ -115,7 +115,7 @@ def ask(database: Database, collection: Collection, settings: Settings, model_ur
 
 def rows(database: Database, statement: str) -> list[dict[str, Any]]:
     with database.transaction("demo") as connection, connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(statement).fetchall()  # type: ignore[call-overload,no-any-return]
+        return cursor.execute(statement).fetchall()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -123,7 +123,8 @@ def test_what_a_reader_is_shown_is_supported_quoted_or_said_to_be_neither(
     ask: Ask, database: Database, question: str
 ) -> None:
     live = ask(question)
-    pieces, restarts = [], 0
+    pieces: list[str] = []
+    restarts = 0
     for piece in live.tail(every_seconds=0.01):
         if live.restarts > restarts:
             pieces, restarts = [], live.restarts

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from scripted import passage
 
 from rag.answering.citations import citation_from_json, citation_to_json, verified
 from rag.answering.figures import days, missing_days
 from rag.answering.support import Asked, Source, faults
+from tests.answering.scripted import passage
 
 PASSAGE = (
     "Full-time employees receive 25 days of annual leave per calendar year. Up to five unused days may be carried over "

@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 from psycopg.rows import dict_row
-from scripted import FixedRetriever, add_account, passage
-from standin import ProviderStandin
-from test_answer import answering, run_to_end
-from test_answering_end_to_end import publish
 
 from rag.answering.answer import Answerer, CitationsEvent, TextEvent
 from rag.answering.events import DoneEvent
@@ -22,14 +18,18 @@ from rag.answering.run import WITHDRAWN
 from rag.answering.support import Source
 from rag.answering.watch import AnswerWatch, Repetition, sources_of
 from rag.answering.watching import StoredAnswer, StoredRow
-from rag.database import Database
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome
+from tests.answering.scripted import FixedRetriever, add_account, passage
+from tests.answering.test_answer import answering, run_to_end
+from tests.answering.test_answering_end_to_end import publish
+from tests.standin import ProviderStandin
 
 VACATION = "How many vacation days do employees have?"
 CHILDCARE = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-import hostile
 import httpx
 
 from rag.access.api_keys import ApiKey
 from rag.services import Services
 from rag.types import Collection, Document, Identity, Role
+from tests import hostile
 
 SCOPES = ("chat", "search", "documents:read", "documents:write", "sync", "admin")
 
@@ -47,9 +47,9 @@ class Api:
     def ready_document(self, content: bytes | None = None) -> Document:
         library, tenant = self.parts.documents, self.admin.tenant_id
         added = library.upload(self.admin, self.collection, "leave.pdf", content or hostile.leave_policy())
-        self.parts.processor.run(tenant, added.id)
+        self.parts.pipeline.run(tenant, added.id)
         library.confirm(self.admin, added.id)
-        self.parts.processor.run(tenant, added.id)
+        self.parts.pipeline.run(tenant, added.id)
         return library.get(tenant, added.id)
 
     def outcomes(self) -> list[str | None]:

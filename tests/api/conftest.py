@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 import pytest
-from callers import Api
-from standin import ProviderStandin
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
+from tests.api.callers import Api
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def parts(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatc
     rag.services.services.clear()
     yield assembled
     assembled.answers.stop_all()
-    assembled.processor.close()
+    assembled.pipeline.close()
     assembled.providers.close()
     rag.services.services.clear()
 

@@ -6,12 +6,12 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from callers import SCOPES, Api
 
 from rag.access.api_keys import ApiKeys
-from rag.database import Database
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.storage.database import Database
 from rag.types import Identity, Role
+from tests.api.callers import SCOPES, Api
 
 
 def test_a_key_is_kept_only_as_a_hash(api: Api, database: Database) -> None:
@@ -26,7 +26,8 @@ def test_a_key_is_kept_only_as_a_hash(api: Api, database: Database) -> None:
 def test_what_is_no_key_opens_nothing(api: Api, secret: str) -> None:
     with pytest.raises(KeyRejected):
         api.parts.api_keys.find(secret)
-    answer = api.client().get("/api/collections", headers={"x-api-key": secret.encode()})
+    sent: dict[bytes, bytes] = {b"x-api-key": secret.encode()}
+    answer = api.client().get("/api/collections", headers=sent)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert answer.json()["code"] in ("key_rejected", "signed_out")
@@ -169,10 +170,12 @@ def test_a_requests_id_comes_back_and_stands_in_the_log(api: Api, caplog: pytest
     assert caller.get("/api/me", headers={"X-Request-Id": "abc-1"}).headers["x-request-id"] == "abc-1"
     forged = caller.get("/api/me", headers={"X-Request-Id": "a b"}).headers["x-request-id"]
     assert forged not in ("a b", "")
-    from rag.api.request_ids import current, name_request
+    from asgi_correlation_id import correlation_id
+
+    from rag.__main__ import name_request
 
     record = logging.LogRecord("x", logging.INFO, "", 0, "", (), None)
-    current.set("abc-1")
+    correlation_id.set("abc-1")
     assert name_request(record)
     assert record.request == " [request abc-1]"  # type: ignore[attr-defined]
-    current.set("")
+    correlation_id.set("")

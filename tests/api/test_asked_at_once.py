@@ -12,17 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-import hostile
 import httpx
 import pytest
-from callers import Api
-from standin import ProviderStandin
 
 from rag.answering.live import LiveAnswer
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.settings import Settings
 from rag.types import Collection, MessageState
+from tests import hostile
+from tests.api.callers import Api
+from tests.standin import ProviderStandin
 
 Value = TypeVar("Value")
 
@@ -96,7 +96,11 @@ def test_answers_over_http_wait_for_their_providers_together(
     barriers = all_meet(provider_standin, "embeddings", "rerank", "chat")
 
     def ask(number: int) -> str:
-        body = {"query": f"{QUESTION} Case {number}.", "collection": str(asked.id), "options": {"stream": is_stream}}
+        body: dict[str, object] = {
+            "query": f"{QUESTION} Case {number}.",
+            "collection": str(asked.id),
+            "options": {"stream": is_stream},
+        }
         return posted(api, secret, "/api/rag/chat", body)
 
     answers = at_once(ASKERS, ask)

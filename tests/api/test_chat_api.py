@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from callers import Api
-from standin import ProviderStandin, many_words
 
 from rag.answering.run import TOO_LONG
 from rag.errors import ProviderRefused
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.types import Outcome, Role
+from tests.api.callers import Api
+from tests.standin import ProviderStandin, many_words
 
 QUESTION = "How many days of annual leave do employees have?"
 DUTCH = "Hoeveel dagen annual leave heeft een employee?"
@@ -208,7 +208,7 @@ def test_without_a_collection_the_one_with_documents_is_asked_and_then_the_keys_
         ("Rules", "hr", b"Boats pay thirty crowns of mooring fee each night."),
     ):
         made = parts.documents.ensure_collection("demo", name, profile, "builtin/lexical@1536", "en")
-        parts.processor.process_document(
+        parts.pipeline.process_document(
             file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
         )
     caller, other = api.client(api.key("search")), api.client(api.key("search"))

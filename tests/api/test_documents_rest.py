@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hostile
-from callers import Api
+import re
 
 from rag.types import Role
+from tests import hostile
+from tests.api.callers import Api
 
 
 def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
@@ -19,10 +20,10 @@ def test_a_document_goes_in_is_confirmed_read_and_deleted(api: Api) -> None:
     assert again.status_code == 409
     assert again.json()["details"]["document_id"] == document["id"]
     one = f"/api/documents/{document['id']}"
-    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    api.parts.pipeline.run("demo", api.parts.documents.list("demo")[0].id)
     assert caller.get(one).json()["status"] == "estimated"
     assert caller.post(f"{one}/confirm").json()["status"] == "processing"
-    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    api.parts.pipeline.run("demo", api.parts.documents.list("demo")[0].id)
     listed = caller.get("/api/documents", params={"status": "completed", "limit": 1}).json()
     assert (listed["total"], listed["documents"][0]["id"]) == (1, document["id"])
     chunks = caller.get(f"{one}/chunks", params={"limit": 1}).json()
@@ -54,7 +55,7 @@ def test_an_estimate_that_is_discarded_leaves_nothing(api: Api) -> None:
     caller = api.client(api.key("documents:read", "documents:write"))
     path = f"/api/collections/{api.collection.id}/documents"
     one = f"/api/documents/{caller.post(path, files={'file': ('a.pdf', hostile.leave_policy())}).json()['id']}"
-    api.parts.processor.run("demo", api.parts.documents.list("demo")[0].id)
+    api.parts.pipeline.run("demo", api.parts.documents.list("demo")[0].id)
     assert caller.get(one).json()["status"] == "estimated"
     assert caller.post(f"{one}/discard").status_code == 204
     assert caller.get(one).status_code == 404
@@ -127,9 +128,12 @@ def test_the_description_is_whole_and_readable(api: Api) -> None:
     described = caller.get("/api/openapi.json").json()
     assert described["openapi"] == "3.1.0"
     page = caller.get("/api/docs").text
-    for path in described["paths"]:
-        assert f"<code>{path}</code>" in page
-    assert "https://" not in page.replace("https://intranet.example.com", "")
+    assert "https://" not in page
+    loaded = re.findall(r'(?:src|href|url)[=:] ?["\']([^"\']+)', page)
+    assert "/api/openapi.json" in loaded
+    assert len(loaded) == 4
+    assert {caller.get(path).status_code for path in loaded} == {200}
+    assert caller.get("/api/docs/redoc.standalone.js").status_code == 404
     assert api.client().get("/api/openapi.json").status_code == 401
 
 
@@ -156,3 +160,31 @@ def test_a_browser_left_open_deletes_nothing(api: Api) -> None:
     assert "Confirm that it is you" in problem["detail"]
     assert browser.get("/api/me").status_code == 200, "it is signed in still"
     assert program.delete(f"/api/documents/{document.id}").status_code == 204, "a key is its own proof"
+
+
+def test_prices_are_listed_and_set_by_administrators(api: Api) -> None:
+    caller = api.client(api.key("admin"))
+    assert caller.get("/api/prices").json() == {"prices": [], "total": 0}
+    body = {"model": "gpt-4o", "unit": "input_mtok", "price": "2.00"}
+    answer = caller.post("/api/prices", json=body)
+    assert answer.status_code == 201, answer.text
+    (shown,) = answer.json()["prices"]
+    assert (shown["model"], shown["ownPrice"], shown["planned"]) == ("gpt-4o", "2", [])
+    later = caller.post("/api/prices", json={**body, "price": None, "validFrom": "2999-01-01"}).json()["prices"][0]
+    assert (later["ownPrice"], later["planned"]) == ("2", [{"price": None, "validFrom": "2999-01-01"}])
+    for wrong in ({"price": "-1"}, {"price": 2}, {"unit": "word"}, {"validFrom": "2020-01-01"}, {"model": " "}):
+        refused = caller.post("/api/prices", json={**body, **wrong})
+        assert refused.status_code == 422, wrong
+    assert api.client(api.key("chat", "documents:write")).get("/api/prices").status_code == 403
+    assert api.client(api.key("chat", "documents:write")).post("/api/prices", json=body).status_code == 403
+
+
+def test_a_browser_left_open_changes_no_price(api: Api) -> None:
+    token = api.session(Role.ADMIN)
+    with api.parts.database.transaction("demo") as connection:
+        connection.execute("UPDATE sessions SET proved_at = now() - interval '1 hour'")
+    browser = api.client(Cookie=f"hr_session={token}", Origin=api.url)
+    body = {"model": "gpt-4o", "unit": "input_mtok", "price": "0"}
+    refused = browser.post("/api/prices", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "sign_in_again")
+    assert browser.get("/api/prices").json()["total"] == 0

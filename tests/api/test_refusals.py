@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
-from callers import Api
 
 import rag.services as services_module
 from rag.api.service import database_state
@@ -20,6 +19,7 @@ from rag.errors import DatabaseUnavailable
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Role
+from tests.api.callers import Api
 
 JSON = {"Content-Type": "application/json"}
 

@@ -6,7 +6,8 @@ import asyncio
 
 import httpx
 import pytest
-from callers import Api
+
+from tests.api.callers import Api
 
 PASSWORD = "correct horse battery"
 

@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from callers import Api
-from standin import ProviderStandin, many_words
 
 from rag.access.sessions import token_hash
 from rag.errors import TenantSuspended
 from rag.settings import Settings
 from rag.types import Role
+from tests.api.callers import Api
+from tests.standin import ProviderStandin, many_words
 
 EVENT = {"type": "INSERT", "table": "notices", "record": {"id": 1, "title": "x", "content": "y"}}
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
-from standin import ProviderStandin
+
+from tests.standin import ProviderStandin
 
 PROJECT = Path(__file__).resolve().parents[2]
 FLAGS = [
@@ -42,7 +43,7 @@ class Product:
 
     @property
     def link(self) -> str:
-        return next(found[0] for line in self.lines if (found := re.findall(r"http\S+/welcome\S+", line)))
+        return next(str(found[0]) for line in self.lines if (found := re.findall(r"http\S+/welcome\S+", line)))
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)

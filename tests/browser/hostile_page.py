@@ -10,10 +10,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 
 import pandas as pd  # noqa: E402
 import streamlit as st  # noqa: E402
-from markdown_links import FAITHFUL, PIECES  # noqa: E402
 
-from rag.ui.labels import drawn, name_labels  # noqa: E402
 from rag.ui.text import answer_markdown, code, lines, marked, plain  # noqa: E402
+from rag.ui.widgets import drawn, name_labels  # noqa: E402
+from tests.markdown_links import FAITHFUL, PIECES  # noqa: E402
 
 ANSWERS = (
     r"Leave is 25 days. \`[click here](https://evil.test/phish)\` [1]",

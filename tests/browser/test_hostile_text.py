@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_links import FAITHFUL
 from playwright.sync_api import Browser, Page, expect
-from standin import ProviderStandin
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from tests.browser.conftest import PROJECT, Product, settle
+from tests.markdown_links import FAITHFUL
+from tests.standin import ProviderStandin
 
 pytestmark = pytest.mark.browser
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from reportlab.pdfgen.canvas import Canvas
-from standin import ProviderStandin, many_words
 
 from tests.browser.conftest import EMAIL, PASSWORD, Product, settle, sign_up, start_product
+from tests.standin import ProviderStandin, many_words
 
 pytestmark = pytest.mark.browser
 

@@ -7,24 +7,23 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion import jobs
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Identity, Role
 
 
 @pytest.fixture(autouse=True)
 def quick_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have queues look for jobs that wait for another try ten times as often."""
-    monkeypatch.setattr(jobs, "POLLING_SECONDS", 0.2)
+    monkeypatch.setattr("rag.ingestion.queue.POLLING_SECONDS", 0.2)
 
 
 def person(tenant_id: str, role: Role) -> Identity:
@@ -60,14 +59,14 @@ def files(settings: Settings) -> FileStore:
 
 
 @pytest.fixture
-def processor(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Processor:
-    return Processor(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox)
+def pipeline(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Pipeline:
+    return Pipeline(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox)
 
 
 @pytest.fixture
-def queue(database: Database, processor: Processor) -> Iterator[Queue]:
+def queue(database: Database, pipeline: Pipeline) -> Iterator[Queue]:
     """The queue without a worker; a test that starts one need not stop it."""
-    made = Queue(database, processor, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
+    made = Queue(database, pipeline, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
     yield made
     made.stop_worker()
 
@@ -82,13 +81,13 @@ def library(
 class Worker:
     """Does a document's waiting work in the test's own thread."""
 
-    def __init__(self, processor: Processor) -> None:
-        self.processor = processor
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
 
     def __call__(self, tenant_id: str, document_id: UUID) -> None:
-        self.processor.run(tenant_id, document_id)
+        self.pipeline.run(tenant_id, document_id)
 
 
 @pytest.fixture
-def work(processor: Processor) -> Worker:
-    return Worker(processor)
+def work(pipeline: Pipeline) -> Worker:
+    return Worker(pipeline)

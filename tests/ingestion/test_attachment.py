@@ -4,14 +4,12 @@ import io
 from collections.abc import Iterator
 from decimal import Decimal
 
-import hostile
 import pytest
 from PIL import Image
-from standin import ProviderStandin
 
 from rag.errors import ProviderAnswerCut, ProviderKeyRejected
-from rag.ingestion.extracted import ExtractedPdf
-from rag.ingestion.loaders.attachment import (
+from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.loaders.attachments import (
     MAXIMUM_BYTES,
     AttachmentLimits,
     attachment_kind,
@@ -19,14 +17,16 @@ from rag.ingestion.loaders.attachment import (
     post_text,
     shortened,
 )
-from rag.ingestion.sandbox import Sandbox
-from rag.prices import charge
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.money.price_list import charge
 from rag.profiles import NOTICES
 from rag.providers import ChatModel
-from rag.providers.calls import lost_calls
 from rag.providers.registry import Providers
+from rag.providers.retry import lost_calls
 from rag.settings import Settings
 from rag.types import Usage
+from tests import hostile
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_what_is_kept_by_name_only_is_neither_opened_nor_paid_for(
     name: str, model: ChatModel, provider_standin: ProviderStandin
 ) -> None:
     class NoReader:
-        def load(self, content: bytes, *, file_name: str) -> ExtractedPdf:
+        def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
             raise AssertionError("it was opened")
 
         def picture(self, content: bytes) -> bytes:
@@ -141,8 +141,8 @@ def test_what_is_kept_by_name_only_is_neither_opened_nor_paid_for(
 def test_the_limits_are_those_of_the_profile_and_the_language_that_of_the_post(
     model: ChatModel, sandbox: Sandbox, provider_standin: ProviderStandin
 ) -> None:
-    assert (NOTICES.image_description_characters, NOTICES.document_summary_characters) == (500, 800)
-    assert NOTICES.maximum_attachment_bytes == MAXIMUM_BYTES
+    assert (NOTICES.reading.image_description_characters, NOTICES.reading.document_summary_characters) == (500, 800)
+    assert NOTICES.reading.maximum_attachment_bytes == MAXIMUM_BYTES
     provider_standin.reply("A short sentence. " * 40)
     limits = AttachmentLimits(maximum_bytes=100_000, description_characters=120, summary_characters=90)
     for name, content, limit in (("a.png", picture("PNG"), 120), ("a.txt", b"Opening hours", 90)):
@@ -185,7 +185,7 @@ def test_a_file_or_a_model_that_fails_leaves_the_name_and_the_reason(
 
 
 def test_a_post_is_its_title_its_text_and_its_attachments() -> None:
-    from rag.ingestion.loaders.attachment import AttachmentText
+    from rag.ingestion.loaders.attachments import AttachmentText
 
     image = AttachmentText(file_name="a.png", kind="image", size=1, text="일정표")
     office = AttachmentText(file_name="b.hwp", kind="office", size=1, note="Office files are listed by name only.")

@@ -18,16 +18,15 @@ from rag.ingestion.chunking import (
     chunk_document,
     chunk_full_text,
     chunk_text,
-    figures_for,
     join_pages,
     sizes_for,
 )
+from rag.ingestion.chunking.boundaries import WORDS
 from rag.ingestion.chunking.document_types import DocumentType, document_type_of
-from rag.ingestion.chunking.measured import WORDS
-from rag.ingestion.chunking.recursive import SEPARATORS
-from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES, with_overrides
-from rag.providers.offline import LexicalEmbedder
-from rag.tokens import estimate_tokens
+from rag.ingestion.chunking.splitter import SEPARATORS
+from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
+from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]
@@ -116,12 +115,12 @@ def test_short_texts_are_one_chunk_and_blank_ones_none(method: ChunkingMethod, t
 
 
 def test_each_profile_names_a_method_there_is_and_its_figures_are_those_of_its_source() -> None:
-    assert {profile.chunking_method for profile in PROFILES.values()} <= set(get_args(ChunkingMethod))
+    assert {profile.chunking.chunking_method for profile in PROFILES.values()} <= set(get_args(ChunkingMethod))
     assert SIZES["sentences"] == {"chunk_size": 1500, "overlap": 200, "minimum_chunk_size": 100}
     assert sizes_for(NOTICES, "sentences") == SIZES["sentences"]
     assert SIZES["recursive"] == {"chunk_size": 1200, "overlap": 200, "minimum_chunk_size": 100}
     assert sizes_for(HR, "recursive") == SIZES["recursive"]
-    assert sizes_for(HR, "fixed")["chunk_size"] == HR.chunk_size
+    assert sizes_for(HR, "fixed")["chunk_size"] == HR.chunking.chunk_size
 
 
 def test_an_unknown_method_is_refused_with_the_names_there_are() -> None:
@@ -402,8 +401,7 @@ def test_time_grows_with_the_length_only_even_for_texts_made_to_be_slow(method: 
 
 
 def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
-    own = with_overrides(
-        PORTFOLIO,
+    own = PORTFOLIO.with_overrides(
         {
             "professional_minimum_tokens": 100,
             "professional_maximum_tokens": 200,
@@ -417,22 +415,22 @@ def test_every_figure_a_profile_has_of_its_own_is_the_one_that_cuts() -> None:
             "chunking_by_type": [["journey", "generic"]],
         },
     )
-    figures = figures_for(own)
+    limits = own.chunking
     text = "One sentence follows another in this long text. " * 200
-    assert all(estimate_tokens(c.content) <= 200 for c in chunk_text(text, method="professional", figures=figures))
-    story = chunk_text(text, method="narrative", figures=figures)
+    assert all(estimate_tokens(c.content) <= 200 for c in chunk_text(text, method="professional", limits=limits))
+    story = chunk_text(text, method="narrative", limits=limits)
     assert all(estimate_tokens(chunk.content) <= 120 for chunk in story)
     assert all(a.end - b.start <= 5 * 12 for a, b in itertools.pairwise(story))
-    assert all(len(c.content.split()) <= 60 for c in chunk_text(text, method="markdown", figures=figures))
-    assert all(len(c.content) <= 300 for c in chunk_text(text, method="auto", figures=figures))
-    journey = chunk_text(text, method="auto", file_name="journey.txt", figures=figures)
+    assert all(len(c.content.split()) <= 60 for c in chunk_text(text, method="markdown", limits=limits))
+    assert all(len(c.content) <= 300 for c in chunk_text(text, method="auto", limits=limits))
+    journey = chunk_text(text, method="auto", file_name="journey.txt", limits=limits)
     assert {chunk.metadata["category"] for chunk in journey} == {"generic"}
     assert sizes_for(own, "generic")["chunk_size"] == 300
 
 
 def test_separators_of_a_collection_are_the_ones_cut_at() -> None:
-    figures = figures_for(with_overrides(CIVIL, {"separators": ["%", ""]}))
-    chunks = chunk_text(("word " * 30 + "% ") * 40, method="recursive", figures=figures)
+    limits = CIVIL.with_overrides({"separators": ["%", ""]}).chunking
+    chunks = chunk_text(("word " * 30 + "% ") * 40, method="recursive", limits=limits)
     assert all(chunk.content.endswith("%") for chunk in chunks)
-    assert figures_for(CIVIL).separators == SEPARATORS
-    assert figures_for(HR) == figures_for(NOTICES)
+    assert tuple(filter(None, CIVIL.chunking.separators)) == SEPARATORS
+    assert HR.chunking.separators == NOTICES.chunking.separators

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_document, chunk_text, join_pages
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.types import Chunk, Page, Section
 
 TEXTS = st.text(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-import hostile
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.profiles import DEFAULT, profile_of
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 BUILT_IN = "builtin/lexical@1536"
 
@@ -52,6 +53,25 @@ def test_what_cannot_be_made_is_refused_with_a_sentence(
     assert library.collections("demo") == [collection]
 
 
+def test_overrides_as_earlier_versions_stored_them_are_read(
+    library: DocumentLibrary, database: Database, collection: Collection
+) -> None:
+    stored = (
+        '{"top_k": 8, "recency_steps": [[7, 1.5]], "similarity_threshold": 1, "persona_name": "Kim", "separators": [],'
+        ' "narrative_hard_tokens": 300, "narrative_overlap_words": 0, "query_patterns": [["pay", ["salary"]]]}'
+    )
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE collections SET overrides = %s WHERE id = %s", [stored, collection.id])
+    found = library.collection("demo", collection.id)
+    profile = profile_of(found)
+    assert (profile.search.top_k, profile.ranking.recency_steps) == (8, ((7, 1.5),))
+    assert (profile.search.similarity_threshold, profile.answer.persona_name) == (1.0, "Kim")
+    assert profile.understanding.query_patterns == (("pay", ("salary",)),)
+    # 0 and nothing meant the figures of the sources, and those kept below a limit that was set.
+    assert profile.chunking.separators == DEFAULT.chunking.separators
+    assert (profile.chunking.narrative_overlap_words, profile.chunking.narrative_soft_tokens) == (30, 300)
+
+
 def test_only_administrators_of_the_tenant_change_collections(
     library: DocumentLibrary, employee: Identity, stranger: Identity, collection: Collection
 ) -> None:
@@ -89,13 +109,18 @@ def test_fields_are_overridden_checked_together_and_given_back(
     changed = library.override_collection(admin, collection.id, {"year_boosts": [2, 1.5], "top_k": 5})
     assert changed.overrides == {"chunk_size": 500, "year_boosts": [2.0, 1.5]}  # the profile's own value is none
     assert library.override_collection(admin, collection.id, resets=["chunk_size", "year_boosts"]).overrides == {}
+    # Limits that follow the one that was set are not stored with it.
+    assert library.override_collection(admin, collection.id, {"narrative_hard_tokens": 300}).overrides == {
+        "narrative_hard_tokens": 300
+    }
+    assert library.override_collection(admin, collection.id, resets=["narrative_hard_tokens"]).overrides == {}
     with pytest.raises(InvalidInput, match="Create another collection"):
         library.override_collection(admin, collection.id, {"embedding_model": BUILT_IN})
 
 
 def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
     library: DocumentLibrary,
-    processor: Processor,
+    pipeline: Pipeline,
     files: FileStore,
     database: Database,
     admin: Identity,
@@ -109,7 +134,7 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
         (collection, "b.pdf", hostile.leave_policy("here")),
     )
     for target, name, content in added:
-        processor.process_document(
+        pipeline.process_document(
             file=content, file_name=name, tenant_id="demo", collection=target, generate_metadata=False
         )
     paths = {d.collection_id: d.file_path for d in library.list("demo")}
@@ -132,9 +157,9 @@ def test_a_deleted_collection_takes_documents_files_and_conversations_with_it(
 
 
 def test_only_a_document_that_waits_is_discarded(
-    library: DocumentLibrary, processor: Processor, admin: Identity, collection: Collection
+    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection
 ) -> None:
-    result = processor.process_document(
+    result = pipeline.process_document(
         file=hostile.leave_policy(), file_name="a.pdf", tenant_id="demo", collection=collection, generate_metadata=False
     )
     with pytest.raises(InvalidInput, match="no longer waiting"):

@@ -16,24 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import docx
-import hostile
-import payload
-import payload_worker
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from rag.child_process import HEADER
-from rag.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
-from rag.database import Database
+from rag.api.health import Check, check_rag_health
 from rag.errors import PdfDamaged
-from rag.files import FileStore
-from rag.health import Check, check_rag_health
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.ocr import run_tesseract
-from rag.ingestion.sandbox import Sandbox
-from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.ingestion.loaders.ocr import run_tesseract
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.isolation.child_process import HEADER
+from rag.isolation.confinement import READING, Rules, elf_loader, interpreter_files, program_rules
+from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from tests import hostile, payload, payload_worker
 
 TESTS = Path(__file__).resolve().parents[1]
 PROJECT = TESTS.parent
@@ -185,12 +183,15 @@ def test_confined_processes_read_every_kind_of_file_as_free_ones_do(confined: Sa
         assert confined.load(content, file_name=name) == unconfined.load(content, file_name=name)
     scan, policy = hostile.image_only(), hostile.leave_policy()
     assert confined.pages_of(policy, [1])
-    for draw in (lambda by: by.draw_page(scan, 1, highlight="", scale=2.0, ink=True),
-                 lambda by: by.draw_page(policy, 1, highlight="25 days", scale=1.0)):  # fmt: skip
-        drawn = draw(confined)
+    drawings: tuple[tuple[bytes, dict[str, Any]], ...] = (
+        (scan, {"highlight": "", "scale": 2.0, "ink": True}),
+        (policy, {"highlight": "25 days", "scale": 1.0}),
+    )
+    for pdf, wanted in drawings:
+        drawn = confined.draw_page(pdf, 1, **wanted)
         assert drawn.startswith(b"\x89PNG")
         if confined.means()["files"].startswith("Landlock"):  # else the machine's fonts are out of reach
-            assert drawn == draw(unconfined)
+            assert drawn == unconfined.draw_page(pdf, 1, **wanted)
 
 
 def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
@@ -198,7 +199,7 @@ def test_a_root_that_cannot_become_anybody_reads_files_all_the_same() -> None:
     command = [
         sys.executable, "-c",
         "from rag.ingestion.extracted import ExtractionLimits\n"
-        "from rag.ingestion.sandbox import Sandbox\n"
+        "from rag.ingestion.loaders.sandbox import Sandbox\n"
         "sandbox = Sandbox(ExtractionLimits(), processes=1)\n"
         "print(sandbox.means())\n"
         "sandbox.close()\n",
@@ -288,19 +289,19 @@ def test_originals_and_passwords_are_closed_to_other_accounts(tmp_path: Path) ->
 
 def test_doctor_says_which_means_are_in_force(database: Database, settings: Settings) -> None:
     parts = assemble(settings, database)
-    parts.documents._reader.known_means = None
+    parts.documents._sandbox.known_means = None
     try:
         assert said_of_reading(parts).sentence == "In processes of their own; none has started yet."
         parts.documents.start_reader()
         said = said_of_reading(parts)
         assert said.state == "ok"
         assert "files: Landlock" in said.sentence
-        parts.documents._reader.known_means = {"account": "that of the application"}
+        parts.documents._sandbox.known_means = {"account": "that of the application"}
         weak = said_of_reading(parts)
         assert weak.state == "warning"
         assert "files: not confined; system calls: not confined; network: not confined" in weak.sentence
     finally:
-        parts.processor.close()
+        parts.pipeline.close()
 
 
 def said_of_reading(parts: Services) -> Check:

@@ -26,7 +26,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 def made(parts: Services, name: str, profile: str = "hr", *, is_filled: bool = True) -> Collection:
     collection = parts.documents.ensure_collection("demo", name, profile, "builtin/lexical@1536", "en")
     if is_filled:
-        parts.processor.process_document(
+        parts.pipeline.process_document(
             file=RULE, file_name="harbour.txt", tenant_id="demo", collection=collection, generate_metadata=False
         )
     return collection

@@ -3,17 +3,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-import hostile
 import pytest
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.api.documents import content_disposition, routes
-from rag.ingestion.library import DocumentLibrary
+from rag.api import documents
+from rag.api.app import Api
+from rag.api.documents import content_disposition
+from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, Identity
+from tests import hostile
 
-Work = Callable[[str, UUID], None]
+DocumentJob = Callable[[str, UUID], None]
 
 
 class SignedIn:
@@ -30,11 +31,13 @@ class SignedIn:
 
 
 def client(library: DocumentLibrary, identity: Identity | None) -> TestClient:
-    return TestClient(SignedIn(Starlette(routes=routes(lambda: library)), identity))
+    app = Api([documents.router])
+    app.dependency_overrides[documents.library] = lambda: library
+    return TestClient(SignedIn(app, identity))
 
 
 @pytest.fixture
-def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: Work) -> Document:
+def document(library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob) -> Document:
     added = library.upload(admin, collection, "휴가 <b>.pdf", hostile.leave_policy())
     work("demo", added.id)
     library.confirm(admin, added.id)

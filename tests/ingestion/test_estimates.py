@@ -6,21 +6,20 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion.counted import Counted
-from rag.ingestion.estimate import tokens_answered
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.estimate import EstimateCorrection, tokens_answered
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Document
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 TAGS = {
@@ -33,13 +32,13 @@ TAGS = {
 @pytest.fixture
 def paid(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
-) -> Processor:
+) -> Pipeline:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps(TAGS))
-    return Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
 
 
-def processed(paid: Processor, library: DocumentLibrary, name: str, content: bytes, profile: str = "hr") -> Document:
+def processed(paid: Pipeline, library: DocumentLibrary, name: str, content: bytes, profile: str = "hr") -> Document:
     collection = library.ensure_collection("demo", profile, profile, MODEL, "en")
     result = paid.process_document(file=content, file_name=name, tenant_id="demo", collection=collection)
     return library.get("demo", result.document_id)
@@ -53,7 +52,7 @@ def error(document: Document) -> float:
 
 @pytest.mark.parametrize("profile", ["hr", "legal"])
 def test_after_one_document_estimates_are_within_a_tenth_of_the_bill(
-    profile: str, paid: Processor, library: DocumentLibrary
+    profile: str, paid: Pipeline, library: DocumentLibrary
 ) -> None:
     processed(paid, library, "first.pdf", hostile.long_document(3), profile)
     for name, content in {
@@ -64,7 +63,7 @@ def test_after_one_document_estimates_are_within_a_tenth_of_the_bill(
         assert abs(error(processed(paid, library, name, content, profile))) <= 0.1, name
 
 
-def test_a_correction_is_learned_from_the_same_models_only(paid: Processor, library: DocumentLibrary) -> None:
+def test_a_correction_is_learned_from_the_same_models_only(paid: Pipeline, library: DocumentLibrary) -> None:
     first = processed(paid, library, "first.pdf", hostile.long_document(3))
     other = library.ensure_collection("demo", "Other", "hr", "openai/text-embedding-3-large@256", "en")
     result = paid.process_document(
@@ -78,9 +77,9 @@ def test_a_correction_is_learned_from_the_same_models_only(paid: Processor, libr
 
 
 def test_a_document_embedded_many_times_over_does_not_run_away_with_the_next_estimate() -> None:
-    assert Counted(embedding_ratio=Decimal(40)).embedding(1000) == 2500
-    assert Counted(tagging_ratio=Decimal("0.01")).tagging(1000) == 400
-    assert Counted().embedding(1000) == 1000
+    assert EstimateCorrection(embedding_ratio=Decimal(40)).embedding(1000) == 2500
+    assert EstimateCorrection(tagging_ratio=Decimal("0.01")).tagging(1000) == 400
+    assert EstimateCorrection().embedding(1000) == 1000
 
 
 ENGLISH = "Employees ask for leave two weeks before it begins, and their manager answers within three days. " * 20
@@ -90,23 +89,25 @@ JAPANESE = "従業員は休暇の二週間前に申請し、管理者は三日�
 
 def test_before_there_are_answers_their_length_is_what_the_prompt_asks_for_in_the_tokens_of_the_language() -> None:
     english, korean, japanese = (
-        tokens_answered(text, 0, (), "gpt-4o-mini", Counted()) for text in (ENGLISH, KOREAN, JAPANESE)
+        tokens_answered(text, 0, (), "gpt-4o-mini", EstimateCorrection()) for text in (ENGLISH, KOREAN, JAPANESE)
     )
     shortest, longest = 70, 96  # answers at both ends of the prompt's limits, counted with o200k
     assert shortest < english < longest
     assert english < japanese < korean < 2.5 * english
-    assert tokens_answered("", 0, (), "gpt-4o-mini", Counted()) > 50
+    assert tokens_answered("", 0, (), "gpt-4o-mini", EstimateCorrection()) > 50
 
 
 def test_each_chunk_with_tags_of_its_own_adds_an_answer() -> None:
-    one, three = (tokens_answered(ENGLISH, chunks, ("topic",), "gpt-4o-mini", Counted()) for chunks in (1, 3))
+    one, three = (
+        tokens_answered(ENGLISH, chunks, ("topic",), "gpt-4o-mini", EstimateCorrection()) for chunks in (1, 3)
+    )
     assert 30 < (three - one) / 2 < 60
-    assert tokens_answered(ENGLISH, 3, ("topic",), "gpt-4o-mini", Counted(answer_tokens=Decimal(50))) == 200
+    assert tokens_answered(ENGLISH, 3, ("topic",), "gpt-4o-mini", EstimateCorrection(answer_tokens=Decimal(50))) == 200
 
 
 @pytest.mark.parametrize("profile", ["hr", "legal"])
 def test_the_first_document_of_the_next_collection_is_estimated_by_what_the_last_was_billed(
-    profile: str, paid: Processor, library: DocumentLibrary
+    profile: str, paid: Pipeline, library: DocumentLibrary
 ) -> None:
     processed(paid, library, "first.pdf", hostile.long_document(3), profile)
     collection = library.ensure_collection("demo", "Next", profile, MODEL, "en")

@@ -7,10 +7,10 @@ import io
 import docx
 import pytest
 
-from rag.database import Database
 from rag.errors import FileKindUnknown
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.database import Database
 from rag.types import ChunkingMethod, Collection
 
 
@@ -43,12 +43,12 @@ def test_a_file_becomes_passages(
     content: bytes,
     method: ChunkingMethod,
     expected: str,
-    processor: Processor,
+    pipeline: Pipeline,
     library: DocumentLibrary,
     collection: Collection,
     tenant: str,
 ) -> None:
-    result = processor.process_document(
+    result = pipeline.process_document(
         file=content, file_name=name, tenant_id=tenant, collection=collection, chunking_method=method
     )
     chunks = library.chunks(tenant, result.document_id)
@@ -63,8 +63,8 @@ def test_a_file_becomes_passages(
 
 
 def test_a_file_of_another_kind_is_refused_and_not_listed(
-    processor: Processor, library: DocumentLibrary, collection: Collection, tenant: str, database: Database
+    pipeline: Pipeline, library: DocumentLibrary, collection: Collection, tenant: str, database: Database
 ) -> None:
     with pytest.raises(FileKindUnknown):
-        processor.process_document(file=b"\x00\x01", file_name="a.exe", tenant_id=tenant, collection=collection)
+        pipeline.process_document(file=b"\x00\x01", file_name="a.exe", tenant_id=tenant, collection=collection)
     assert library.list(tenant) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import InvalidInput, NotFound
-from rag.files import FileStore
+from rag.storage.files import FileStore
 
 
 @pytest.mark.parametrize("key", ["../x", "", "ab/../../x", "/etc/passwd", "ab/" + "g" * 64, "AB/" + "a" * 64])

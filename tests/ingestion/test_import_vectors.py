@@ -8,25 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kill_storm import PROJECT
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput
-from rag.files import FileStore
-from rag.ingestion.imports.export_file import read_export
-from rag.ingestion.imports.passages import documents_from, pages_and_chunks
-from rag.ingestion.imports.vector_import import VectorImport
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.sources.import_vectors import VectorImport
+from rag.ingestion.sources.vector_export import documents_from, pages_and_chunks, read_export
 from rag.providers.registry import Providers
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChunkingMethod, Collection, DocumentStatus, Identity, Scope, SearchFilters, Step
+from tests.kill_storm import PROJECT
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 Write = Callable[..., Path]
@@ -58,14 +58,14 @@ def importing(database: Database, files: FileStore, settings: Settings, collecti
 
 
 @pytest.fixture
-def take(importing: VectorImport, processor: Processor) -> Callable[..., int]:
+def take(importing: VectorImport, pipeline: Pipeline) -> Callable[..., int]:
     """Import files to the end; how many documents were stored."""
 
     def take(*paths: Path) -> int:
         plan = importing.plan(paths)
         for passages in plan.documents:
             for document_id in importing.store(passages).documents:
-                processor.run("demo", document_id)
+                pipeline.run("demo", document_id)
         return len(plan.documents)
 
     return take
@@ -193,7 +193,7 @@ def test_the_same_export_again_does_nothing_and_a_part_adds_to_what_is_there(
     assert take(one) == 1
     assert take(one) == 0
     plan = importing.plan([one])
-    assert (plan.unchanged, plan.tokens, plan.cost) == (1, 0, 0)
+    assert (plan.unchanged, plan.tokens, plan.cost) == (1, 0, Decimal(0))
     assert take(two) == 1
     assert take(two) == 0
     (document,) = library.list("demo")

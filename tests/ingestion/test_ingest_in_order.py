@@ -11,8 +11,8 @@ import pytest
 
 from rag.commands.ingest import in_order
 from rag.errors import DocumentError, PdfDamaged
-from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
-from rag.ingestion.loaders.folder import FoundFile
+from rag.ingestion.queue import DOCUMENTS_AT_ONCE
+from rag.ingestion.sources.folder import FoundFile
 from rag.types import ProcessingCosts, ProcessingResult
 
 DONE = ProcessingResult(

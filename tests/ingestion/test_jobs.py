@@ -4,26 +4,26 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed, until
 
-from rag.database import WORKER, Database
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.messages import TAGS_WAIT
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
-from rag.providers import call_gate
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
+from rag.ingestion.uploads import TAGS_WAIT
+from rag.money.ledger import Ledger
+from rag.providers import retry
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import WORKER, Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Usage
-from rag.ui.document_table import status_words
+from rag.ui.document_library import status_words
+from tests import hostile
+from tests.ingestion.uploads import confirmed, until
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@1536"
 
@@ -34,8 +34,8 @@ def paid_queue(
 ) -> Queue:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps({"summary": "s", "topics": [], "questions": []}))
-    processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-    return Queue(database, processor, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
+    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return Queue(database, pipeline, retry_seconds=(0.05, 0.05), rescue_seconds=0.2, abandoned_seconds=0.3)
 
 
 def test_a_worker_takes_a_document_all_the_way_and_stops(
@@ -143,7 +143,7 @@ def test_a_provider_that_stays_away_fails_the_document_with_a_sentence(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     provider_standin.fail_next(503, times=1000, endpoint="embeddings")
     paid_queue.start_worker()
@@ -172,7 +172,7 @@ def test_work_waits_for_a_key_or_for_money_as_long_as_it_takes_and_goes_on_by_it
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     status, code = refusal
     provider_standin.fail_next(status, times=100_000, code=code, endpoint="embeddings")
@@ -209,7 +209,7 @@ def test_tags_wait_for_a_key_or_for_money_while_the_document_is_found(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     status, code = refusal
     provider_standin.fail_next(status, times=100_000, code=code, endpoint="chat")
@@ -266,8 +266,8 @@ def test_a_worker_that_starts_with_another_key_goes_on_at_once(
 
     def worker(key: str) -> Queue:
         keyed = replace(settings, openai_api_key=key, openai_base_url=provider_standin.openai_url)
-        processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
-        return Queue(database, processor, retry_seconds=(3600.0,), rescue_seconds=0.2, abandoned_seconds=0.3)
+        pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+        return Queue(database, pipeline, retry_seconds=(3600.0,), rescue_seconds=0.2, abandoned_seconds=0.3)
 
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     before = worker("sk-old")
@@ -295,7 +295,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(
     provider_standin: ProviderStandin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     collection = library.ensure_collection("demo", "Paid", "hr", MODEL, "en")
     if how == "garbage":
         provider_standin.garbage_next(6, endpoint="embeddings")

@@ -10,31 +10,30 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-import hostile
-
-from rag.database import Database
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.queue import Queue
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
 
 PROJECT = Path(__file__).resolve().parents[2]
 WORKER = """
 import sys, time
 from pathlib import Path
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.processor import Processor
+from rag.storage.files import FileStore
+from rag.ingestion.queue import Queue
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.database import Database
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.settings import Settings
 settings = Settings(data_dir=Path(sys.argv[2]))
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[3]))
 database.open()
 files = FileStore(settings.data_dir / "files")
-processor = Processor(database, files, Providers(settings), Ledger(database), settings)
-Queue(database, processor).start_worker()
+pipeline = Pipeline(database, files, Providers(settings), Ledger(database), settings)
+Queue(database, pipeline).start_worker()
 print("ready", flush=True)
 time.sleep(60)
 """

@@ -5,23 +5,23 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import hostile
 import pytest
-from kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion.jobs import DOCUMENTS_AT_ONCE
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PREPARED
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
-from rag.providers.call_gate import MAXIMUM_IN_FLIGHT
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import DOCUMENTS_AT_ONCE
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.providers.retry import MAXIMUM_IN_FLIGHT
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Identity
+from tests import hostile
+from tests.kill_storm import Files, WorkerProcess, kill_at_random, small_batches, stored
+from tests.standin import ProviderStandin
 
 FILES: Files = {
     "12.pdf": (hostile.long_document(12), "smart"),
@@ -45,7 +45,7 @@ def test_a_worker_killed_at_random_leaves_what_an_undisturbed_one_does(
     kills: int = request.config.getoption("--kills") if knows_keys else 3
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     calm, stormy = small_batches(database, library, "Calm"), small_batches(database, library, "Stormy")
-    undisturbed = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    undisturbed = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for name, (content, method) in FILES.items():
         undisturbed.process_document(
             file=content, file_name=name, tenant_id="demo", collection=calm, chunking_method=method

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 from uuid import UUID, uuid4
 
-import hostile
 import pytest
 
 from rag.errors import (
@@ -16,16 +15,17 @@ from rag.errors import (
     PasswordNeeded,
     PasswordWrong,
 )
-from rag.files import FileStore
-from rag.ingestion.intake import display_name
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.uploads import display_name
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
+from tests import hostile
 
-Work = Callable[[str, UUID], None]
+DocumentJob = Callable[[str, UUID], None]
 
 
 @pytest.fixture
-def published(library: DocumentLibrary, admin: Identity, collection: Collection, work: Work) -> Document:
+def published(library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob) -> Document:
     """A document that has gone all the way."""
     document = library.upload(admin, collection, "leave_policy.pdf", hostile.leave_policy())
     work("demo", document.id)
@@ -35,7 +35,7 @@ def published(library: DocumentLibrary, admin: Identity, collection: Collection,
 
 
 def test_an_upload_is_read_estimated_confirmed_and_published(
-    library: DocumentLibrary, admin: Identity, collection: Collection, work: Work
+    library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob
 ) -> None:
     document = library.upload(admin, collection, "leave_policy.pdf", hostile.long_document(3))
     assert (document.status, document.title, document.page_count) == (DocumentStatus.READING, "Leave policy", 3)
@@ -68,7 +68,7 @@ def test_a_bad_file_is_refused_and_not_stored(
 
 
 def test_a_password_is_asked_for_used_and_kept_nowhere(
-    library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore, work: Work
+    library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore, work: DocumentJob
 ) -> None:
     locked = hostile.encrypted("tr0ub4dor")
     with pytest.raises(PasswordNeeded):
@@ -114,7 +114,7 @@ def test_the_same_content_uploaded_by_many_at_once_is_stored_once(
 
 
 def test_a_scanned_pdf_needs_recognition_and_is_never_completed(
-    library: DocumentLibrary, admin: Identity, collection: Collection, work: Work
+    library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob
 ) -> None:
     document = library.upload(admin, collection, "scan.pdf", hostile.image_only())
     work("demo", document.id)
@@ -126,7 +126,7 @@ def test_a_scanned_pdf_needs_recognition_and_is_never_completed(
 
 
 def test_pages_without_text_are_named_beside_the_rest(
-    library: DocumentLibrary, admin: Identity, collection: Collection, work: Work
+    library: DocumentLibrary, admin: Identity, collection: Collection, work: DocumentJob
 ) -> None:
     document = library.upload(admin, collection, "mixed.pdf", hostile.partly_scanned())
     work("demo", document.id)
@@ -202,7 +202,7 @@ def test_only_what_failed_can_be_tried_again(library: DocumentLibrary, admin: Id
 
 
 def test_suggested_questions_come_from_headings_where_no_model_made_any(
-    library: DocumentLibrary, collection: Collection, published: Document, admin: Identity, work: Work
+    library: DocumentLibrary, collection: Collection, published: Document, admin: Identity, work: DocumentJob
 ) -> None:
     sick = hostile.pdf_of([["Parental leave", "Parents have 26 weeks."], ["Sick pay", "Paid for a year."]])
     document = library.upload(admin, collection, "Staff handbook.pdf", sick)

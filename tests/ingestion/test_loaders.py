@@ -8,24 +8,24 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import docx
-import hostile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 from rag.errors import DocumentError, FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NotAPdf, PasswordNeeded
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders import check, kind_of, load
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.docx import OLD_FORMAT
-from rag.ingestion.loaders.encodings import decode
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.loaders.text import decode
+from tests import hostile
 
 LIMITS = ExtractionLimits()
 
 
-def read(content: bytes | str, name: str) -> ExtractedPdf:
+def read(content: bytes | str, name: str) -> ExtractedDocument:
     return load(content.encode() if isinstance(content, str) else content, name, limits=LIMITS)
 
 

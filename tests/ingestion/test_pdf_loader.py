@@ -1,8 +1,11 @@
 from __future__ import annotations
 
-import hostile
+import io
+from collections.abc import Sequence
+
 import pypdfium2
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from rag.errors import (
     DocumentError,
@@ -15,14 +18,14 @@ from rag.errors import (
     PdfHasNoPages,
     TooManyPages,
 )
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.pdf import check_pdf, extract_pages
-from rag.ingestion.loaders.pdfium_text import page_by_pdfium
+from tests import hostile
 
 LIMITS = ExtractionLimits()
 
 
-def read(content: bytes, password: str | None = None) -> ExtractedPdf:
+def read(content: bytes, password: str | None = None) -> ExtractedDocument:
     return extract_pages(content, password=password, limits=LIMITS)
 
 
@@ -157,24 +160,62 @@ def test_a_row_of_a_table_stays_a_row() -> None:
     assert lines == ["Kind | Days | Who", "Paid leave | 25 | All", "Care leave | 10 | Parents"]
 
 
-def test_the_second_engine_leaves_out_and_reports_what_nobody_sees_as_the_first_does() -> None:
-    with pypdfium2.PdfDocument(hostile.hidden_text()) as document:
-        page = document[0]
-        text, said = page_by_pdfium(page, lambda: page.render(scale=1).to_pil())
-    assert [line for line in text.split("\n") if line] == [
-        "Everyone has 25 days of paid leave a year.",
-        "White on dark.",
-        "Up to five days may be carried over.",
+def drawn(pieces: Sequence[tuple[float, float, str]], *, size: float = 10) -> bytes:
+    """A page with texts at places."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, invariant=1)
+    canvas.setFont("Helvetica", size)
+    for x, y, text in pieces:
+        canvas.drawString(x, y, text)
+    canvas.save()
+    return buffer.getvalue()
+
+
+def test_a_page_that_pdfium_does_not_find_is_read_by_pypdf_and_says_so() -> None:
+    content = hostile.pdf_of([["One"], ["Two"]]).replace(b"/Count 2", b"/Count 1")
+    first, second = read(content).pages
+    assert (first.text, first.warnings) == ("One", ())
+    assert second.text == "Two"
+    assert second.warnings == ("Read by the second engine (pypdf): the text of the first one could not be had.",)
+
+
+def test_a_file_that_pdfium_cannot_open_is_written_again_by_pypdf_and_read() -> None:
+    content = hostile.leave_policy().replace(b"/Root", b"/Rout")
+    with pytest.raises(pypdfium2.PdfiumError):
+        pypdfium2.PdfDocument(content)
+    assert "25 days" in read(content).pages[0].text
+
+
+def test_words_broken_at_a_line_end_are_whole_and_compounds_keep_their_hyphen() -> None:
+    lines = ["A well-being day is free, and so is the exami-", "nation by a doctor. Both add to your well-", "being."]
+    text = read(drawn([(60, 700 - 12 * n, line) for n, line in enumerate(lines)])).pages[0].text
+    assert "the examination by a doctor" in text
+    assert text.endswith("your well-being.")
+
+
+def test_an_empty_paragraph_ends_a_paragraph() -> None:
+    content = drawn([(60, 700, "Leave is paid."), (60, 688, " "), (60, 676, "Care leave"), (60, 664, "is half paid.")])
+    assert read(content).pages[0].text == "Leave is paid.\n\nCare leave\nis half paid."
+
+
+def test_a_narrow_space_drawn_by_itself_parts_two_words() -> None:
+    content = drawn([(60, 700, "ERISA"), (94, 700, " "), (95.3, 700, "sets standards.")])
+    assert read(content).pages[0].text == "ERISA sets standards."
+
+
+def test_a_raised_figure_does_not_end_its_line() -> None:
+    content = drawn([(60, 700, "The software movement"), (161, 704, "2"), (167, 700, ", which began then, is free.")])
+    assert "\n" not in read(content).pages[0].text
+
+
+def test_columns_with_gaps_that_are_drawn_one_after_the_other_are_no_table() -> None:
+    columns = [[f"{name}, {page}, {page + 40}" for page in range(10, 24)] for name in ("Leave", "Pension")]
+    pieces = [
+        (60 + 200 * column, 700 - 12 * n, line) for column, lines in enumerate(columns) for n, line in enumerate(lines)
     ]
-    assert "White secret. Tiny secret. Right secret. Below secret. Invisible secret." in said
-
-
-def test_the_second_engine_reads_the_text_layer_of_a_scan_and_plain_pages_whole() -> None:
-    for content, expected in ((hostile.scanned_with_text_layer(), "Recognised"), (hostile.leave_policy(), "25 days")):
-        with pypdfium2.PdfDocument(content) as document:
-            text, said = page_by_pdfium(document[0], lambda: None)
-        assert expected in text
-        assert said == ""
+    assert read(drawn(pieces)).pages[0].text.split("\n") == [*columns[0], *columns[1]]
+    by_row = sorted(pieces, key=lambda piece: (-piece[1], piece[0]))
+    assert read(drawn(by_row)).pages[0].text.split("\n")[0] == f"{columns[0][0]} | {columns[1][0]}"
 
 
 def test_a_page_that_shows_nothing_says_so_and_one_with_a_drawing_does_not() -> None:

@@ -4,22 +4,23 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import NoTextInPdf, ProviderUnavailable
-from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.messages import TAGS_WAIT, page_list, reading_message
-from rag.ingestion.processor import Processor, WorkedOnElsewhere, WorkInterrupted
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.document_jobs import JobInterrupted, JobTaken
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.uploads import TAGS_WAIT, page_list, reading_message
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Page
+from tests import hostile
+from tests.standin import ProviderStandin
 
 TAGS = {"summary": "What offices do.", "topics": ["offices"], "questions": ["When do offices close?", "b?", "c?"]}
 MODEL = "openai/text-embedding-3-small@1536"
@@ -28,11 +29,11 @@ MODEL = "openai/text-embedding-3-small@1536"
 @pytest.fixture
 def paid(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox, provider_standin: ProviderStandin
-) -> Processor:
-    """A processor on the stand-in of OpenAI."""
+) -> Pipeline:
+    """A pipeline on the stand-in of OpenAI."""
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
     provider_standin.reply(json.dumps(TAGS))
-    return Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    return Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def kept_sentences(database: Database) -> int:
 
 
 def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
-    paid: Processor,
+    paid: Pipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -92,7 +93,7 @@ def test_every_paid_call_is_in_the_ledger_with_what_the_provider_counted(
 
 
 def test_work_that_broke_off_goes_on_without_paying_again(
-    paid: Processor,
+    paid: Pipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -127,7 +128,7 @@ def test_work_that_broke_off_goes_on_without_paying_again(
 
 
 def test_a_killed_process_leaves_whole_batches_only(
-    paid: Processor,
+    paid: Pipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -156,7 +157,7 @@ def test_a_killed_process_leaves_whole_batches_only(
 
 
 def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
-    paid: Processor, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
+    paid: Pipeline, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
 ) -> None:
     provider_standin.fail_next(400, times=1, endpoint="chat")
     result = paid.process_document(
@@ -171,7 +172,7 @@ def test_a_tag_that_fails_leaves_the_document_searchable_and_says_so(
 
 
 def test_tags_that_are_refused_for_the_key_wait_for_a_worker_and_the_document_is_found(
-    paid: Processor, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
+    paid: Pipeline, paid_collection: Collection, provider_standin: ProviderStandin, library: DocumentLibrary
 ) -> None:
     provider_standin.fail_next(401, times=100, endpoint="chat")
     result = paid.process_document(
@@ -185,7 +186,7 @@ def test_tags_that_are_refused_for_the_key_wait_for_a_worker_and_the_document_is
 
 
 def test_cutting_by_topic_is_paid_and_cut_once(
-    paid: Processor,
+    paid: Pipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -203,7 +204,7 @@ def test_cutting_by_topic_is_paid_and_cut_once(
 
 
 def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
-    paid: Processor,
+    paid: Pipeline,
     paid_collection: Collection,
     provider_standin: ProviderStandin,
     database: Database,
@@ -229,38 +230,38 @@ def test_a_cut_by_topic_that_broke_off_pays_only_for_what_is_missing(
     assert kept_sentences(database) == 0
 
 
-def test_a_scan_given_to_process_document_is_refused(processor: Processor, collection: Collection) -> None:
+def test_a_scan_given_to_process_document_is_refused(pipeline: Pipeline, collection: Collection) -> None:
     with pytest.raises(NoTextInPdf):
-        processor.process_document(
+        pipeline.process_document(
             file=hostile.image_only(), file_name="scan.pdf", tenant_id="demo", collection=collection
         )
 
 
 def test_a_document_another_worker_has_is_left_alone(
-    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    with processor._bench.claimed("demo", document.id), pytest.raises(WorkedOnElsewhere):
-        processor.run("demo", document.id)
-    processor.run("demo", document.id)
+    with pipeline.control.claimed("demo", document.id), pytest.raises(JobTaken):
+        pipeline.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
 
 
 def test_a_document_deleted_in_the_meantime_ends_the_work_quietly(
-    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection
+    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     library.delete(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.list("demo") == []
 
 
 def test_a_lost_original_fails_with_a_sentence(
-    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore
+    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, files: FileStore
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     files.delete("demo", document.file_path)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert (failed.status, failed.message) == (
         DocumentStatus.FAILED,
@@ -268,30 +269,30 @@ def test_a_lost_original_fails_with_a_sentence(
     )
     files.put("demo", hostile.leave_policy())
     library.retry(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
 
 
 def test_a_missing_key_is_said_before_anything_is_spent(
-    processor: Processor, library: DocumentLibrary, admin: Identity, paid_collection: Collection
+    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, paid_collection: Collection
 ) -> None:
     document = library.upload(admin, paid_collection, "a.pdf", hostile.leave_policy())
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert failed.status is DocumentStatus.FAILED
     assert "OPENAI_API_KEY" in failed.message
 
 
 def test_interrupted_work_keeps_its_state(
-    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection
+    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    processor.interrupt()
-    with pytest.raises(WorkInterrupted):
-        processor.run("demo", document.id)
+    pipeline.interrupt()
+    with pytest.raises(JobInterrupted):
+        pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.READING
-    processor.resume()
-    processor.run("demo", document.id)
+    pipeline.resume()
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED
 
 

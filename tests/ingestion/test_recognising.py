@@ -9,73 +9,73 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin
-from uploads import confirmed
 
-from rag.database import Database
 from rag.errors import DocumentError, NoTextInPdf, ProviderKeyRejected, ProviderUnavailable
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue, waiting_sentence
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue, waiting_sentence
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType, Step
 from rag.ui.document_pages import read_by
+from tests import hostile
+from tests.ingestion.uploads import confirmed
+from tests.standin import ProviderStandin
 
-Make = Callable[..., tuple[DocumentLibrary, Processor]]
+Make = Callable[..., tuple[DocumentLibrary, Pipeline]]
 
 
 @pytest.fixture
 def make(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Iterator[Make]:
     """The product with other settings on the same database."""
-    made: list[Processor] = []
+    made: list[Pipeline] = []
 
-    def parts(**changed: object) -> tuple[DocumentLibrary, Processor]:
+    def parts(**changed: object) -> tuple[DocumentLibrary, Pipeline]:
         own = replace(settings, **changed)  # type: ignore[arg-type]
         ledger, providers = Ledger(database), Providers(own)
-        processor = Processor(database, files, providers, ledger, own, sandbox=sandbox)
-        made.append(processor)
-        queue = Queue(database, processor)
-        return DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), processor
+        pipeline = Pipeline(database, files, providers, ledger, own, sandbox=sandbox)
+        made.append(pipeline)
+        queue = Queue(database, pipeline)
+        return DocumentLibrary(database, files, providers, own, queue, sandbox=sandbox), pipeline
 
     yield parts
-    for processor in made:
-        processor.recognition.close()
+    for pipeline in made:
+        pipeline.recognition.close()
 
 
 @pytest.fixture
-def with_upstage(make: Make, provider_standin: ProviderStandin) -> tuple[DocumentLibrary, Processor]:
+def with_upstage(make: Make, provider_standin: ProviderStandin) -> tuple[DocumentLibrary, Pipeline]:
     return make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
 
 
 def taken_in(
-    parts: tuple[DocumentLibrary, Processor],
+    parts: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     content: bytes,
     pdf_type: PdfType | None = None,
 ) -> Document:
     """Uploaded, read, confirmed and worked on as far as it goes."""
-    library, processor = parts
-    document = confirmed(library, admin, collection, content, read=processor.run, pdf_type=pdf_type)
-    processor.run("demo", document.id)
+    library, pipeline = parts
+    document = confirmed(library, admin, collection, content, read=pipeline.run, pdf_type=pdf_type)
+    pipeline.run("demo", document.id)
     return library.get("demo", document.id)
 
 
 def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_billed_once(
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
 ) -> None:
-    library, processor = with_upstage
+    library, pipeline = with_upstage
     document = library.upload(admin, collection, "mixed.pdf", hostile.partly_scanned())
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     waiting = library.get("demo", document.id)
     assert waiting.status is DocumentStatus.ESTIMATED
     assert waiting.ocr_pages == [2]
@@ -85,7 +85,7 @@ def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_bill
     assert "assumes 1,800 characters a page" in waiting.message
     assert provider_standin.calls["ocr"] == 0
     library.confirm(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     done = library.get("demo", document.id)
     assert (done.status, done.ocr_pages, done.empty_pages) == (DocumentStatus.COMPLETED, [], [])
     assert [page.method for page in library.pages("demo", document.id)] == ["text", "ocr", "text"]
@@ -99,17 +99,17 @@ def test_a_page_that_is_a_picture_is_estimated_recognised_after_the_yes_and_bill
 
 
 def test_a_picture_on_a_page_with_text_is_estimated_recognised_and_billed_and_the_page_says_so(
-    with_upstage: tuple[DocumentLibrary, Processor], admin: Identity, collection: Collection
+    with_upstage: tuple[DocumentLibrary, Pipeline], admin: Identity, collection: Collection
 ) -> None:
-    library, processor = with_upstage
+    library, pipeline = with_upstage
     document = library.upload(admin, collection, "costs.pdf", hostile.pictured_table())
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     waiting = library.get("demo", document.id)
     assert waiting.ocr_pages == [1]
     assert waiting.estimate is not None
     assert Decimal(waiting.estimate["parsing"]) == Decimal("0.01")
     library.confirm(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     done = library.get("demo", document.id)
     assert (done.status, done.ocr_pages) == (DocumentStatus.COMPLETED, [])
     assert Decimal(done.costs["parsing"]) == Decimal("0.01")
@@ -131,7 +131,7 @@ def test_without_an_engine_a_picture_beside_text_keeps_no_document_waiting(
 def test_what_the_pdf_is_said_to_be_decides_which_pages_are_paid_for(
     pdf_type: PdfType,
     calls: int,
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -145,7 +145,7 @@ def test_what_the_pdf_is_said_to_be_decides_which_pages_are_paid_for(
 
 
 def test_a_collection_of_scans_has_all_pages_recognised_without_being_told_each_time(
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
@@ -159,20 +159,20 @@ def test_a_collection_of_scans_has_all_pages_recognised_without_being_told_each_
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_provider_that_is_down_leaves_the_work_to_be_tried_again_and_pays_nothing_twice(
     failures: int,
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
 ) -> None:
-    library, processor = with_upstage
-    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
+    library, pipeline = with_upstage
+    document = confirmed(library, admin, collection, hostile.image_only(), read=pipeline.run)
     for _ in range(failures):
         provider_standin.fail_next(503, headers={"retry-after": "60"})
         with pytest.raises(ProviderUnavailable):
-            processor.run("demo", document.id)
+            pipeline.run("demo", document.id)
     stopped = library.get("demo", document.id)
     assert (stopped.status, stopped.step, stopped.ocr_pages) == (DocumentStatus.PROCESSING, Step.RECOGNISE, [1])
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     done = library.get("demo", document.id)
     assert done.status is DocumentStatus.COMPLETED
     assert done.repeated_calls == failures, "each time it was sent again"
@@ -180,40 +180,40 @@ def test_a_provider_that_is_down_leaves_the_work_to_be_tried_again_and_pays_noth
 
 
 def test_a_failed_document_goes_on_without_recognising_again(
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
 ) -> None:
-    library, processor = with_upstage
-    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
+    library, pipeline = with_upstage
+    document = confirmed(library, admin, collection, hostile.image_only(), read=pipeline.run)
     provider_standin.fail_next(400)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert (failed.status, failed.step) == (DocumentStatus.FAILED, Step.RECOGNISE)
     assert "HTTP 400" in failed.message
     library.retry(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
     assert provider_standin.calls["ocr"] == 2
     assert len(provider_standin.usages) == 1
 
 
 def test_a_refused_key_is_waited_for_and_upstage_named(
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
 ) -> None:
-    library, processor = with_upstage
-    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
+    library, pipeline = with_upstage
+    document = confirmed(library, admin, collection, hostile.image_only(), read=pipeline.run)
     provider_standin.fail_next(401)
     with pytest.raises(ProviderKeyRejected) as caught:
-        processor.run("demo", document.id)
+        pipeline.run("demo", document.id)
     assert "refused by Upstage" in waiting_sentence(caught.value, 5)
     assert "UPSTAGE_API_KEY" in waiting_sentence(caught.value, 5)
     assert library.get("demo", document.id).status is DocumentStatus.PROCESSING
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
     assert len(provider_standin.usages) == 1
 
@@ -221,16 +221,16 @@ def test_a_refused_key_is_waited_for_and_upstage_named(
 def test_recognition_is_waited_for_as_long_as_is_set(
     make: Make, admin: Identity, collection: Collection, provider_standin: ProviderStandin
 ) -> None:
-    library, processor = make(
+    library, pipeline = make(
         upstage_api_key="key",
         upstage_base_url=f"http://127.0.0.1:{provider_standin.port}",
         upstage_timeout_seconds=0.2,
     )
-    document = confirmed(library, admin, collection, hostile.image_only(), read=processor.run)
+    document = confirmed(library, admin, collection, hostile.image_only(), read=pipeline.run)
     provider_standin.hang = True
     started = time.monotonic()
     with pytest.raises(ProviderUnavailable):
-        processor.run("demo", document.id)
+        pipeline.run("demo", document.id)
     # Four tries of a fifth of a second and the waits between them; one try as it was before takes longer.
     assert time.monotonic() - started < Settings().upstage_timeout_seconds
     provider_standin.release()
@@ -239,21 +239,21 @@ def test_recognition_is_waited_for_as_long_as_is_set(
 def test_a_scan_without_an_engine_waits_and_is_read_again_once_there_is_one(
     make: Make, admin: Identity, collection: Collection, provider_standin: ProviderStandin
 ) -> None:
-    library, processor = make()
+    library, pipeline = make()
     assert library.recognition_engine is None
     document = library.upload(admin, collection, "scan.pdf", hostile.image_only(), pdf_type="digital")
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     waiting = library.get("demo", document.id)
     assert waiting.status is DocumentStatus.NEEDS_OCR
     assert "Page 1" in waiting.message
-    library, processor = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
+    library, pipeline = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
     assert library.recognition_engine == "upstage"
     library.retry(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     estimated = library.get("demo", document.id)
     assert (estimated.status, estimated.pdf_type, estimated.ocr_pages) == (DocumentStatus.ESTIMATED, "auto", [1])
     library.confirm(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
 
 
@@ -263,12 +263,12 @@ def test_a_document_that_answers_is_read_again_as_a_new_version(
     parts = make()
     done = taken_in(parts, admin, collection, hostile.partly_scanned())
     assert done.empty_pages == [2]
-    library, processor = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
+    library, pipeline = make(upstage_api_key="key", upstage_base_url=f"http://127.0.0.1:{provider_standin.port}")
     again = library.versions.read_again(admin, done.id)
-    processor.run("demo", again.id)
+    pipeline.run("demo", again.id)
     assert library.get("demo", done.id).status is DocumentStatus.COMPLETED
     library.confirm(admin, again.id)
-    processor.run("demo", again.id)
+    pipeline.run("demo", again.id)
     assert library.get("demo", done.id).status is DocumentStatus.SUPERSEDED
     new = library.get("demo", again.id)
     assert (new.status, new.version, new.empty_pages) == (DocumentStatus.COMPLETED, 2, [])
@@ -277,27 +277,27 @@ def test_a_document_that_answers_is_read_again_as_a_new_version(
 def test_where_recognition_is_asked_for_and_cannot_be_had_the_text_that_is_there_is_taken_and_that_is_said(
     make: Make, admin: Identity, collection: Collection
 ) -> None:
-    library, processor = make()
+    library, pipeline = make()
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy(), pdf_type="scanned")
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     estimated = library.get("demo", document.id)
     assert estimated.status is DocumentStatus.ESTIMATED
     assert "Text recognition was asked for and is not available" in estimated.message
 
 
 def test_a_file_of_blank_pages_fails_with_that_sentence_and_nothing_is_paid(
-    with_upstage: tuple[DocumentLibrary, Processor],
+    with_upstage: tuple[DocumentLibrary, Pipeline],
     admin: Identity,
     collection: Collection,
     provider_standin: ProviderStandin,
 ) -> None:
-    library, processor = with_upstage
+    library, pipeline = with_upstage
     document = library.upload(admin, collection, "blank.pdf", hostile.blank_pages(3))
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     failed = library.get("demo", document.id)
     assert (failed.status, failed.message) == (DocumentStatus.FAILED, "Every page of this file is blank.")
     with pytest.raises(DocumentError, match="blank"):
-        processor.process_document(
+        pipeline.process_document(
             file=hostile.blank_pages(2), file_name="b.pdf", tenant_id="demo", collection=collection
         )
     assert provider_standin.calls["ocr"] == 0
@@ -313,10 +313,10 @@ def test_a_scan_in_which_nothing_is_found_is_never_completed(
 
 
 def test_a_program_that_has_a_scan_processed_pays_for_it_in_one_call(
-    with_upstage: tuple[DocumentLibrary, Processor], collection: Collection, tenant: str
+    with_upstage: tuple[DocumentLibrary, Pipeline], collection: Collection, tenant: str
 ) -> None:
-    library, processor = with_upstage
-    result = processor.process_document(
+    library, pipeline = with_upstage
+    result = pipeline.process_document(
         file=hostile.image_only(), file_name="scan.pdf", tenant_id=tenant, collection=collection
     )
     assert result.chunk_count == 1
@@ -325,9 +325,9 @@ def test_a_program_that_has_a_scan_processed_pays_for_it_in_one_call(
 
 
 def test_without_an_engine_a_program_is_told_that_it_needs_one(make: Make, collection: Collection, tenant: str) -> None:
-    _, processor = make()
+    _, pipeline = make()
     with pytest.raises(NoTextInPdf):
-        processor.process_document(
+        pipeline.process_document(
             file=hostile.image_only(), file_name="scan.pdf", tenant_id=tenant, collection=collection
         )
 
@@ -344,5 +344,5 @@ def test_tesseract_itself_reads_a_scanned_page(make: Make, admin: Identity, coll
 
 
 def test_work_on_ids_that_are_none_does_nothing(make: Make) -> None:
-    _, processor = make()
-    processor.run("demo", UUID(int=5))
+    _, pipeline = make()
+    pipeline.run("demo", UUID(int=5))

@@ -11,21 +11,21 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import hostile
 import numpy as np
 import pytest
-from kill_storm import PROJECT
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, vector_search
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Scope
+from tests import hostile
+from tests.kill_storm import PROJECT
+from tests.standin import ProviderStandin
 
 OLD, NEW = "openai/text-embedding-3-small@256", "openai/text-embedding-3-large@512"
 Command = Callable[..., "subprocess.Popen[str]"]
@@ -44,9 +44,9 @@ def shelf(
             (OLD,),
         )
     found = database.fetch_all("demo", "find_collections", Collection, collection_id=None, collection_name="Shelf")
-    processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for pages in (6, 10):
-        processor.process_document(
+        pipeline.process_document(
             file=hostile.long_document(pages),
             file_name=f"{pages}.pdf",
             tenant_id="demo",

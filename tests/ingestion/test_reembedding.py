@@ -12,24 +12,24 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
-import hostile
 import pytest
-from standin import ProviderStandin, count_tokens
 
-from rag.database import Database, queries
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable
-from rag.files import FileStore
 from rag.ingestion import reembedding
-from rag.ingestion.processor import Processor
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.reembedding import Reembeddings, find_missing
-from rag.ingestion.sandbox import Sandbox
-from rag.prices import estimate_tokens
+from rag.money.ledger import Ledger
+from rag.money.price_list import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import FileStore
 from rag.types import Collection, Identity, Question
+from tests import hostile
+from tests.standin import ProviderStandin, count_tokens
 
 PROJECT = Path(__file__).resolve().parents[2]
 SMALL = "openai/text-embedding-3-small@256"
@@ -43,10 +43,8 @@ def keyed(settings: Settings, provider_standin: ProviderStandin) -> Settings:
 
 
 @pytest.fixture
-def worker(
-    database: Database, files: FileStore, keyed: Settings, sandbox: Sandbox, collection: Collection
-) -> Processor:
-    made = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+def worker(database: Database, files: FileStore, keyed: Settings, sandbox: Sandbox, collection: Collection) -> Pipeline:
+    made = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     for name, content in (("a.pdf", hostile.leave_policy()), ("b.pdf", hostile.long_document(6))):
         made.process_document(
             file=content, file_name=name, tenant_id="demo", collection=collection, generate_metadata=False
@@ -72,7 +70,7 @@ def model_now(database: Database, collection: Collection) -> str:
 
 
 def test_the_cost_of_a_move_is_known_without_reading_a_passage(
-    worker: Processor,
+    worker: Pipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -93,7 +91,7 @@ def test_the_cost_of_a_move_is_known_without_reading_a_passage(
 
 
 def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(
-    worker: Processor,
+    worker: Pipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -121,7 +119,7 @@ def test_searches_stay_on_the_old_vectors_until_all_new_ones_are_there(
 
 
 def test_undoing_is_free_until_the_old_vectors_are_cleaned_up(
-    worker: Processor,
+    worker: Pipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,
@@ -147,14 +145,14 @@ def test_undoing_is_free_until_the_old_vectors_are_cleaned_up(
 
 
 def test_a_question_asked_during_the_switch_never_meets_the_other_models_vectors(
-    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database, keyed: Settings
+    worker: Pipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database, keyed: Settings
 ) -> None:
     retriever = Retriever(database, Providers(keyed))
     move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
     worker.reembedding.run("demo", move.id)
     # The asker still holds the collection as it was before.
     question = Question(text="How many days of annual leave are there?", identity=admin, collection=collection)
-    found = retriever.retrieve_context(question, profile=replace(HR, reranking=False), language="en")
+    found = retriever.retrieve_context(question, profile=HR.changed(reranking=False), language="en")
     assert found.citations or found.nearest
     assert all(result.similarity is not None for result in found.rag_details.search.raw_results[:1])
     assert found.rag_details.search.vector_top_k > 0
@@ -170,7 +168,7 @@ def bits(database: Database) -> list[tuple[str, int, int]]:
 
 
 def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_searched(
-    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+    worker: Pipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
 ) -> None:
     assert bits(database) == []  # the built-in embedder is not dense
     measured = {"threshold": 0.4, "embedding_model": collection.embedding_model, "passages": 3}
@@ -189,7 +187,7 @@ def test_the_signs_of_vectors_and_what_was_calibrated_are_of_the_model_that_is_s
 
 
 def test_a_document_published_during_the_move_has_its_vectors_too(
-    worker: Processor, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
+    worker: Pipeline, moves: Reembeddings, admin: Identity, collection: Collection, database: Database
 ) -> None:
     move = moves.confirm(admin, moves.estimate(admin, collection.id, SMALL).id)
     worker.process_document(
@@ -204,7 +202,7 @@ def test_a_document_published_during_the_move_has_its_vectors_too(
 
 
 def test_only_one_move_at_a_time_and_only_by_an_administrator(
-    worker: Processor, moves: Reembeddings, admin: Identity, employee: Identity, collection: Collection
+    worker: Pipeline, moves: Reembeddings, admin: Identity, employee: Identity, collection: Collection
 ) -> None:
     with pytest.raises(NotAllowed):
         moves.estimate(employee, collection.id, SMALL)
@@ -221,18 +219,21 @@ REEMBED = """
 import sys
 from pathlib import Path
 from uuid import UUID
-from rag.database import Database
-from rag.files import FileStore
-from rag.ingestion.processor import Processor
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from rag.ingestion.pipeline import Pipeline
+from rag.storage.database import Database
+from rag.storage.files import FileStore
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
+from rag.money.ledger import Ledger
 from rag.settings import Settings
 conninfo, folder, url, move = sys.argv[1:-1]
 settings = Settings(data_dir=Path(folder), openai_api_key="sk-test", openai_base_url=url)
 database = Database(conninfo, bytes.fromhex(sys.argv[-1]))
 database.open()
 files = FileStore(settings.data_dir / "files")
-Processor(database, files, Providers(settings), Ledger(database), settings).reembedding.run("demo", UUID(move))
+Pipeline(database, files, Providers(settings), Ledger(database), settings).reembedding.run("demo", UUID(move))
 """
 
 
@@ -246,7 +247,7 @@ def is_free(database: Database, move_id: UUID) -> bool:
 @pytest.mark.parametrize("goes_on", [True, False], ids=["taken up again", "given up"])
 def test_what_a_killed_move_had_sent_is_in_the_ledger_as_an_estimate(
     goes_on: bool,
-    worker: Processor,
+    worker: Pipeline,
     moves: Reembeddings,
     admin: Identity,
     collection: Collection,

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import hostile
 import pytest
 from PIL import Image, ImageChops
 
 from rag.errors import DocumentError, PasswordNeeded, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.slots import Slots
+from tests import hostile
 
 
 @pytest.fixture

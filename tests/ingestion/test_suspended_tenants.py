@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import uuid4
 
-import hostile
 import pytest
-from uploads import until
 
 from rag.access.tenants import Tenants
-from rag.database import Database
 from rag.errors import TenantSuspended
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.queue import Queue
 from rag.records.audit import AuditLog
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
+from tests.ingestion.uploads import until
 
 
 @pytest.fixture
@@ -51,39 +51,39 @@ def test_a_document_waits_until_its_tenant_is_resumed(
 
 
 def test_work_under_way_stops_at_its_next_step_and_nothing_fails(
-    library: DocumentLibrary, processor: Processor, admin: Identity, collection: Collection, tenants: Tenants
+    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection, tenants: Tenants
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     library.confirm(admin, document.id)
     tenants.suspend("demo")
     with pytest.raises(TenantSuspended):
-        processor.run("demo", document.id)
+        pipeline.run("demo", document.id)
     found = library.get("demo", document.id)
     assert (found.status, found.chunk_count) == (DocumentStatus.PROCESSING, 0)
     tenants.resume("demo")
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.COMPLETED
 
 
-def test_nothing_else_of_it_is_processed_either(processor: Processor, collection: Collection, tenants: Tenants) -> None:
+def test_nothing_else_of_it_is_processed_either(pipeline: Pipeline, collection: Collection, tenants: Tenants) -> None:
     tenants.suspend("demo")
     for work in (
-        lambda: processor.reembedding.run("demo", uuid4()),
-        lambda: processor.remove_files("demo"),
-        lambda: processor.bench.stop_if_suspended("demo"),
+        lambda: pipeline.reembedding.run("demo", uuid4()),
+        lambda: pipeline.remove_files("demo"),
+        lambda: pipeline.control.stop_if_suspended("demo"),
     ):
         with pytest.raises(TenantSuspended):
             work()
-    processor.bench.stop_if_suspended("other")
+    pipeline.control.stop_if_suspended("other")
 
 
 def test_other_tenants_are_worked_for_meanwhile(
-    library: DocumentLibrary, processor: Processor, admin: Identity, collection: Collection, tenants: Tenants
+    library: DocumentLibrary, pipeline: Pipeline, admin: Identity, collection: Collection, tenants: Tenants
 ) -> None:
     tenants.suspend("other")
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.ESTIMATED
 
 

@@ -15,8 +15,8 @@ import rag.samples
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.chunking.tables import row_in_words, tables_in
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders.page_drawing import draw_page
 from rag.ingestion.loaders.pdf import extract_pages
+from rag.ingestion.loaders.pictures import draw_page
 from rag.ingestion.loaders.table_rows import lines_of
 from rag.types import ChunkingMethod, Page
 
@@ -111,6 +111,18 @@ def test_heads_at_the_top_of_every_page_are_no_running_head() -> None:
     assert all(rows_of(page)[0] == "Grade | Days | Bonus" for page in pages)
 
 
+def test_rows_without_a_line_between_them_are_rows_of_their_own() -> None:
+    rows = [
+        ["Case", "Courts", "Congress"],
+        ["Radio", "None", "Licence"],
+        ["Cable", "None", "Fee"],
+        ["Tapes", "No", "No"],
+    ]
+    lines = [("BOX", (0, 0), (-1, -1), 1, colors.black), ("LINEBELOW", (0, 0), (-1, 0), 1, colors.black)]
+    (page,) = pages_of(Table(rows, style=TableStyle([*lines, ("LINEAFTER", (0, 0), (1, -1), 1, colors.black)])))
+    assert rows_of(page) == [" | ".join(row) for row in rows]
+
+
 def test_text_in_columns_lists_and_prose_are_no_tables() -> None:
     long = "Everyone may take part in the yearly outing to the sea"
     columns = [[f"{long} {n}.", f"The other column says {n} more about the outing."] for n in range(8)]
@@ -160,7 +172,7 @@ def test_heads_are_told_from_rows() -> None:
 
 
 def test_a_title_over_the_whole_table_is_a_line_of_its_own() -> None:
-    grid = [
+    grid: list[list[str | None]] = [
         ["Leave", None, None],
         ["Kind", "Days", "Paid"],
         ["Care", "10", "yes"],

@@ -9,35 +9,36 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import hostile
 import pytest
-from deadly_files import MARK
-from standin import ProviderStandin
-from uploads import until
 
-from rag.database import Database
 from rag.errors import ProviderUnavailable
-from rag.files import FileStore
-from rag.ingestion.jobs import Queue
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import STARTS_A_TRIAL, Processor, WorkInterrupted
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.document_jobs import JobInterrupted
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import STARTS_A_TRIAL, Pipeline
+from rag.ingestion.queue import Queue
 from rag.ingestion.trials import COMMAND, Task, Trials
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity
+from tests import hostile
+from tests.deadly_files import MARK
+from tests.ingestion.uploads import until
+from tests.standin import ProviderStandin
 
 POISON = b"This note " + MARK + b"."
 TESTS = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
-def deadly(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Processor:
-    """A processor that tries documents in processes which the poison ends, as it would end this one."""
+def deadly(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Pipeline:
+    """A pipeline that tries documents in processes which the poison ends, as it would end this one."""
     command = (sys.executable, str(TESTS / "deadly_files.py"), str(files.folder))
     trials = Trials(database, settings, command=("env", f"PYTHONPATH={TESTS.parent}", *command))
-    return Processor(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=trials)
+    return Pipeline(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=trials)
 
 
 def left_by_dead_processes(database: Database, document: Document, times: int) -> None:
@@ -47,7 +48,7 @@ def left_by_dead_processes(database: Database, document: Document, times: int) -
 
 
 def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its_turn(
-    deadly: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+    deadly: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     poison = library.upload(admin, collection, "poison.txt", POISON)
     other = library.upload(admin, collection, "other.pdf", hostile.leave_policy())
@@ -69,15 +70,15 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
 
 
 def test_processes_that_were_killed_from_outside_are_no_evidence_against_their_document(
-    processor: Processor, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
+    pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.ESTIMATED
     left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
     library.confirm(admin, document.id)
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.COMPLETED
 
 
@@ -91,7 +92,7 @@ def test_what_goes_wrong_in_a_trial_is_told_as_if_it_had_gone_wrong_here(
     admin: Identity,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    paid = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    paid = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     model = "openai/text-embedding-3-small@1536"
     collection = library.ensure_collection("demo", "Paid", "hr", model, "en")
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
@@ -112,12 +113,12 @@ def test_a_trial_ends_with_the_application_and_counts_against_nobody(
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
     endless = Trials(database, settings, command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
-    processor = Processor(
+    pipeline = Pipeline(
         database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=endless
     )
-    threading.Timer(0.2, processor.interrupt).start()
-    with pytest.raises(WorkInterrupted):
-        processor.run("demo", document.id)
+    threading.Timer(0.2, pipeline.interrupt).start()
+    with pytest.raises(JobInterrupted):
+        pipeline.run("demo", document.id)
     found = library.get("demo", document.id)
     assert found.status == DocumentStatus.READING
     assert database.fetch_value("demo", "note_start", document_id=document.id) == 1

@@ -6,22 +6,22 @@ import json
 from dataclasses import replace
 from uuid import UUID
 
-import hostile
 import psycopg
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotAllowed, NotFound
-from rag.files import FileStore
-from rag.ingestion.library import DocumentLibrary
-from rag.ingestion.processor import Processor
-from rag.ingestion.sandbox import Sandbox
+from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.ingestion.pipeline import Pipeline
+from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.records.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Collection, Document, DocumentStatus, Identity, Scope, Step
+from tests import hostile
+from tests.standin import ProviderStandin
 
 Worker = object
 
@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_removed_is_removed_later(
     work: Worker,
     admin: Identity,
     collection: Collection,
-    processor: Processor,
+    pipeline: Pipeline,
     files: FileStore,
     database: Database,
 ) -> None:
@@ -200,10 +200,10 @@ def test_a_file_that_cannot_be_removed_is_removed_later(
     library.delete(admin, document.id)
     with pytest.raises(NotFound):
         library.get("demo", document.id)
-    assert processor.remove_files("demo") == 1
+    assert pipeline.remove_files("demo") == 1
     path.rmdir()
     path.write_bytes(b"the original")
-    assert processor.remove_files("demo") == 0
+    assert pipeline.remove_files("demo") == 0
     assert not path.exists()
 
 
@@ -259,7 +259,7 @@ def test_chunk_tags_that_failed_are_counted_and_made_again(
     queue: object,
 ) -> None:
     keyed = replace(settings, openai_api_key="sk-test", openai_base_url=provider_standin.openai_url)
-    processor = Processor(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
+    pipeline = Pipeline(database, files, Providers(keyed), Ledger(database), keyed, sandbox=sandbox)
     shelf = DocumentLibrary(database, files, Providers(keyed), keyed, queue, sandbox=sandbox)  # type: ignore[arg-type]
     collection = library.ensure_collection("demo", "Legal", "legal", "builtin/lexical@1536", "en")
     with database.transaction("demo") as connection:
@@ -273,7 +273,7 @@ def test_chunk_tags_that_failed_are_counted_and_made_again(
         return json.dumps({"summary": "s", "topics": ["t"], "questions": ["q"]})
 
     provider_standin.reply(lambda messages: reply(messages))
-    result = processor.process_document(
+    result = pipeline.process_document(
         file=hostile.long_document(6), file_name="a.pdf", tenant_id="demo", collection=collection
     )
     chunks = library.chunks("demo", result.document_id)
@@ -286,7 +286,7 @@ def test_chunk_tags_that_failed_are_counted_and_made_again(
     before = provider_standin.calls["chat"]
     shelf.versions.run_again(admin, document.id, Step.TAG)
     assert library.get("demo", document.id).status is DocumentStatus.COMPLETED
-    processor.run("demo", document.id)
+    pipeline.run("demo", document.id)
     assert provider_standin.calls["chat"] == before + 2
     assert all(chunk.metadata["topic"] == "leave" for chunk in library.chunks("demo", document.id))
     assert library.get("demo", document.id).pending_steps == []

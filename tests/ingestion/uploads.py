@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from rag.ingestion.library import DocumentLibrary
+from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, DocumentStatus, Identity, PdfType
 
 

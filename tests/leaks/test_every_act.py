@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import hostile
 import pytest
 
 from rag.records.audit import AuditLog
 from rag.services import Services
 from rag.types import Collection, Identity, Role, Step
+from tests import hostile
 
 PASSWORD = "a long enough password 7"
 
@@ -34,9 +34,9 @@ def test_every_act_is_on_record_with_who_did_it(
     parts.sessions.start(added)
     key, _ = parts.api_keys.create(admin, "Intranet", ["search"])
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    parts.processor.run("demo", document.id)
+    parts.pipeline.run("demo", document.id)
     waiting = library.upload(admin, collection, "b.txt", b"Another text that waits for a decision of somebody.\n" * 9)
-    parts.processor.run("demo", waiting.id)
+    parts.pipeline.run("demo", waiting.id)
     legal = library.create_collection(admin, "Legal", "legal", language="en")
 
     def acted(name: str, act: Callable[[], object]) -> None:
@@ -62,7 +62,7 @@ def test_every_act_is_on_record_with_who_did_it(
     acted("collection settings", lambda: library.override_collection(admin, collection.id, {"top_k": 7}))
     acted("document added", lambda: library.upload(admin, collection, "c.txt", b"A third text.\n" * 9))
     acted("confirmed", completed)
-    parts.processor.run("demo", document.id)
+    parts.pipeline.run("demo", document.id)
     acted("discarded", lambda: library.discard(admin, waiting.id))
     acted("cut again", lambda: library.versions.run_again(admin, document.id, Step.CHUNK, chunking_method="sentences"))
     acted("source", lambda: parts.syncs.set_source(admin, collection, "posts", {"table": "notices"}))

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import hostile
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -21,16 +20,15 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.leak_calls import requests_of
-from rag.access.guard import AuthGuard
-from rag.access.headers import content_security_policy
-from rag.access.media import FILE_FIELDS, files_in
-from rag.api.endpoint import ApiRoute
-from rag.embedded import EmbeddedServer
+from rag.access.guard import AuthGuard, content_security_policy
+from rag.access.websockets import FILE_FIELDS, files_in
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services
 from rag.settings import Settings
+from rag.storage.embedded_postgres import EmbeddedServer
 from rag.types import Account, Collection, Identity, Role
+from tests import hostile
 
 POLICY = content_security_policy(["testserver"])
 SHOWN = "0123456789abcdef0123456789abcdef0123456789abcdef01234567.png"
@@ -128,11 +126,7 @@ def test_every_route_carries_the_policy_whatever_it_answers(browser: TestClient,
 @pytest.mark.parametrize("is_cookie_of_another", [False, True])
 def test_every_form_of_ours_needs_its_token(browser: TestClient, is_cookie_of_another: bool) -> None:
     """Beside the origin, which the guard checks: a form without the token of this browser changes nothing."""
-    forms = [
-        route.path
-        for route in ROUTES
-        if isinstance(route, Route) and not isinstance(route, ApiRoute) and "POST" in (route.methods or ())
-    ]
+    forms = [route.path for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
     # The provider itself sends this one; its signature is the proof.
     forms.remove("/sso/logout")
     assert len(forms) > 6
@@ -228,7 +222,7 @@ def drawn(name: str) -> ForwardMsg:
 def asking_for(name: str) -> bytes:
     asked = BackMsg()
     asked.rerun_script.page_name = name
-    return asked.SerializeToString()
+    return bytes(asked.SerializeToString())
 
 
 def test_a_picture_is_served_to_the_session_it_was_drawn_for(
@@ -309,7 +303,8 @@ def test_no_secret_is_in_a_representation(tmp_path: Path) -> None:
     secret = "zq-secret-value"
     names = [f.name for f in fields(Settings) if any(w in f.name for w in ("key", "secret", "token", "password"))]
     keyed = Settings(
-        data_dir=tmp_path, **{name: secret for name in names if isinstance(getattr(Settings(), name), str)}
+        data_dir=tmp_path,
+        **cast("dict[str, Any]", {name: secret for name in names if isinstance(getattr(Settings(), name), str)}),
     )
     assert secret not in repr(keyed)
     assert secret not in str(keyed)

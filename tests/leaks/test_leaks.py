@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -14,12 +15,12 @@ from starlette.applications import Starlette
 from benchmarks.leak_calls import CALLS, LISTS, requests_of, searched
 from benchmarks.leak_probe import Probe, changed, rows_of, served, without_conditions
 from benchmarks.leak_world import GROUP, Person, World, build_world
-from rag.database import WORKER
 from rag.errors import NotFound
 from rag.profiles import HR
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 from rag.services import Services
-from rag.sql import queries
+from rag.storage.database import WORKER
+from rag.storage.sql import queries
 from rag.types import Question
 
 TENANTS = ("demo", "other")
@@ -76,10 +77,10 @@ def test_without_its_conditions_no_statement_shows_or_changes_what_is_anothers(
             for kind, calls in CALLS.items():
                 for name, call in calls.items():
                     for wanted in shelf.ids.get(kind, ())[:2]:
-                        found = probe._called(person, name, lambda c=call, w=who, i=wanted: c(app_services, w, i))  # type: ignore[misc]
+                        found = probe._called(person, name, lambda c=call, w=who, i=wanted: c(app_services, w, i))
                         assert not found, (person.name, kind, name)
         for name, listed in LISTS.items():
-            found = probe._called(person, name, lambda c=listed, w=who: c(app_services, w))  # type: ignore[misc]
+            found = probe._called(person, name, lambda c=listed, w=who: c(app_services, w))
             probe._look(person, name, found)
     assert probe.findings == []
     assert changed(before, rows_of(superuser_conninfo)) == {}
@@ -88,7 +89,7 @@ def test_without_its_conditions_no_statement_shows_or_changes_what_is_anothers(
 
 @pytest.mark.parametrize("search_type", ["vector", "hybrid"])
 def test_without_its_conditions_a_search_finds_only_ones_own(
-    app_services: Services, world: World, bare_queries: int, search_type: str
+    app_services: Services, world: World, bare_queries: int, search_type: Any
 ) -> None:
     for person in world.people:
         for shelf in world.shelves:
@@ -97,7 +98,7 @@ def test_without_its_conditions_a_search_finds_only_ones_own(
                 identity=person.identity,
                 collection=replace(shelf.collection, tenant_id=person.identity.tenant_id),
             )
-            found = app_services.retriever.retrieve_context(question, profile=replace(HR, search_type=search_type))
+            found = app_services.retriever.retrieve_context(question, profile=HR.changed(search_type=search_type))
             assert (shelf.secret.canary in repr(found)) == (shelf.secret.name in person.readable), person.name
 
 

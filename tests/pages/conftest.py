@@ -8,14 +8,14 @@ from uuid import uuid4
 
 import pytest
 from psycopg.rows import class_row
-from small_pdf import pdf
 from streamlit.testing.v1 import AppTest
 
 import rag.services
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Collection, Identity, Role
+from tests.pages.small_pdf import pdf
 
 MAIN = Path(__file__).resolve().parents[2] / "pages" / "main.py"
 HANDBOOK = (
@@ -41,7 +41,7 @@ def running(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPa
     rag.services.services.clear()
     yield parts
     parts.answers.stop_all()
-    parts.processor.close()
+    parts.pipeline.close()
     parts.providers.close()
     rag.services.services.clear()
 
@@ -85,7 +85,7 @@ def signed_in(running: Services, new_tab: Callable[[str], AppTest]) -> Callable[
 @pytest.fixture
 def handbook(running: Services, collection: Collection) -> Collection:
     """The collection with one processed document of two pages."""
-    running.processor.process_document(
+    running.pipeline.process_document(
         file=pdf(HANDBOOK), file_name="handbook.pdf", tenant_id="demo", collection=collection, generate_metadata=False
     )
     return collection

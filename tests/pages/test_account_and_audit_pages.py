@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from rag.money.price_list import charge
 from rag.services import Services
-from rag.types import Account, Collection, Identity, Role
+from rag.types import Account, Collection, Identity, Role, Usage
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 NewTab = Callable[[str], AppTest]
@@ -42,7 +44,7 @@ def sign_in_elsewhere(running: Services, identity: Identity) -> Identity:
 
 
 def ends(page: AppTest) -> list[str]:
-    return [button.key for button in page.button if str(button.key).startswith("end_")]
+    return [str(button.key) for button in page.button if str(button.key).startswith("end_")]
 
 
 # Your account
@@ -188,3 +190,35 @@ def test_the_groups_that_may_read_a_collection_are_saved_shown_and_hold(
     page.button("collections_rename_save").click().run()
     assert "Only for" not in texts(page)
     assert [c.id for c in running.documents.collections(employee)] == [handbook.id]
+
+
+# Prices
+
+
+def test_an_administrator_sets_a_price_on_the_page(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.ADMIN)
+    page = tab.run().switch_page("prices.py").run()
+    assert not page.exception
+    assert any("appear here with their first call" in caption.value for caption in page.caption)
+    used = Usage(provider="openai", model="gpt-4o", input_tokens=1000)
+    running.ledger.record("demo", charge("chat", used))
+    page.run().button("prices_add").click().run()
+    page.selectbox("prices_model").set_value("gpt-4o")
+    page.text_input("prices_price").set_value("$2.50")
+    next(button for button in page.button if button.label == "Save").click().run()
+    assert not page.exception
+    assert [price.own for price in running.prices.list(identity)] == [Decimal("2.5"), None, None]
+    assert page.dataframe[0].value["Your price"].tolist() == ["$2.5", "", ""]
+    assert page.dataframe[0].value["List price"].tolist() == ["$2.5", "$1.25", "$10"]
+    page.button("prices_add").click().run()
+    page.selectbox("prices_model").set_value("gpt-4o")
+    page.text_input("prices_price").set_value("much")
+    next(button for button in page.button if button.label == "Save").click().run()
+    assert "US dollars" in str(page.session_state["prices_error"])
+
+
+@pytest.mark.parametrize("role", [Role.EMPLOYEE, Role.MANAGER])
+def test_prices_are_for_administrators(role: Role, signed_in: SignIn) -> None:
+    tab, _ = signed_in(role)
+    with pytest.raises(ValueError, match=r"prices\.py"):
+        tab.run().switch_page("prices.py").run()

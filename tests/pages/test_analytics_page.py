@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from question_month import write_month
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Account, Collection, Role
+from tests.question_month import write_month
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "analytics.py")
 EMAIL = "asker@example.com"

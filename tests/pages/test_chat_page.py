@@ -65,7 +65,7 @@ def test_an_answer_has_its_sources_cost_and_time_and_is_there_after_a_refresh(
     again.query_params["c"] = tab.query_params["c"]
     again.run()
     assert "25 days" in markdown(again)
-    assert [b.label for b in again.sidebar.button if b.key.startswith("chat_open_")] == [
+    assert [b.label for b in again.sidebar.button if str(b.key).startswith("chat_open_")] == [
         "**How many days of annual leave do I have?**"
     ]
 
@@ -354,7 +354,7 @@ def test_a_new_chat_opens_the_collection_with_documents_and_later_the_one_asked_
     texts = {"Rules": b"Boats pay twelve crowns of mooring fee each night.", "Canteen": b"Lunch is served at noon."}
     for name, text in texts.items():
         made = running.documents.ensure_collection("demo", name, "hr", "builtin/lexical@1536", "en")
-        running.processor.process_document(
+        running.pipeline.process_document(
             file=text, file_name=f"{name}.txt", tenant_id="demo", collection=made, generate_metadata=False
         )
     tab, identity = signed_in(Role.EMPLOYEE)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from github_standin import GitHubStandin, repository, running_github
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.github_standin import GitHubStandin, repository, running_github
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 

@@ -119,7 +119,7 @@ def test_lists_are_typed_line_by_line(running: Services, signed_in: SignIn) -> N
     page.button_group[0].set_value("Order").run()
     page.button("collections_change_category_boosts").click().run()
     area = page.text_area("collections_value_category_boosts")
-    assert area.value.splitlines()[0] == "resume = 1.3"
+    assert str(area.value).splitlines()[0] == "resume = 1.3"
     area.set_value("resume 2")
     page.button("collections_field_save").click().run()
     assert "cannot be read at" in page.error[0].value

@@ -7,12 +7,12 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import hostile
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Role
+from tests import hostile
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 
@@ -77,7 +77,7 @@ def test_a_scan_says_what_is_missing_and_offers_recognition_once_it_is_there(
 ) -> None:
     _, admin = signed_in(Role.ADMIN)
     document = running.documents.upload(admin, collection, "scan.pdf", hostile.image_only())
-    running.processor.run("demo", document.id)
+    running.pipeline.run("demo", document.id)
     assert running.documents.get("demo", document.id).status is DocumentStatus.NEEDS_OCR
     page.run()
     assert "set UPSTAGE_API_KEY, or install Tesseract" in texts(page)
@@ -91,7 +91,7 @@ def test_a_scan_says_what_is_missing_and_offers_recognition_once_it_is_there(
 def test_a_document_without_pages_to_draw_is_opened_as_text(
     page: AppTest, running: Services, collection: Collection
 ) -> None:
-    result = running.processor.process_document(
+    result = running.pipeline.process_document(
         file=b"<h1>Canteen</h1><p>It opens at <b>11:30</b>.</p>",
         file_name="canteen.html",
         tenant_id="demo",
@@ -111,7 +111,7 @@ def test_a_source_without_pages_opens_as_text_with_the_passage_marked(
     running: Services, signed_in: SignIn, collection: Collection
 ) -> None:
     filler = "Nothing of note is said in this line.\n" * 300
-    running.processor.process_document(
+    running.pipeline.process_document(
         file=f"{filler}\nThe bicycle allowance is 37 euro a month.\n{filler}".encode(),
         file_name="bicycle.md",
         tenant_id="demo",
@@ -123,7 +123,7 @@ def test_a_source_without_pages_opens_as_text_with_the_passage_marked(
     opener = next(b for b in chat.button if b.label == "Open passage")
     opener.click().run()
     assert not chat.exception
-    marked = [str(html.value) for html in chat.get("html") if "<mark" in str(html.value)]
+    marked = [text for html in chat.get("html") if "<mark" in (text := str(getattr(html, "value", "")))]
     assert len(marked) == 1
     assert "bicycle allowance is 37 euro" in marked[0].split("<mark")[1]
     assert any("Part " in str(m.value) for m in chat.markdown)
@@ -132,7 +132,7 @@ def test_a_source_without_pages_opens_as_text_with_the_passage_marked(
 def test_reading_again_from_the_menu_makes_a_version_to_confirm(
     page: AppTest, running: Services, collection: Collection
 ) -> None:
-    result = running.processor.process_document(
+    result = running.pipeline.process_document(
         file=hostile.partly_scanned(), file_name="mixed.pdf", tenant_id="demo", collection=collection
     )
     page.query_params["document"] = str(result.document_id)

@@ -12,10 +12,10 @@ from pypdf import PdfWriter
 from streamlit.testing.v1 import AppTest
 
 from rag.access.sessions import token_hash
-from rag.database import Database, queries
-from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
-from rag.providers.meaning import MeaningEmbedder
+from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.services import Services
+from rag.storage.database import Database, queries
 from rag.types import Account, Collection, DocumentStatus, Role
 
 PAGE = str(Path(__file__).resolve().parents[2] / "pages" / "documents.py")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from standin import ProviderStandin
 from streamlit.testing.v1 import AppTest
 
 from rag.settings import Settings
 from rag.types import Identity, Role
+from tests.standin import ProviderStandin
 
 ANSWER = "You have 25 days of annual leave [1]."
 #: Longer than the page waits for a stored answer before it draws the one that is written.

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.ingestion.document_shelf import DOCUMENTS_PER_PAGE
+from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.services import Services
 from rag.types import Collection, Identity, Role
 
@@ -18,7 +18,16 @@ SignIn = Callable[[Role], tuple[AppTest, Identity]]
 FEW, MANY = 20, 300
 #: Rows of one table or list, and as many again for figures, filters, people, collections and conversations.
 MOST_ROWS = 2 * DOCUMENTS_PER_PAGE + 20
-PAGES = ["chat.py", "documents.py", "collection_settings.py", "board.py", "analytics.py", "people.py", "audit.py"]
+PAGES = [
+    "chat.py",
+    "documents.py",
+    "collection_settings.py",
+    "board.py",
+    "analytics.py",
+    "people.py",
+    "prices.py",
+    "audit.py",
+]
 
 
 class Reads:
@@ -97,6 +106,6 @@ def test_the_model_of_a_document_is_named_without_reading_its_passages(
     reads = Reads(monkeypatch)
     reads.of(tab.run)
     assert not tab.exception
-    (facts,) = [table for table in tab.get("table") if "Embedding model" in str(table.value)]
-    assert handbook.embedding_model.split("@")[0].split("/")[1] in str(facts.value).replace("\\", "")
+    (facts,) = [table for table in tab.get("table") if "Embedding model" in str(getattr(table, "value", ""))]
+    assert handbook.embedding_model.split("@")[0].split("/")[1] in str(getattr(facts, "value", "")).replace("\\", "")
     assert not [query for _, query in reads.rows if "FROM document_chunks" in query or "has_embedding" in query]

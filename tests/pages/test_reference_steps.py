@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import uuid4
 
 from psycopg.types.json import Jsonb
@@ -12,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 from rag.profiles import CIVIL, LEGAL, PORTFOLIO
 from rag.services import Services
 from rag.types import Collection, Identity, Role
-from rag.ui.document_kinds import columns_of_kinds, fields_to_say
+from rag.ui.document_library import columns_of_kinds
+from rag.ui.document_upload import fields_to_say
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 
@@ -20,7 +20,7 @@ SignIn = Callable[[Role], tuple[AppTest, Identity]]
 def test_only_what_nothing_finds_by_itself_has_to_be_said() -> None:
     assert fields_to_say(CIVIL) == ["department"]
     assert fields_to_say(LEGAL) == fields_to_say(PORTFOLIO) == []
-    assert fields_to_say(replace(LEGAL, metadata_filters=("court", "topic"))) == ["court"]
+    assert fields_to_say(LEGAL.changed(metadata_filters=("court", "topic"))) == ["court"]
 
 
 def test_a_registered_document_is_cut_and_embedded_on_the_page(

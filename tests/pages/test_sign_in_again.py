@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.access.recent import CONFIRM
+from rag.access.sessions import CONFIRM
+from rag.errors import SignInAgain
 from rag.services import Services
 from rag.types import Collection, DocumentFilters, Identity, Role
 
@@ -35,7 +36,12 @@ def press(page: AppTest, label: str) -> AppTest:
 
 @pytest.mark.parametrize(
     ("file", "label"),
-    [("people.py", "Make a key"), ("people.py", "Add a person"), ("audit.py", "Download as CSV")],
+    [
+        ("people.py", "Make a key"),
+        ("people.py", "Add a person"),
+        ("prices.py", "Set a price"),
+        ("audit.py", "Download as CSV"),
+    ],
 )
 def test_a_button_asks_first_and_then_does_what_it_says(
     running: Services, administrator: tuple[AppTest, Identity], file: str, label: str
@@ -65,7 +71,36 @@ def test_a_dialog_left_open_until_the_time_ran_out_makes_no_key(
     press(page, "Make the key")
     assert not page.exception
     assert running.api_keys.list(identity) == []
-    assert "Confirm that it is you" in page.session_state["people_key_error"]
+    # A browser draws the dialog again alone, with this error and its link; AppTest runs the page, where none is open.
+    assert isinstance(page.session_state["people_key_error"], SignInAgain)
+
+
+def test_a_dialog_left_open_until_the_time_ran_out_invites_nobody(
+    running: Services, administrator: tuple[AppTest, Identity]
+) -> None:
+    tab, identity = administrator
+    page = press(tab.run().switch_page("people.py").run(), "Add a person")
+    page.text_input("people_new_email").set_value("new@example.com")
+    let_time_pass(running)
+    press(page, "Add and get a link")
+    assert not page.exception
+    assert [person.email for person in running.accounts.list(identity)] == [identity.email]
+    assert isinstance(page.session_state["people_add_error"], SignInAgain)
+
+
+def test_a_dialog_left_open_until_the_time_ran_out_deletes_no_collection(
+    running: Services, administrator: tuple[AppTest, Identity], handbook: Collection
+) -> None:
+    tab, identity = administrator
+    page = tab.run().switch_page("collection_settings.py").run()
+    page.button(f"collections_open_{handbook.id}").click().run()
+    page.button("collections_delete").click().run()
+    page.text_input("collections_delete_name").set_value(handbook.name).run()
+    let_time_pass(running)
+    page.button("collections_delete_confirmed").click().run()
+    assert not page.exception
+    assert handbook.id in [collection.id for collection in running.documents.collections(identity)]
+    assert asks(page)
 
 
 def test_a_refused_click_opens_the_dialog(running: Services, administrator: tuple[AppTest, Identity]) -> None:

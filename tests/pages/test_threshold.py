@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_pdf import pdf
-from standin import ProviderStandin
 from streamlit.testing.v1 import AppTest
 
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, Identity, Role
+from tests.pages.small_pdf import pdf
+from tests.standin import ProviderStandin
 
 PAGE = "collection_settings.py"
 TOPICS = ("vacation", "parking", "glasses", "travel", "overtime", "training", "pension", "canteen", "bicycle")
@@ -59,7 +59,7 @@ def test_too_little_text_is_said_on_the_page(page: AppTest) -> None:
 def test_a_threshold_is_measured_and_shown_with_its_day_and_its_passages(
     running: Services, rules: Collection, page: AppTest
 ) -> None:
-    running.processor.process_document(
+    running.pipeline.process_document(
         file=pdf(RULES), file_name="rules.pdf", tenant_id="demo", collection=rules, generate_metadata=False
     )
     page.button("collections_calibrate").click().run()

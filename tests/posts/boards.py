@@ -82,7 +82,7 @@ class Follow:
     def process(self, collection: Collection) -> list[Document]:
         for document in self.parts.documents.list(collection.tenant_id, collection_id=collection.id):
             if document.status in (DocumentStatus.READING, DocumentStatus.PROCESSING):
-                self.parts.processor.run(collection.tenant_id, document.id)
+                self.parts.pipeline.run(collection.tenant_id, document.id)
         return self.parts.documents.list(collection.tenant_id, collection_id=collection.id)
 
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from boards import Board, Follow, days_ago
-from standin import ProviderStandin
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import rag.services as services_module
-from rag.database import Database
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
+from tests.posts.boards import Board, Follow, days_ago
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

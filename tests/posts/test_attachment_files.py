@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from rag.addresses import OutwardTransport
 from rag.errors import ProviderUnavailable
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.post import PostAttachment
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.posts import PostAttachment
+from rag.providers.connections import OutwardTransport
 
 BUCKET = "https://project.supabase.example/storage/v1/object/public/notices"
 LIMIT = 1000

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import ProviderStandin, many_words
 
 from rag.services import Services
 from rag.types import Collection
+from tests.standin import ProviderStandin, many_words
 
 NODE = shutil.which("node")
 CLIENT = Path(__file__).with_name("board_client.mjs")

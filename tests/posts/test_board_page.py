@@ -14,7 +14,7 @@ from rag.services import Services
 from rag.types import Collection, Identity, Role
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
+    from tests.posts.boards import Board, Follow
 
 MAIN = str(Path(__file__).resolve().parents[2] / "pages" / "main.py")
 

@@ -9,27 +9,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boards import event
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
 import rag.services as services_module
 from rag.access.guard import AuthGuard
-from rag.database import Database
 from rag.server import OPEN_PATHS
 from rag.services import Services, assemble
+from rag.storage.database import Database
 from rag.types import Collection, Identity
+from tests.posts.boards import event
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
+    from tests.posts.boards import Board, Follow
 
 SECRET = {"authorization": "Bearer a secret of the webhook"}
 
 
 @pytest.fixture
 def client(behind_routes: Services) -> Iterator[TestClient]:
-    from rag.api.boards import ROUTES
+    from rag.api.app import ROUTES
 
     guard = Middleware(AuthGuard, services=services_module.services, open_paths=OPEN_PATHS)
     with TestClient(Starlette(routes=list(ROUTES), middleware=[guard])) as made:
@@ -74,7 +74,7 @@ def test_without_a_secret_set_no_event_is_taken(
     answer = sent(client, event("INSERT", {"id": "p1"}), {"authorization": "Bearer "})
     assert answer.status_code == 403
     assert "RAG_WEBHOOK_SECRET" in answer.json()["detail"]
-    bare.processor.close()
+    bare.pipeline.close()
     bare.providers.close()
 
 

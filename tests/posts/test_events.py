@@ -6,16 +6,16 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boards import event
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from tests.posts.boards import event
+from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
+    from tests.posts.boards import Board, Follow
 
 
 def contents(parts: Services, collection: Collection) -> dict[str, tuple[str, str]]:

@@ -6,21 +6,20 @@ from datetime import date, timedelta
 from threading import Event
 from typing import Any
 
-from boards import QUESTION, TODAY
-from standin import ProviderStandin
-
 from rag.answering.answer import DoneEvent, TextEvent
-from rag.profiles import NOTICES, Profile, with_overrides
-from rag.retrieval.options import Options
+from rag.profile import Options, Profile
+from rag.profiles import NOTICES
 from rag.retrieval.posts import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
+from tests.posts.boards import QUESTION, TODAY
+from tests.standin import ProviderStandin
 
 
 def ask(parts: Services, collection: Collection, administrator: Identity, **options: Any) -> Any:
     question = Question(text=QUESTION, identity=administrator, collection=collection)
     return parts.retriever.retrieve(
-        question, profile=with_overrides(NOTICES, collection.overrides), options=Options(**options)
+        question, profile=NOTICES.with_overrides(collection.overrides), options=Options(**options)
     )
 
 
@@ -119,11 +118,13 @@ def test_a_question_in_english_is_answered_in_korean_unless_asked_otherwise(
 def test_attachments_take_no_more_room_than_there_is() -> None:
     metadata = {"attachmentsJson": '[{"fileName": "a.png", "kind": "image", "description": "그림"}, {"fileName": "b"}]'}
     posts = [("공지", metadata), ("다른 공지", {})]
-    assert attachment_part(NOTICES.attachment_format, iter(posts), lambda text: True) == (
+    assert attachment_part(NOTICES.answer.attachment_format, iter(posts), lambda text: True) == (
         "--- 첨부파일 정보 ---\n[공지]\n- 이미지: a.png\n  설명: 그림\n- 문서: b"
     )
-    assert attachment_part(NOTICES.attachment_format, iter(posts), lambda text: False) == ""
-    assert attachment_part(NOTICES.attachment_format, iter([("공지", {"attachmentsJson": "no JSON"})]), bool) == ""
+    assert attachment_part(NOTICES.answer.attachment_format, iter(posts), lambda text: False) == ""
+    assert (
+        attachment_part(NOTICES.answer.attachment_format, iter([("공지", {"attachmentsJson": "no JSON"})]), bool) == ""
+    )
 
 
 def test_a_passage_that_is_all_attachments_is_shown_by_its_excerpt() -> None:
@@ -140,4 +141,4 @@ def test_a_time_that_is_not_set_is_no_day() -> None:
 
 def test_the_profile_is_the_sources() -> None:
     profile: Profile = NOTICES
-    assert profile.categories == ("notice-md", "notice-bmmd", "hr-exam", "sales-db-notice", "general")
+    assert profile.search.categories == ("notice-md", "notice-bmmd", "hr-exam", "sales-db-notice", "general")

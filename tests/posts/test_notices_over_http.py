@@ -8,12 +8,12 @@ import threading
 from typing import Any
 
 import pytest
-from boards import QUESTION
-from standin import ProviderStandin
 from starlette.testclient import TestClient
 
-from rag.api.request_ids import name_request
+from rag.__main__ import name_request
 from rag.api.sources import RECORD
+from tests.posts.boards import QUESTION
+from tests.standin import ProviderStandin
 
 ANSWER = "12월 정착지원금 신청에 대해 안내드립니다 [1]."
 

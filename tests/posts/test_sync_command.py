@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hostile
 import psycopg
 import pytest
-from github_standin import GitHubStandin, running_github
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity
+from tests import hostile
+from tests.github_standin import GitHubStandin, running_github
+from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
-    from boards import Board
+    from tests.posts.boards import Board
 
 PROJECT = Path(__file__).resolve().parents[2]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -143,7 +143,7 @@ def test_a_sync_that_is_killed_and_started_again_ends_and_is_paid_like_one_that_
     def finish(collection: Collection) -> None:
         for document in parts.documents.list("demo", collection_id=collection.id):
             if document.status is not DocumentStatus.COMPLETED:
-                parts.processor.run("demo", document.id)
+                parts.pipeline.run("demo", document.id)
 
     def bills(collection: Collection) -> list[Any]:
         """What each post was billed for what."""

@@ -7,18 +7,18 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import hostile
 import pytest
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotAllowed, ProviderUnavailable, SettingsError
-from rag.ingestion.sync import sync_collection
+from rag.ingestion.sources.sync import sync_collection
 from rag.services import Services
+from rag.storage.database import Database
 from rag.types import Collection, DocumentStatus, Identity, Role
+from tests import hostile
+from tests.standin import ProviderStandin
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
+    from tests.posts.boards import Board, Follow
 
 
 def titles(parts: Services, collection: Collection) -> set[str]:
@@ -149,7 +149,7 @@ def test_a_sync_tells_how_far_it_is(
 def test_a_sync_that_is_done_has_seen_all_of_what_people_may_read(
     parts: Services, notices: Collection, administrator: Identity, board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag.ingestion.syncs.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("rag.ingestion.sources.runs.PROGRESS_SECONDS", 0.0)
     for number in range(8):
         board.put(f"p{number}", f"제목 {number}", f"<p>본문 {number}</p>")
     board.put("draft", "초안", "<p>아직</p>", status="draft")
@@ -307,7 +307,7 @@ def test_a_board_of_172_posts_costs_what_the_source_says_and_nothing_the_second_
         parts.queue.start_worker()
         assert parts.queue.wait_until_idle(240)
         parts.queue.stop_worker()
-        parts.processor.resume()
+        parts.pipeline.resume()
         return {
             name: getattr(report, name)
             for name in ("added", "updated", "unchanged", "removed", "failed")

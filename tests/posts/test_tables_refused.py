@@ -5,11 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from rag.database import Database
 from rag.errors import RagError, SettingsError
-from rag.ingestion.posts.files import AttachmentFiles
-from rag.ingestion.posts.mapping import mapping_from
-from rag.ingestion.posts.table import PostsTable
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.table import PostsTable
+from rag.storage.database import Database
 from rag.types import Collection
 
 RELATIONS = """

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from boards import days_ago
 from starlette.testclient import TestClient
 
 from rag import retrieve_context
 from rag.api.sources import RECORD
-from rag.retrieval.options import Options
+from rag.profile import Options
 from rag.services import Services
 from rag.types import Collection, Identity, SearchFilters
+from tests.posts.boards import days_ago
 
 if TYPE_CHECKING:
-    from boards import Board, Follow
+    from tests.posts.boards import Board, Follow
 
 QUESTION = "정착지원금 신청 방법"
 FIELDS = {

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from hostile import pdf_of
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
 from rag.ingestion.chunking import chunk_text, sizes_for
+from rag.profile import Options
 from rag.profiles import CIVIL
-from rag.retrieval.options import Options
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Question, SearchFilters
+from tests.hostile import pdf_of
+from tests.standin import ProviderStandin
 
 QUESTION = "주차 문제"
 PARKING = "주차 문제 민원은 교통과에 신청합니다. 처리 기간은 7일입니다."
@@ -33,9 +32,9 @@ def civil(app_services: Services, admin: Identity) -> Collection:
         document = app_services.documents.upload(
             admin, made, f"{name}.pdf", content, metadata={"department": department}
         )
-        app_services.processor.run("demo", document.id)
+        app_services.pipeline.run("demo", document.id)
         app_services.documents.confirm(admin, document.id)
-        app_services.processor.run("demo", document.id)
+        app_services.pipeline.run("demo", document.id)
         assert app_services.documents.get("demo", document.id).status is DocumentStatus.COMPLETED
     return made
 
@@ -71,7 +70,7 @@ def test_the_documents_question_is_found_by_both_searches_and_scored_by_its_four
 
 def test_bm25_is_that_of_the_formula(app_services: Services, admin: Identity, civil: Collection) -> None:
     question = Question(text="수도", identity=admin, collection=civil)
-    found = app_services.retriever.retrieve(question, profile=replace(CIVIL, similarity_threshold=0.99)).found
+    found = app_services.retriever.retrieve(question, profile=CIVIL.changed(similarity_threshold=0.99)).found
     with app_services.database.transaction("demo") as connection:
         rows = connection.execute("SELECT chunk_id, octet_length(terms) / 4 FROM chunk_terms").fetchall()
     lengths = dict(rows)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hostile import leave_policy
-from standin import ProviderStandin
-
 from rag.services import Services
 from rag.types import Collection, DocumentStatus, Identity, Outcome
+from tests.hostile import leave_policy
+from tests.standin import ProviderStandin
 
 QUESTION = "Wat is het vakantiebeleid?"
 
@@ -18,9 +17,9 @@ def test_the_documents_own_question_is_translated_found_and_answered_with_its_co
 ) -> None:
     collection: Collection = app_services.documents.create_collection(admin, "Policies", "hr")
     document = app_services.documents.upload(admin, collection, "leave.pdf", leave_policy())
-    app_services.processor.run("demo", document.id)
+    app_services.pipeline.run("demo", document.id)
     app_services.documents.confirm(admin, document.id)
-    app_services.processor.run("demo", document.id)
+    app_services.pipeline.run("demo", document.id)
     assert app_services.documents.get("demo", document.id).status is DocumentStatus.COMPLETED
     provider_standin.reply(
         lambda messages: (
@@ -50,7 +49,7 @@ def test_a_question_that_leans_on_the_conversation_is_searched_as_it_is_meant(
     app_services: Services, admin: Identity, provider_standin: ProviderStandin, ask: Any
 ) -> None:
     collection: Collection = app_services.documents.create_collection(admin, "Policies", "hr")
-    app_services.processor.process_document(
+    app_services.pipeline.process_document(
         file=leave_policy(), file_name="leave.pdf", tenant_id="demo", collection=collection
     )
     live, _ = ask(collection, "How many days of paid leave are there?")

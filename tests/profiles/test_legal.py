@@ -9,8 +9,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from hostile import pdf_of
-from standin import ProviderStandin, default_reply
 from starlette.testclient import TestClient
 
 from rag import build_full_prompt
@@ -20,6 +18,8 @@ from rag.profiles import LEGAL
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.services import Services
 from rag.types import Identity
+from tests.hostile import pdf_of
+from tests.standin import ProviderStandin, default_reply
 
 PATH = "/api/reference-documents"
 THEFT = "절도죄의 양형기준: 피해자와 합의한 경우 집행유예를 참작할 사유가 된다. 선고유예는 초범에 한한다."

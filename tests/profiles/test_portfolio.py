@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_standin import GitHubStandin, repository, running_github
-from hostile import pdf_of
-from standin import ProviderStandin
 from starlette.testclient import TestClient
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.file_sources import FolderSource, allowed_folder
-from rag.ingestion.sync import SyncReport, sync_collection
+from rag.ingestion.sources.folder import FolderSource, allowed_folder
+from rag.ingestion.sources.sync import SyncReport, sync_collection
 from rag.services import Services
 from rag.settings import Settings
 from rag.types import Collection, DocumentStatus, Identity, Outcome
+from tests.github_standin import GitHubStandin, repository, running_github
+from tests.hostile import pdf_of
+from tests.standin import ProviderStandin
 
 QUESTION = "What AI projects have you built?"
 RESUME = [
@@ -65,7 +65,7 @@ def portfolio(app_services: Services, admin: Identity, folder: Path) -> Collecti
 def sync(services: Services, admin: Identity, collection: Collection) -> SyncReport:
     report = services.syncs.sync_now(admin, collection)
     for document_id in report.documents:
-        services.processor.run("demo", document_id)
+        services.pipeline.run("demo", document_id)
     return report
 
 

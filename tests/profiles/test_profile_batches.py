@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from standin import ProviderStandin
 
 from rag.services import Services
 from rag.types import Identity
+from tests.standin import ProviderStandin
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_passages_are_embedded_in_the_batches_of_the_document(
 ) -> None:
     collection = app_services.documents.create_collection(admin, "Texts", profile)
     text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(70))
-    app_services.processor.process_document(
+    app_services.pipeline.process_document(
         file=text.encode(),
         file_name="notes.txt",
         tenant_id="demo",
@@ -59,7 +59,7 @@ def test_batches_of_a_portfolio_are_100_milliseconds_apart(
     app_services.documents.override_collection(admin, collection.id, {"embedding_batch_size": 5})
     collection = app_services.documents.collection("demo", collection.id)
     text = "\n\n".join(f"Paragraph {n} {'a word and another one ' * 60}." for n in range(20))
-    app_services.processor.process_document(
+    app_services.pipeline.process_document(
         file=text.encode(),
         file_name="notes.txt",
         tenant_id="demo",

@@ -7,19 +7,18 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from markdown_links import acting
-from red_team import FACT, ORDERS, QUESTION, Attack, attacks, outside_data, words_in
-from standin import ProviderStandin
 
 from rag.answering.opinions import reference_block
 from rag.answering.prompts import answer_messages, follow_up_messages, rewrite_messages
-from rag.ingestion.chunk_tags import messages_for_chunk
-from rag.ingestion.tagging import messages_for
+from rag.ingestion.tagging import messages_for_chunk, messages_for_document
 from rag.profiles import LEGAL
-from rag.prompt_data import as_data
+from rag.providers.prompt_data import as_data
 from rag.services import Services
 from rag.types import ChatMessage, Collection, Identity, SearchResult
 from rag.ui.text import answer_markdown
+from tests.markdown_links import acting
+from tests.red_team import FACT, ORDERS, QUESTION, Attack, attacks, outside_data, words_in
+from tests.standin import ProviderStandin
 
 ATTACKS = attacks()
 
@@ -59,7 +58,7 @@ def test_no_document_gives_an_order_to_a_model_that_obeys(
     collection: Collection = app_services.documents.create_collection(admin, "Policies", "hr")
     reached = set()
     for attack in ATTACKS:
-        document_id = app_services.processor.process_document(
+        document_id = app_services.pipeline.process_document(
             file=attack.content, file_name=attack.file_name, tenant_id="demo", collection=collection
         ).document_id
         _, message = ask(collection, QUESTION, document_ids=(document_id,))
@@ -87,7 +86,7 @@ def test_no_text_ends_its_part_of_any_prompt(name: str) -> None:
         follow_up_messages(question="?", answer=text, context_text=text, language="en", count=3),
         rewrite_messages(turns, "And then?"),
         messages_for_chunk(text),
-        messages_for(text, text),
+        messages_for_document(text, text),
         [ChatMessage(role="user", content=as_data("document", text, title=text))],
     ):
         assert "RED01" not in outside_data([{"role": m.role, "content": m.content} for m in messages])

@@ -8,8 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from rag.errors import ProviderKeyRejected, ProviderQuotaExhausted, ProviderUnavailable
-from rag.providers.call_gate import ATTEMPTS, CallGate
-from rag.providers.retry_after import LONGEST_SECONDS, retry_after_seconds
+from rag.providers.retry import ATTEMPTS, LONGEST_SECONDS, CallGate, retry_after_seconds
 
 
 def test_a_wait_is_read_in_all_its_forms() -> None:

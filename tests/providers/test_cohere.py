@@ -13,7 +13,6 @@ import cohere.errors
 import httpx
 import pytest
 from cohere.core.api_error import ApiError
-from standin import ProviderStandin
 
 from rag.errors import (
     ProviderAnswerInvalid,
@@ -25,6 +24,7 @@ from rag.errors import (
 from rag.providers import Reranker
 from rag.providers.cohere import CohereReranker, cohere_errors
 from rag.types import Usage
+from tests.standin import ProviderStandin
 
 DOCUMENTS = ["the canteen", "sick leave", "vacation days", "days of the week"]
 MODEL = "rerank-multilingual-v3.0"

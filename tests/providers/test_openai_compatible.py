@@ -13,7 +13,6 @@ import httpx2
 import numpy as np
 import openai
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import (
     InvalidInput,
@@ -28,14 +27,15 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.providers import ChatModel, Completed, Embedder, TextDelta
-from rag.providers.chat_stream import FIRST_WORDS
 from rag.providers.openai_compatible import (
     OpenAIChatModel,
     OpenAIEmbedder,
     is_reasoning_model,
+    openai_errors,
 )
-from rag.providers.openai_errors import openai_errors
+from rag.providers.streaming import FIRST_WORDS
 from rag.types import ChatMessage, Usage
+from tests.standin import ProviderStandin
 
 MESSAGES = [ChatMessage(role="user", content="How many days of leave?")]
 SOON = {"retry-after-ms": "1"}
@@ -59,12 +59,13 @@ def model(client: openai.OpenAI) -> OpenAIChatModel:
 
 def read(model: ChatModel, cancel: Event | None = None) -> tuple[str, Completed | None, ProviderError | None]:
     """Text, end and error of one stream."""
-    text, completed = "", None
+    text = ""
+    completed: Completed | None = None
     try:
         for part in model.stream(MESSAGES, temperature=0.2, maximum_output_tokens=50, cancel=cancel or Event()):
             if isinstance(part, TextDelta):
                 text += part.text
-            else:
+            elif isinstance(part, Completed):
                 completed = part
     except ProviderError as exc:
         return text, completed, exc

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from threading import Event
+from typing import Any, cast
 
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import ProviderError, ProviderKeyRejected, SettingsError
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, with_overrides
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers, provider_of
 from rag.settings import Settings
 from rag.types import ChatMessage
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture
@@ -226,7 +227,7 @@ def test_chat_model_stands_in_for_a_missing_provider_but_not_for_one_that_is_the
 
 def test_a_model_chosen_for_a_collection_comes_before_the_settings(keyed: Settings) -> None:
     providers = Providers(replace(keyed, chat_model="gpt-6-luna", rerank_model="rerank-v4.0-fast"))
-    changed = with_overrides(HR, {"chat_model": "gpt-5.6-terra", "rerank_model": "rerank-v3.5"})
+    changed = HR.with_overrides({"chat_model": "gpt-5.6-terra", "rerank_model": "rerank-v3.5"})
     reranker = providers.reranker_for(changed)
     assert reranker is not None
     assert (providers.chat_choice(changed).model, reranker.model) == ("gpt-5.6-terra", "rerank-v3.5")
@@ -239,7 +240,7 @@ def test_with_one_key_of_another_provider_nothing_is_sent_to_it_unasked(provider
     assert providers.default_embedder_id(HR) == "builtin/lexical@1536"
     assert providers.chat_choice(HR).missing == "OPENAI_API_KEY"
     # Where the profile's own translator is missing, the model that answers translates.
-    hr_on_gemini = with_overrides(HR, {"chat_provider": "gemini", "chat_model": "gemini-flash-latest"})
+    hr_on_gemini = HR.with_overrides({"chat_provider": "gemini", "chat_model": "gemini-flash-latest"})
     assert providers.translation_choice(hr_on_gemini).provider == "gemini"
     with pytest.raises(SettingsError, match="OLLAMA_URL"):
         providers.embedder_for("ollama/bge-m3@1024")
@@ -269,7 +270,7 @@ def test_embedders_are_offered_with_their_price_and_what_is_missing(providers: P
     )
     assert (small.price, small.missing, small.dimensions) == (Decimal("0.02"), "", 1536)
     assert (gemini.price, gemini.missing) == (Decimal("0.15"), "GEMINI_API_KEY")
-    assert (ollama.price, ollama.missing) == (0, "OLLAMA_URL")
+    assert (ollama.price, ollama.missing) == (Decimal(0), "OLLAMA_URL")
     assert [bool(option.missing) for option in options] == sorted(bool(option.missing) for option in options)
 
 
@@ -278,7 +279,7 @@ def test_embedders_are_offered_with_their_price_and_what_is_missing(providers: P
     "address", ["file:///etc/passwd", "ftp://host/v1", "host:11434", "http://", "http://me:secret@host/v1"]
 )
 def test_an_address_that_is_none_of_the_web_is_refused(name: str, address: str) -> None:
-    settings = replace(Settings(openai_api_key="key"), **{name.lower(): address})
+    settings = replace(Settings(openai_api_key="key"), **cast("dict[str, Any]", {name.lower(): address}))
     with pytest.raises(SettingsError, match=name) as caught:
         Providers(settings)
     assert name == "OPENAI_BASE_URL" or "secret" not in str(caught.value)

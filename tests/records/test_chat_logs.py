@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from rag.database import Database
+from rag.money.ledger import Ledger
 from rag.records.chat_logs import ChatLogs, to_json
-from rag.records.ledger import Ledger
+from rag.storage.database import Database
 from rag.types import (
     Charge,
     Collection,

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.records.conversations import Conversations, title_from_question
+from rag.storage.database import Database
 from rag.types import Collection, Identity, MessageState, Role
 
 
@@ -108,7 +109,8 @@ def test_passages_of_a_deleted_document_are_gone(database: Database, collection:
             (collection.id,),
         ).fetchone()
     assert row is not None
-    kept, gone = {"document_id": str(row[0]), "number": 1}, {"document_id": str(uuid4()), "number": 2}
+    kept: dict[str, Any] = {"document_id": str(row[0]), "number": 1}
+    gone: dict[str, Any] = {"document_id": str(uuid4()), "number": 2}
     say(database, conversation.id, "answer", [gone, kept])
     message = conversations.messages(somebody, conversation.id)[0]
     assert message.citations == [kept]

@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rag.database import Database
 from rag.errors import InvalidInput, NotFound
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import MAXIMUM_COMMENT_CHARACTERS, Feedback
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from rag.database import Database
 from rag.errors import ProviderError
-from rag.prices import charge
-from rag.records.ledger import Ledger
-from rag.types import Charge, Operation, ProcessingCosts, Usage
+from rag.money.ledger import Ledger
+from rag.money.price_list import charge
+from rag.storage.database import Database
+from rag.types import Charge, ProcessingCosts, Usage
 
 
-def paid(operation: Operation, cost: str | None, **counts: int) -> Charge:
+def paid(operation: Any, cost: str | None, **counts: Any) -> Charge:
     usage = Usage(provider="openai", model="gpt-4o", **counts)
     return Charge(operation=operation, usage=usage, cost=None if cost is None else Decimal(cost))
 
@@ -81,13 +82,13 @@ def test_a_row_for_another_tenant_than_the_transactions_is_refused(ledger: Ledge
 def test_what_is_written_stays(ledger: Ledger, database: Database, statement: str) -> None:
     ledger.record("demo", paid("chat", "1"))
     with pytest.raises(psycopg.errors.InsufficientPrivilege), database.transaction("demo") as connection:
-        connection.execute(statement)  # type: ignore[arg-type]
+        connection.execute(statement)
 
 
 def test_the_costs_of_a_document_are_added_by_step(ledger: Ledger) -> None:
     document, question = uuid4(), uuid4()
     for operation, cost in (("ocr", "0.01"), ("embedding", "0.002"), ("embedding", "0.003"), ("tagging", "0.1")):
-        ledger.record("demo", paid(operation, cost), document_id=document)  # type: ignore[arg-type]
+        ledger.record("demo", paid(operation, cost), document_id=document)
     ledger.record("demo", paid("embedding", "5"), document_id=uuid4())
     ledger.record("demo", paid("chat", "7"), document_id=document, chat_log_id=question)
     assert ledger.document_costs("demo", document) == ProcessingCosts(

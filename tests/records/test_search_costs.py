@@ -9,19 +9,19 @@ from uuid import UUID
 
 import pytest
 from psycopg.rows import dict_row
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.embeddings import generate_embeddings_batch
 from rag.profiles import HR
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.providers.embeddings import generate_embeddings_batch
+from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.retrieval.keywords import index_document
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question, Role
+from tests.standin import ProviderStandin
 
 MODEL = "openai/text-embedding-3-small@256"
-PROFILE = replace(HR, translate_queries=False, reranking=False)
+PROFILE = HR.changed(translate_queries=False, reranking=False)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def parts(database: Database, settings: Settings, provider_standin: ProviderStan
     keyed = replace(settings, openai_api_key="k", openai_base_url=provider_standin.openai_url)
     assembled = assemble(keyed, database)
     yield assembled
-    assembled.processor.close()
+    assembled.pipeline.close()
     assembled.providers.close()
 
 

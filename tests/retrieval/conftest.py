@@ -6,11 +6,11 @@ from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Role
+from tests.retrieval.shelf import Shelf
 
 
 @pytest.fixture

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+import numpy as np
 from pgvector import HalfVector
 from psycopg.types.json import Jsonb
 
-from rag.database import Database
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.providers import Embedder
 from rag.retrieval.keywords import contextual_text, index_document
-from rag.types import Collection, Scope
+from rag.storage.database import Database
+from rag.types import Collection, Scope, SearchResult
 
 
 @dataclass
@@ -96,3 +97,9 @@ class Shelf:
     def remove(self, document_id: UUID) -> None:
         with self.database.transaction(self.collection.tenant_id) as connection:
             connection.execute("DELETE FROM documents WHERE id = %s", (document_id,))
+
+
+def scores_of(found: Sequence[SearchResult]) -> Any:
+    """The keyword scores of hits, each of which has one."""
+    assert all(hit.keyword_score is not None for hit in found)
+    return np.array([hit.keyword_score for hit in found], dtype=float)

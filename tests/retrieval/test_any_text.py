@@ -22,12 +22,11 @@ from rag.answering.rewriting import leans_on_history
 from rag.answering.sentences import FOOTNOTE
 from rag.ingestion.chunking.boundaries import SENTENCE
 from rag.ingestion.loaders.dates import backdated_at_from
-from rag.ingestion.loaders.html import _parsed, load_html
-from rag.ingestion.loaders.html_hidden import COLOUR, COMMENT, HIDDEN, RULE
+from rag.ingestion.loaders.html import COLOUR, COMMENT, HIDDEN, RULE, _parsed, load_html
 from rag.ingestion.loaders.page_text import BROKEN_WORD, COMPOUND
-from rag.ingestion.tagging import FIGURE
+from rag.ingestion.suggested_questions import FIGURE
 from rag.profiles import PORTFOLIO
-from rag.providers import offline
+from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG
 from rag.records.conversations import title_from_question
 from rag.retrieval import analysers, query, query_analysis
@@ -165,7 +164,7 @@ GROWING: dict[str, tuple[Callable[[str], Any], str]] = {
     "numbers_with_dots": (lambda text: analysers.analyse(text, "en"), "1."),
     "sentences_of_dots": (lambda text: SENTENCE.findall(text), "?"),
     "dates": (lambda text: dates_in(text, TODAY), "since  "),
-    "embedding": (lambda text: offline._embed(text), "a "),
+    "embedding": (lambda text: builtin_embedders._embed(text), "a "),
     "answer": (answer_markdown, "`a"),
     "answer_links": (answer_markdown, "[1"),
     "answer_lines": (answer_markdown, "\n- "),

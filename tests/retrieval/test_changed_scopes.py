@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from shelf import Shelf
-
-from rag.database import Database
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.retrieval.keywords import remove_document
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.storage.database import Database
 from rag.types import SearchFilters
+from tests.retrieval.shelf import Shelf
 
 
 def ask(text: str, language: str = "en") -> SearchQuery:

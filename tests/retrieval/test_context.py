@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
 from rag.providers.registry import Providers
@@ -17,7 +13,10 @@ from rag.retrieval.context import NO_RERANKING, Retriever
 from rag.retrieval.finding import NO_EMBEDDING
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year. Days not taken expire on 31 March.",
@@ -148,7 +147,8 @@ def test_the_context_stays_within_its_tokens(
 ) -> None:
     shelf.add("Handbook", [f"{passage} {'Vacation days. ' * 40}" for passage in HANDBOOK])
     asked = question("vacation days", asker, collection)
-    small = offline.retrieve_context(asked, profile=replace(HR, context_tokens=60))
+    tiny = HR.model_copy(update={"answer": HR.answer.model_copy(update={"context_tokens": 60})})
+    small = offline.retrieve_context(asked, profile=tiny)
     assert len(small.citations) == 1
     assert len(small.context_text) < 450
     assert small.citations[0].passage in small.context_text
@@ -162,7 +162,7 @@ def test_one_result_per_document_is_kept_where_the_profile_says_so(
     for number in range(3):
         shelf.add(f"Handbook {number}", ["Vacation days.", "More on vacation days."])
     found = offline.retrieve_context(
-        question("vacation days", asker, collection), profile=replace(HR, one_result_per_document=True)
+        question("vacation days", asker, collection), profile=HR.changed(one_result_per_document=True)
     )
     assert len({c.document_id for c in found.citations}) == len(found.citations) == 3
 
@@ -237,7 +237,7 @@ def test_a_search_done_again_has_one_entry_for_each_wording(
     online: Retriever, paid_shelf: Shelf, asker: Identity, provider_standin: ProviderStandin
 ) -> None:
     asked = question("How many vacation days are there in 1999?", asker, paid_shelf.collection)
-    found = online.retrieve_context(asked, profile=replace(HR, filter_by_year=True))
+    found = online.retrieve_context(asked, profile=HR.changed(filter_by_year=True))
     assert "search everywhere" in [step.name for step in found.rag_details.steps or []]
     assert [q.result_count for q in found.rag_details.search.queries] == [len(found.rag_details.search.raw_results)]
 

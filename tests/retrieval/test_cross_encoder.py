@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.errors import ProviderAnswerInvalid, SettingsError
 from rag.profiles import HR
 from rag.providers import Reranker
@@ -18,7 +16,9 @@ from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Identity, Question
+from tests.retrieval.shelf import Shelf
 
 WORDS = ["[PAD]", "[UNK]", "vacation", "days", "parking", "desk"]
 

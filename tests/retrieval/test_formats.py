@@ -44,7 +44,7 @@ def judged(content: str) -> Judged:
 
 
 def test_a_label_leaves_out_what_is_not_known_and_falls_back_to_the_title() -> None:
-    template = LEGAL.context_format
+    template = LEGAL.answer.context_format
     assert filled(template, passage("본문", topic="양형기준", crime_type="절도")) == "【양형기준 - 절도】\n본문\n\n"
     assert filled(template, passage("본문", topic="판례", crime_type=None)) == "【판례】\n본문\n\n"
     assert filled(template, passage("본문", title="양형기준표")) == "【양형기준표】\n본문\n\n"
@@ -109,11 +109,11 @@ def test_passages_are_joined_by_the_profiles_joiner_and_cut_at_its_characters() 
 
 
 def test_a_passage_of_which_nothing_fits_is_not_cited() -> None:
-    _, kept = context_from([judged("a" * 990), judged("b" * 100)], profile=replace(PORTFOLIO, context_characters=1030))
+    _, kept = context_from([judged("a" * 990), judged("b" * 100)], profile=PORTFOLIO.changed(context_characters=1030))
     assert [item.result.content[0] for item in kept] == ["a"]
 
 
 def test_the_best_passage_is_shortened_where_it_alone_is_too_long() -> None:
-    _, kept = context_from([judged("word " * 2000), judged("more")], profile=replace(HR, context_tokens=200))
+    _, kept = context_from([judged("word " * 2000), judged("more")], profile=HR.changed(context_tokens=200))
     assert len(kept) == 1
     assert 0 < len(kept[0].result.content) < 10_000

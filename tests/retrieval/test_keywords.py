@@ -9,11 +9,11 @@ from typing import Any
 import bm25s
 import numpy as np
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.retrieval.keywords import MAXIMUM_TERM_ID, contextual_text, index_document, term_id, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search, search
+from rag.storage.database import Database
+from tests.retrieval.shelf import Shelf, scores_of
 
 WORDS = [
     "vacation", "salary", "pension", "insurance", "dental", "parking", "bicycle", "travel", "expense", "laptop",
@@ -59,7 +59,7 @@ def test_scores_equal_those_of_bm25s(shelf: Shelf, database: Database, query: st
     expected = reference_scores(passages, query, "Guide")
     found = keyword_search(database, ask(query), scope=shelf.scope, limit=10)
     best = np.sort(expected)[::-1][:10]
-    np.testing.assert_allclose([r.keyword_score for r in found], best, rtol=1e-5)
+    np.testing.assert_allclose(scores_of(found), best, rtol=1e-5)
     np.testing.assert_allclose([expected[r.chunk_index] for r in found], best, rtol=1e-5)
 
 
@@ -70,7 +70,7 @@ def test_scores_stay_exact_when_later_documents_change_the_average_length(shelf:
     shelf.add("Guide", long)
     expected = reference_scores(short + long, "laptop notice", "Guide")
     found = keyword_search(database, ask("laptop notice"), scope=shelf.scope, limit=10)
-    np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
+    np.testing.assert_allclose(scores_of(found), np.sort(expected)[::-1][:10], rtol=1e-5)
 
 
 def test_counts_follow_additions_and_removals(shelf: Shelf, database: Database) -> None:
@@ -122,7 +122,7 @@ def test_scores_stay_exact_after_removals(shelf: Shelf, database: Database, remo
     assert counts(database, "SELECT count(*) FROM keyword_tombstones") == [(removed,)]
     expected = reference_scores(kept, "laptop notice pension", "Guide")
     found = keyword_search(database, ask("laptop notice pension"), scope=shelf.scope, limit=10)
-    np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
+    np.testing.assert_allclose(scores_of(found), np.sort(expected)[::-1][:10], rtol=1e-5)
 
 
 def test_what_was_removed_leaves_the_index_with_the_next_documents(shelf: Shelf, database: Database) -> None:
@@ -141,4 +141,4 @@ def test_documents_published_at_once_are_all_counted(shelf: Shelf, database: Dat
     together = [passage for part in passages for passage in part]
     expected = reference_scores(together, "laptop notice", "Guide")
     found = keyword_search(database, ask("laptop notice"), scope=shelf.scope, limit=10)
-    np.testing.assert_allclose([r.keyword_score for r in found], np.sort(expected)[::-1][:10], rtol=1e-5)
+    np.testing.assert_allclose(scores_of(found), np.sort(expected)[::-1][:10], rtol=1e-5)

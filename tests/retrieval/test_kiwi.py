@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.errors import InvalidInput, SettingsError
-from rag.profiles import HR, with_overrides
+from rag.profiles import HR
 from rag.retrieval import kiwi
 from rag.retrieval.analysers import analyse, analyser_for
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database
+from tests.retrieval.shelf import Shelf
 
 needs_kiwi = pytest.mark.skipif(not kiwi.is_installed(), reason="kiwipiepy is not installed")
 
@@ -51,7 +51,7 @@ def test_only_korean_has_the_option() -> None:
 def test_choosing_it_without_the_package_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
     with pytest.raises(InvalidInput, match="pip install kiwipiepy"):
-        with_overrides(HR, {"korean_analyser": "kiwi"})
+        HR.with_overrides({"korean_analyser": "kiwi"})
 
 
 def test_an_index_made_with_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

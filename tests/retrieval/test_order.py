@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
+from rag.profile import Options
 from rag.profiles import NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.retrieval.boosts import (
@@ -22,10 +21,11 @@ from rag.retrieval.boosts import (
 )
 from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import Coverage, Judged, PassageSignals
-from rag.retrieval.options import Options
 from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Identity, Question, SearchFilters, SearchResult
+from tests.retrieval.shelf import Shelf
 
 TODAY = date(2026, 11, 21)
 CAME = datetime(2026, 11, 20, tzinfo=UTC)
@@ -37,19 +37,19 @@ CAME = datetime(2026, 11, 20, tzinfo=UTC)
 )
 def test_recency_is_that_of_source_000(days: int, factor: float) -> None:
     written = TODAY - timedelta(days=days)
-    steps, older = NOTICES.recency_steps, NOTICES.recency_older
+    steps, older = NOTICES.ranking.recency_steps, NOTICES.ranking.recency_older
     assert recency_factor(written, TODAY, steps=steps, older=older) == factor
 
 
 def test_a_post_of_tomorrow_counts_as_new() -> None:
-    assert recency_factor(TODAY + timedelta(days=1), TODAY, steps=NOTICES.recency_steps, older=0.9) == 1.5
+    assert recency_factor(TODAY + timedelta(days=1), TODAY, steps=NOTICES.ranking.recency_steps, older=0.9) == 1.5
 
 
 def test_the_example_of_source_001_comes_out() -> None:
     score = multi_signal_score(
         0.85,
-        category=category_factor(["resume"], dict(PORTFOLIO.category_boosts)),
-        year=year_factor([2026], 2026, PORTFOLIO.year_boosts),
+        category=category_factor(["resume"], dict(PORTFOLIO.ranking.category_boosts)),
+        year=year_factor([2026], 2026, PORTFOLIO.ranking.year_boosts),
         quality=quality_factor("word " * 250, least_words=100, most_words=300, factor=1.1),
     )
     assert score == pytest.approx(1.581, abs=0.001)
@@ -57,12 +57,12 @@ def test_the_example_of_source_001_comes_out() -> None:
 
 @pytest.mark.parametrize(("year", "factor"), [(2027, 1.3), (2026, 1.3), (2025, 1.2), (2024, 1.1), (2023, 1.0)])
 def test_years_count_from_this_one(year: int, factor: float) -> None:
-    assert year_factor([year], 2026, PORTFOLIO.year_boosts) == factor
+    assert year_factor([year], 2026, PORTFOLIO.ranking.year_boosts) == factor
 
 
 def test_what_is_not_known_raises_nothing() -> None:
-    assert category_factor([], dict(PORTFOLIO.category_boosts)) == category_factor(["recipes"], {}) == 1.0
-    assert year_factor([], 2026, PORTFOLIO.year_boosts) == 1.0
+    assert category_factor([], dict(PORTFOLIO.ranking.category_boosts)) == category_factor(["recipes"], {}) == 1.0
+    assert year_factor([], 2026, PORTFOLIO.ranking.year_boosts) == 1.0
     for words in (0, 99, 301):
         assert quality_factor("word " * words, least_words=100, most_words=300, factor=1.1) == 1.0
 
@@ -115,12 +115,13 @@ def asked(text: str, asker: Identity, shelf: Shelf) -> Question:
 
 def test_notices_are_pinned_then_important_then_recent(database: Database, shelf: Shelf, asker: Identity) -> None:
     text = "The parking garage is closed."
-    for title, metadata in {
+    posts: dict[str, dict[str, Any]] = {
         "old": {"createdAt": "2020-01-01"},
         "new": {"createdAt": "2026-11-20"},
         "important": {"createdAt": "2020-01-01", "isImportant": True},
         "pinned": {"createdAt": "2020-01-01", "isPinned": True},
-    }.items():
+    }
+    for title, metadata in posts.items():
         shelf.add(title, [f"{text} {title}"], metadata=metadata)
     retriever = Retriever(database, Providers(Settings()))
 
@@ -173,7 +174,7 @@ def test_limits_within_the_search_that_leave_nothing_are_dropped(
 ) -> None:
     shelf.add("hobby", ["AI projects I built."], metadata={"categories": ["hobby"]})
     found = Retriever(database, Providers(Settings())).retrieve_context(
-        asked("What AI projects have you built?", asker, shelf), profile=replace(PORTFOLIO, filters_after_search=False)
+        asked("What AI projects have you built?", asker, shelf), profile=PORTFOLIO.changed(filters_after_search=False)
     )
     assert [c.title for c in found.citations] == ["hobby"]
     assert "search everywhere" in [step.name for step in found.rag_details.steps or []]
@@ -187,7 +188,7 @@ def test_the_kinds_that_the_question_means_are_looked_at_after_the_search_or_wit
     shelf.add("planner", ["A project I built: shift planner."], metadata={"categories": ["github"]})
     found = Retriever(database, Providers(Settings())).retrieve_context(
         asked("Which projects did you build?", asker, shelf),
-        profile=replace(PORTFOLIO, filters_after_search=afterwards),
+        profile=PORTFOLIO.changed(filters_after_search=afterwards),
     )
     assert [c.title for c in found.citations] == ["planner"]
 

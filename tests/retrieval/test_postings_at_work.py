@@ -10,14 +10,14 @@ from uuid import UUID
 import bm25s
 import numpy as np
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.retrieval import segments
 from rag.retrieval.hits import find_hits, read_scope
 from rag.retrieval.keywords import contextual_text, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database
 from rag.types import SearchResult
+from tests.retrieval.shelf import Shelf, scores_of
 
 WORDS = [
     "parking", "bicycle", "salary", "pension", "dental", "laptop", "travel", "notice", "doctor", "training", "budget",
@@ -62,7 +62,7 @@ def test_scores_equal_bm25s_after_every_change(shelf: Shelf, database: Database,
             together = [passage for passages in stored.values() for passage in passages]
             question = " ".join(dice.sample(WORDS, 3))
             found = keyword_search(database, ask(question), scope=shelf.scope, limit=10)
-            np.testing.assert_allclose([r.keyword_score for r in found], reference(together, question), rtol=1e-5)
+            np.testing.assert_allclose(scores_of(found), reference(together, question), rtol=1e-5)
     with database.transaction("demo") as connection:
         sizes = connection.execute("SELECT postings FROM keyword_segments").fetchall()
     assert len(sizes) < 14, "documents are written together"
@@ -129,7 +129,7 @@ def test_every_search_during_an_ingest_is_that_of_brute_force(shelf: Shelf, data
         dice = random.Random(seed)
         while not is_over.is_set():
             question = " ".join(dice.sample(WORDS, 2))
-            with database.flight("demo") as connection:
+            with database.pipeline("demo") as connection:
                 found = find_hits(connection, ask(question), read_scope(connection, shelf.scope, None), limit=10)
                 rows = connection.execute("SELECT content FROM document_chunks").fetchall()
             if rows:

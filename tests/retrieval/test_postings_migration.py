@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import bm25s
 import numpy as np
 import psycopg
 import pytest
-from earlier_database import earlier_database, index_as_before
 from pgvector.psycopg import register_vector
-from plain_server import PlainServer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.database import Database, sealing_key
-from rag.migrations import migrate
 from rag.retrieval.keywords import contextual_text, index_document, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
+from rag.storage.database import Database, sealing_key
 from rag.types import Scope
+from tests.earlier_database import earlier_database, index_as_before, upgrade
+from tests.plain_server import PlainServer
+from tests.retrieval.shelf import scores_of
 
 BEFORE = "20261121000500"
 #: Words that have no other wording in the product's list: those would count as well.
@@ -73,14 +74,14 @@ def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: 
     name = str(conninfo_to_dict(earlier)["dbname"])
     superuser = make_conninfo(server.superuser, dbname=name)
     collection, documents = fill(superuser)
-    assert [name[:14] for name in migrate(earlier)][:1] == ["20261121000600"]
+    assert [name[:14] for name in upgrade(earlier)][:1] == ["20261121000600"]
     database = Database(make_conninfo(server.application, dbname=name), sealing_key(earlier))
     database.open()
     scope = Scope(tenant_id="demo", collection_ids=(collection,))
 
-    def scores(question: str) -> list[float | None]:
+    def scores(question: str) -> Any:
         found = keyword_search(database, SearchQuery(text=question, language="en"), scope=scope, limit=10)
-        return [r.keyword_score for r in found]
+        return scores_of(found)
 
     for question in ("lantern", "cars number 17", "bicycles and cars"):
         np.testing.assert_allclose(scores(question), expected(PASSAGES, question), rtol=1e-5)
@@ -93,4 +94,4 @@ def test_what_was_indexed_before_has_the_same_scores_and_can_be_changed(server: 
 
 
 def test_an_empty_database_of_before_is_converted(earlier: str) -> None:
-    assert "20261121000600_postings" in migrate(earlier)
+    assert "20261121000600_postings" in upgrade(earlier)

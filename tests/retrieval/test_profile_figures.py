@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, Profile
+from rag.profile import Options, Profile
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
+from rag.providers.tokens import estimate_tokens
 from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.options import Options
 from rag.settings import Settings
-from rag.tokens import estimate_tokens
+from rag.storage.database import Database
 from rag.types import Identity, Question
+from tests.retrieval.shelf import Shelf
 
 TODAY = date(2026, 6, 15)
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.profiles import HR
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
 #: A question and the pages that answer it.
 Asked = tuple[str, set[int]]

@@ -6,22 +6,22 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 import numpy as np
 import pytest
-from shelf import Shelf
 
-from rag.database import Database
 from rag.errors import InvalidInput
-from rag.providers.offline import LexicalEmbedder
+from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.retrieval import hits
 from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.storage.database import Database
 from rag.types import Collection, Embeddings, FloatMatrix, Scope, SearchFilters
+from tests.retrieval.shelf import Shelf
 
 SEARCHES = [vector_search, keyword_search, hybrid_search]
-Search = Callable[..., list]
+Search = Callable[..., list[Any]]
 
 
 def ask(text: str, language: str = "en") -> SearchQuery:

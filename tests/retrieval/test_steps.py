@@ -8,25 +8,25 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
 from rag.errors import InvalidInput
 from rag.ingestion.collections import find_collections
-from rag.profiles import HR, NOTICES, with_overrides
+from rag.profile import Options
+from rag.profiles import HR, NOTICES
 from rag.providers.registry import Providers
 from rag.retrieval.calibration import calibrated, cloze, keep_calibration
 from rag.retrieval.context import Retriever
 from rag.retrieval.explain import explained
-from rag.retrieval.options import Options
 from rag.retrieval.question_parts import split_question
 from rag.retrieval.reranker import text_to_rerank
 from rag.retrieval.understanding import NO_REPHRASING
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
-from test_fusion import result  # isort: skip
+from tests.retrieval.test_fusion import result  # isort: skip
 
 HANDBOOK = [
     "Vacation. Every employee has 25 days of vacation a year.",
@@ -109,7 +109,7 @@ def test_spelling_is_corrected_unless_switched_off(database: Database, shelf: Sh
     retriever = Retriever(database, Providers(Settings()))
     question = asked("vacaton", asker, shelf)
     assert retriever.retrieve_context(question, profile=HR).rag_details.query.expanded == ["vacation"]
-    off = retriever.retrieve_context(question, profile=replace(HR, correct_spelling=False))
+    off = retriever.retrieve_context(question, profile=HR.changed(correct_spelling=False))
     assert off.rag_details.query.expanded == []
 
 
@@ -196,7 +196,7 @@ def test_every_charge_is_at_the_tenants_own_prices(
 
 def test_a_notice_is_reranked_with_its_title_and_text() -> None:
     passage = result(1, title="{content}", content="Text {title}", section="Leave")
-    assert text_to_rerank(passage, NOTICES.rerank_format) == "{content}\n\nText {title}"
+    assert text_to_rerank(passage, NOTICES.ranking.rerank_format) == "{content}\n\nText {title}"
     assert text_to_rerank(passage, "") == "{content}\nLeave\nText {title}"
 
 
@@ -283,21 +283,21 @@ def test_an_absolute_threshold_no_passage_reaches_gives_way_to_the_embedders_own
     providers: Providers, database: Database, paid: Shelf, asker: Identity
 ) -> None:
     """0.7 set for a collection does not empty it because its model never gives 0.7; asked for in a call, it counts."""
-    absolute = with_overrides(HR, {"threshold_mode": "absolute", "reranking": False})
-    assert absolute.similarity_threshold == 0.7
+    absolute = HR.with_overrides({"threshold_mode": "absolute", "reranking": False})
+    assert absolute.search.similarity_threshold == 0.7
     collection = replace(paid.collection, calibrated_threshold=0.1)
     question = Question(
         text="Whenever somebody wants sunshine instead: vacation?", identity=asker, collection=collection
     )
     retriever = Retriever(database, providers)
     assert retriever.retrieve_context(question, profile=absolute).citations
-    by_meaning = retriever.retrieve(question, profile=replace(absolute, search_type="vector"))
+    by_meaning = retriever.retrieve(question, profile=absolute.changed(search_type="vector"))
     assert by_meaning.response.citations
     (said,) = [step.detail for step in by_meaning.response.rag_details.steps or [] if step.name == "search farther"]
     assert said.endswith("none has a similarity of 0.7")
     strict = Options(similarity_threshold=0.7)
     assert not retriever.retrieve_context(question, profile=absolute, options=strict).citations
-    assert not retriever.retrieve(question, profile=replace(absolute, search_type="vector"), options=strict).found
+    assert not retriever.retrieve(question, profile=absolute.changed(search_type="vector"), options=strict).found
 
 
 def test_too_little_text_and_words_only_cannot_be_calibrated(

@@ -6,18 +6,18 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from shelf import Shelf
-from test_fusion import result
 
-from rag.database import Database
+from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retriever
-from rag.retrieval.options import Options
 from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.stitching import Neighbour, added_text
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import ContextResponse, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.retrieval.test_fusion import result
 
 RULES = [
     "Remote work begins after the first three months with us.",

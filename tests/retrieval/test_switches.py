@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from shelf import Shelf
-from standin import ProviderStandin
 
-from rag.database import Database
-from rag.profiles import HR, Profile
+from rag.profile import PER_CALL, Options, Profile
+from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.options import Options
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Collection, Identity, Question
+from tests.retrieval.shelf import Shelf
+from tests.standin import ProviderStandin
 
 #: A profile that does nothing but search; each row switches one step on.
-BARE = replace(
-    HR,
+BARE = HR.changed(
     translate_queries=False,
     correct_spelling=False,
     split_questions=False,
@@ -309,7 +308,7 @@ def test_a_step_is_switched_for_a_profile_and_for_a_call_and_says_what_it_did(
 ) -> None:
     question = Question(text=switch.question, identity=asker, collection=library.collection)
     profiles: dict[str, Profile] = {
-        way: replace(BARE, **switch.beside, **{switch.name: value})
+        way: BARE.changed(**switch.beside, **{switch.name: value})
         for way, value in (("on", switch.on), ("off", switch.off))
     }
     for way, other, value in (("on", "off", switch.on), ("off", "on", switch.off)):
@@ -327,5 +326,5 @@ def test_a_step_is_switched_for_a_profile_and_for_a_call_and_says_what_it_did(
 
 def test_every_switch_of_a_call_is_a_setting_of_a_profile_and_is_tried_here() -> None:
     tried = {switch.name for switch in SWITCHES}
-    amounts = {"top_k", "candidate_factor", "similarity_threshold", "context_tokens", "follow_ups", "filters"}
-    assert set(Options.__dataclass_fields__) - amounts == tried
+    amounts = {"top_k", "candidate_factor", "similarity_threshold", "context_tokens", "follow_ups"}
+    assert set(PER_CALL) - amounts == tried

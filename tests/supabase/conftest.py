@@ -15,14 +15,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from plain_server import PlainServer
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from supabase_standin import ANON, SERVICE, SupabaseStandin
 
-from rag.embedded import EmbeddedServer, start_server
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.embedded_postgres import EmbeddedServer, start_server
+from tests.plain_server import PlainServer
+from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
 
 #: What every Supabase project has before anybody adds a table.
 PROJECT = """

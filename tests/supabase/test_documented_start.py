@@ -18,11 +18,11 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 import psycopg
 import pytest
-from doc_blocks import PROJECT, blocks
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from supabase_standin import ANON, SERVICE, SupabaseStandin
 
 from rag.settings import Settings, environment_name
+from tests.doc_blocks import PROJECT, blocks
+from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
 
 QUESTION = "How many days of annual leave do full-time employees have?"
 PASSWORD = "paper-and-linen-thread-7"

@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.sessions import Sessions
-from rag.access.supabase_accounts import SupabaseAccounts
-from rag.database import Database
+from rag.access.supabase import SupabaseAccounts
 from rag.errors import (
     AccessError,
     FileTooLarge,
@@ -36,10 +34,11 @@ from rag.errors import (
     WeakPassword,
     WrongPassword,
 )
-from rag.providers.supabase import SupabaseProject
-from rag.providers.supabase_storage import SupabaseFiles
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 RAG = Path(__file__).resolve().parents[2] / "rag"
 PASSWORD, NEW = "correct horse battery", "another good password"
@@ -334,7 +333,7 @@ def test_every_outcome_of_a_call_is_one_of_ours(name: str, world: World) -> None
     standin.is_legacy = case.is_legacy
     common = AUTH_COMMON if name.startswith("auth") else STORAGE_COMMON
     faults = [*common, *case.faults, ("garbage", {}, case.garbage)]
-    wrong = []
+    wrong: list[tuple[object, ...]] = []
     for kind, body, expected in faults:
         act = case.prepare(world)
         standin.fail(case.request, kind, body)

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from plain_server import PlainServer
 from psycopg.rows import class_row
 
 from rag.access.sessions import Sessions
-from rag.database import Database, looks_pooled
 from rag.samples import SAMPLES
 from rag.services import Services, assemble
 from rag.settings import Settings
+from rag.storage.database import Database, looks_pooled
 from rag.types import Collection, DocumentStatus, Identity, Outcome, Role
+from tests.plain_server import PlainServer
 
 
 @pytest.fixture

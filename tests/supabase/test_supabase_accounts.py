@@ -6,19 +6,19 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
-from supabase_standin import SERVICE, SupabaseStandin
 
 from rag.access.guard import AuthGuard
 from rag.access.identity import AccessServices
 from rag.access.sessions import Sessions, token_hash
-from rag.access.supabase_accounts import SupabaseAccounts
+from rag.access.supabase import SupabaseAccounts
+from rag.access.tenants import Tenants
 from rag.api.form_pages import FormPages
-from rag.database import Database
 from rag.errors import (
     AccessError,
     InvalidInput,
@@ -34,7 +34,10 @@ from rag.errors import (
 )
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import FileStore
 from rag.types import Account, Identity, Role
+from tests.supabase_standin import SERVICE, SupabaseStandin
 
 EMAIL, PASSWORD = "person@example.com", "correct horse battery"
 TOKEN, USERS = "/auth/v1/token", "/auth/v1/admin/users"
@@ -294,6 +297,24 @@ def test_an_invitation_takes_nobody_from_another_company_at_supabase(
         with pytest.raises(WrongPassword):
             accounts.sign_in(EMAIL, f"the squatter's password {number}")
     assert accounts.sign_in(EMAIL, PASSWORD).id == theirs.id
+
+
+def test_no_company_squats_the_addresses_of_another_at_supabase(
+    accounts: SupabaseAccounts, admin: Identity, database: Database, tmp_path: Path, standin: SupabaseStandin
+) -> None:
+    """The first to invite an address has it there, so a company with domains of its own can invite no others."""
+    Tenants(database, FileStore(tmp_path)).set_domains("other", ["other.example"])
+    token = accounts.first_admin_link("other")
+    assert token is not None
+    with pytest.raises(InvalidInput, match=r"addresses at other\.example"):
+        accounts.create_first_admin(token, EMAIL, "Squatter", PASSWORD)
+    squatter = identity_of(accounts.create_first_admin(token, "admin@other.example", "Other", PASSWORD))
+    for address in (EMAIL, EMAIL.upper(), "person@sub.other.example", "person@example.com@example.com"):
+        with pytest.raises(InvalidInput):
+            accounts.invite(squatter, address, "Person")
+    assert EMAIL not in [user["email"] for user in standin.users.values()]
+    ours = invited(accounts, admin)
+    assert accounts.sign_in(EMAIL, PASSWORD).id == ours.id
 
 
 def test_who_has_an_account_at_supabase_already_is_invited_all_the_same(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import pytest
 from postgrest import APIError
 from psycopg import Connection, sql
-from supabase_standin import ANON, SERVICE, SupabaseStandin
 
-from rag.database import Database, sealing_key
-from rag.migrations import MIGRATIONS, migrate
 from rag.providers.supabase import SupabaseProject
 from rag.settings import Settings
+from rag.storage.database import Database, sealing_key
+from rag.storage.migrations import MIGRATIONS, migrate
+from tests.supabase_standin import ANON, SERVICE, SupabaseStandin
 
 VECTOR = "[1" + ",0" * 1535 + "]"
 CALL = "SELECT content FROM match_document_chunks(%s::extensions.vector, %s, 0.0, 10)"
@@ -94,7 +95,7 @@ def test_the_token_decides_and_not_the_tenant_that_is_asked_for(filled: str) -> 
 def test_the_supabase_client_finds_the_signed_in_persons_tenant_only(filled: str, standin: SupabaseStandin) -> None:
     standin.database = psycopg.conninfo.make_conninfo(filled, user="authenticator", password="authenticator")
     standin.add_user("a@example.com", "a good password", tenant="demo")
-    keys = {"supabase_anon_key": ANON, "supabase_service_role_key": SERVICE}
+    keys: dict[str, Any] = {"supabase_anon_key": ANON, "supabase_service_role_key": SERVICE}
     project = SupabaseProject(Settings(supabase_url=standin.url, **keys))
     embedding = [1.0, *[0.0] * 1535]
     with project.visitor() as client:

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from supabase_standin import SupabaseStandin
 
 from rag.errors import (
     FileTooLarge,
@@ -20,9 +19,9 @@ from rag.errors import (
     RagError,
     SettingsError,
 )
-from rag.providers.supabase import SupabaseProject
-from rag.providers.supabase_storage import SupabaseFiles
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
+from tests.supabase_standin import SupabaseStandin
 
 KEY = f"00/{'0' * 64}"
 OBJECT = "/storage/v1/object"

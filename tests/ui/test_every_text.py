@@ -62,13 +62,13 @@ FIGURES = {
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
-    ("rag/ui/collection_settings.py", "field.label"),  # rag.profile_fields
+    ("rag/ui/collection_settings.py", "field.title"),  # rag.profile
     ("rag/ui/collection_settings.py", "field.choices"),
     ("rag/ui/document_steps.py", "words"),  # of `buttons`, in rows with a chosen method
     ("rag/ui/document_steps.py", "text"),
-    ("rag/ui/key_figures.py", "change.shown"),  # figures
-    ("rag/ui/profile_words.py", "icon"),  # of `sentences_on`, beside a sentence
-    ("rag/ui/syncs.py", "word"),  # of `counted`, beside a figure
+    ("rag/ui/analytics.py", "change.shown"),  # figures
+    ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
+    ("rag/ui/board.py", "word"),  # of `counted`, beside a figure
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
 NUMBER = r"((list|Sequence)\[)?(int|float|Decimal|bool|datetime|date)\]?( \| None)?"
@@ -177,7 +177,7 @@ class Source:
             "enumerate",
         ):
             is_method = isinstance(call.func, ast.Attribute) and name != "DataFrame"
-            owner = [call.func.value] if is_method else []
+            owner = [call.func.value] if isinstance(call.func, ast.Attribute) and is_method else []
             if name == "map":
                 return name_of(call.args[0]) in HARMLESS | FIGURES
             return all(map(self.is_ours, [*owner, *given]))
@@ -291,19 +291,20 @@ def drawn_past(files: dict[str, str]) -> list[str]:
     source = Source(files, numbers_of_values())
     found = []
     for name, tree in source.trees.items():
-        for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
-            parameters = SINKS.get(call.func.attr)
-            if parameters is None or (call.func.attr == "update" and not any(k.arg == "label" for k in call.keywords)):
+        for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+            method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            parameters = SINKS.get(method)
+            if parameters is None or (method == "update" and not any(k.arg == "label" for k in call.keywords)):
                 continue
             by_place = [parameter for parameter in parameters if parameter != "help"]
             given = [*zip(by_place, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
             for parameter, value in given:
-                is_drawn = parameter in parameters and (call.func.attr, parameter) not in NOT_MARKDOWN
+                is_drawn = parameter in parameters and (method, parameter) not in NOT_MARKDOWN
                 source._asked.clear()
                 if is_drawn and parameter == "options":
                     value = next((k.value for k in call.keywords if k.arg == "format_func"), value)
                 if is_drawn and not source.is_ours(value):
-                    found.append(f"{name}:{value.lineno}: {call.func.attr}({parameter}={ast.unparse(value)})")
+                    found.append(f"{name}:{value.lineno}: {method}({parameter}={ast.unparse(value)})")
     return found
 
 
@@ -387,7 +388,7 @@ def test_html_is_built_by_few_and_never_in_markdown() -> None:
 def test_tables_hold_no_links_and_charts_no_html() -> None:
     for name, text in page_files().items():
         assert not re.search(r"\b(LinkColumn|ImageColumn|JsonColumn|components\.|st\.iframe)", text), name
-    chart = (PROJECT / "rag" / "ui" / "charts.py").read_text()
+    chart = (PROJECT / "rag" / "ui" / "analytics.py").read_text()
     given = [
         k.value for n in ast.walk(ast.parse(chart)) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "name"
     ]

@@ -8,11 +8,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from markdown_links import PIECES, acting
 
 from rag.records.spreadsheet import to_csv
 from rag.ui import text as ui_text
 from rag.ui.text import GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
+from tests.markdown_links import PIECES, acting
 
 
 def texts(number: int, seed: int) -> list[str]:
@@ -79,7 +79,12 @@ def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> No
 def test_blocks_that_are_finished_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     parse = ui_text.PARSER.parse
-    monkeypatch.setattr(ui_text.PARSER, "parse", lambda text: (parsed.append(text), parse(text))[1])
+
+    def counted(text: str) -> object:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(ui_text.PARSER, "parse", counted)
     growing, paragraph = GrowingAnswer(), "Leave is **25 days** a year [1].\n\n"
     for count in range(1, 101):
         growing.answer_so_far(paragraph * count)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from standin import ProviderStandin
 
 from rag.errors import InvalidInput
-from rag.profile_fields import FIELDS
-from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, Profile
+from rag.profile import SETTINGS, Profile
+from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers
 from rag.settings import Settings
-from rag.ui.profile_values import LISTS, shown_value, text_of, value_from
-from rag.ui.profile_words import TITLES, embedder_line, embedder_name, sentences_on, shortcomings
+from rag.ui.collection_profile import embedder_line, embedder_name, sentences_on, shortcomings
+from rag.ui.collection_settings import LISTS, shown_value, text_of, value_from
+from tests.standin import ProviderStandin
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_profile_says_what_it_means(bare: Providers, profile: Profile, sentenc
 
 
 def test_every_profile_has_a_title() -> None:
-    assert set(TITLES) == set(PROFILES)
+    assert len({profile.title for profile in PROFILES.values()}) == len(PROFILES)
 
 
 def test_what_is_missing_names_the_setting_that_adds_it(bare: Providers) -> None:
@@ -82,11 +82,12 @@ def test_embedders_are_named_with_dimensions_and_price(bare: Providers) -> None:
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda p: p.name)
 def test_what_is_shown_for_editing_reads_back_as_it_was(profile: Profile) -> None:
-    for field in FIELDS.values():
-        value = getattr(profile, field.name)
+    for field in SETTINGS.values():
+        value = profile.value(field.name)
         assert "\n" not in shown_value(field, value)
-        if not field.why_fixed and (field.kind in LISTS or field.kind == "text") and value:
-            assert field.checked(value_from(field, text_of(field, value))) == value
+        if not field.locked and (field.kind in LISTS or field.kind == "text") and value:
+            typed = value_from(field, text_of(field, value))
+            assert profile.changed(**{field.name: typed}).value(field.name) == value
 
 
 @pytest.mark.parametrize(
@@ -94,4 +95,4 @@ def test_what_is_shown_for_editing_reads_back_as_it_was(profile: Profile) -> Non
 )
 def test_a_line_that_cannot_be_read_is_named(name: str, text: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be read at"):
-        value_from(FIELDS[name], text)
+        value_from(SETTINGS[name], text)

@@ -24,10 +24,10 @@ from rag.answering.routes.recognise import (
 from rag.answering.routes.replies import Found, ModelPart, Reply, ask_which
 from rag.answering.routes.small_talk import small_talk
 from rag.answering.routes.wording import Price, Writer, ends_of_estimates
-from rag.database import Database
-from rag.profiles import NOTICES
+from rag.profiles import holds_posts
 from rag.providers import ChatModel
 from rag.retrieval.keywords import tokenize
+from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
 
 __all__ = ["ModelPart", "Reply", "Router"]
@@ -74,7 +74,7 @@ class Router:
         language = asked.language or self.language
         written_in = self.fixed_language or asked.language or self.answer_language
         asked = replace(asked, text=asked.text or without_yes(text)[0])
-        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)
+        reply = replace(self, language=language, answer_language=written_in)._of_documents(asked)  # noqa: SLF001 - the same class
         return replace(reply, language=written_in) if reply is not None else None
 
     def _confirmed(self, text: str) -> Recognised | None:
@@ -155,7 +155,7 @@ class Router:
         if asked.subject and not found:
             return None
         kept = library.documents(has_versions=True)
-        if not asked.subject and not kept and self.question.collection.profile == NOTICES.name:
+        if not asked.subject and not kept and holds_posts(self.question.collection):
             return None  # posts say themselves what is new
         if len(found) != 1:
             # Of several that fit, those count of which there is something to tell.

@@ -12,12 +12,12 @@ from typing import Any
 from uuid import UUID
 
 from rag.answering.sentences import sentences
-from rag.database import Database, queries
-from rag.ingestion.chunking.pieces import section_paths
+from rag.ingestion.chunking.spans import section_paths
 from rag.ingestion.extracted import sections_from_json
+from rag.providers.tokens import estimate_tokens
 from rag.retrieval.formats import document_day
 from rag.retrieval.hits import filter_conditions
-from rag.tokens import estimate_tokens
+from rag.storage.database import Database, queries
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
 
 #: More documents than these are not looked through for the one that a question names.

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from rag.answering.routes.documents import Passages
 from rag.answering.routes.replies import ModelPart, Reply, say
-from rag.tokens import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.types import Usage
 
 #: What the rules and the question around a part's passages come to.

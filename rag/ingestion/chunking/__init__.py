@@ -8,23 +8,24 @@ blank space, in order; none is longer than its method allows, what stands before
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from rag.errors import InvalidInput
-from rag.ingestion.chunking.document_types import document_type_of
-from rag.ingestion.chunking.figures import METHODS_BY_KIND, Figures, figures_for
-from rag.ingestion.chunking.fixed import fixed_spans
-from rag.ingestion.chunking.generic import generic_spans
+from rag.ingestion.chunking.document_types import Kind, document_type_of
 from rag.ingestion.chunking.markdown import markdown_pieces
 from rag.ingestion.chunking.narrative import narrative_pieces
-from rag.ingestion.chunking.paged import paged_spans
-from rag.ingestion.chunking.pieces import Piece, Span, breaks_of, chunks_from_spans, join_pages
-from rag.ingestion.chunking.professional import professional_pieces
-from rag.ingestion.chunking.recursive import recursive_spans
+from rag.ingestion.chunking.resume import professional_pieces
 from rag.ingestion.chunking.semantic import semantic_spans
-from rag.ingestion.chunking.sentences import sentence_spans
-from rag.ingestion.chunking.smart import smart_spans
-from rag.profiles import Profile
+from rag.ingestion.chunking.spans import Piece, Span, breaks_of, chunks_from_spans, join_pages
+from rag.ingestion.chunking.splitter import (
+    fixed_spans,
+    generic_spans,
+    paged_spans,
+    recursive_spans,
+    sentence_spans,
+    smart_spans,
+)
+from rag.profile import Chunking, Profile
 from rag.providers import Embedder
 from rag.types import Chunk, ChunkingMethod, Page, Section
 
@@ -51,7 +52,10 @@ SIZES: Mapping[ChunkingMethod, ChunkSizes] = {
     "recursive": _sizes(1200, 200),
     "generic": _sizes(1000, 0),
 }
-USUAL = Figures()
+#: The limits of the sources in tokens and words.
+DEFAULT_LIMITS = Chunking()
+#: How `auto` splits each kind of document where a collection does not say otherwise.
+METHODS_BY_KIND = cast(Mapping[Kind, ChunkingMethod], dict(DEFAULT_LIMITS.chunking_by_type))
 
 
 def chunk_text(
@@ -63,14 +67,14 @@ def chunk_text(
     minimum_chunk_size: int | None = None,
     embedder: Embedder | None = None,
     file_name: str = "",
-    figures: Figures = USUAL,
+    limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
     """Cut a text into chunks of at most `chunk_size` characters; without sizes, those of the method's source.
 
     `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes by the distances of
     `embedder`'s vectors, `sentences` where one ends, `recursive` at the coarsest separator, `paged` within pages,
     `generic` by paragraphs. `professional` (400 to 800 tokens), `narrative` (450 to 600 tokens) and `markdown` (600 to
-    800 words) have limits of their own, which `figures` may change; `auto` is the one that fits the kind of document,
+    800 words) have limits of their own, which `limits` may change; `auto` is the one that fits the kind of document,
     by text and `file_name`.
     Raises `InvalidInput` for sizes that do not fit together and for `semantic` without an embedder.
     """
@@ -84,7 +88,7 @@ def chunk_text(
         minimum_chunk_size=minimum_chunk_size,
         embedder=embedder,
         file_name=file_name,
-        figures=figures,
+        limits=limits,
     )
 
 
@@ -98,13 +102,14 @@ def chunk_document(
     minimum_chunk_size: int | None = None,
     embedder: Embedder | None = None,
     file_name: str = "",
-    figures: Figures = USUAL,
+    limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
     """Cut a document into chunks that know their pages, character span and section. Options as in `chunk_text`."""
     text = join_pages(pages)
     if method == "auto":
-        method = figures.methods_by_kind[document_type_of(text, file_name).kind]
-        chunk_size = figures.generic_size or chunk_size if method == "generic" else chunk_size
+        kind = document_type_of(text, file_name).kind
+        method = cast(ChunkingMethod, dict(limits.chunking_by_type).get(kind, METHODS_BY_KIND[kind]))
+        chunk_size = limits.generic_chunk_size or chunk_size if method == "generic" else chunk_size
     usual = SIZES.get(method, SIZES["smart"])
     size = usual["chunk_size"] if chunk_size is None else chunk_size
     shared = min(usual["overlap"], size // 2) if overlap is None else overlap
@@ -125,18 +130,18 @@ def chunk_document(
         case "sentences":
             spans = sentence_spans(text, size, shared, minimum)
         case "recursive":
-            spans = recursive_spans(text, size, shared, figures.separators)
+            spans = recursive_spans(text, size, shared, limits.separators)
         case "paged":
             spans = paged_spans(text, pages, size, shared, minimum, breaks_of(sections))
         case "generic":
             known = {"source": file_name, "category": "generic"}
             spans = (Piece(start, end, known) for start, end in generic_spans(text, size))
         case "professional":
-            spans = professional_pieces(text, file_name, figures.fewest_tokens, figures.most_tokens)
+            spans = professional_pieces(text, file_name, limits)
         case "narrative":
-            spans = narrative_pieces(text, file_name, figures.story)
+            spans = narrative_pieces(text, file_name, limits)
         case "markdown":
-            spans = markdown_pieces(text, file_name, figures.words)
+            spans = markdown_pieces(text, file_name, limits)
         case _:
             names = ", ".join([*SIZES, "professional", "narrative", "markdown", "auto"])
             raise InvalidInput(f"There is no chunking method {method!r}; choose one of {names}.")
@@ -163,11 +168,11 @@ def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
     """The profile's sizes for its own method and those that are cut alike, else the method's own."""
-    usual = SIZES.get(method)
-    if method == "generic" and profile.generic_chunk_size:
-        return _sizes(profile.generic_chunk_size, 0, profile.minimum_chunk_size)
-    if usual is None or usual == SIZES.get(profile.chunking_method) or method == profile.chunking_method:  # type: ignore[call-overload]
-        return _sizes(profile.chunk_size, profile.chunk_overlap, profile.minimum_chunk_size)
+    usual, chunking = SIZES.get(method), profile.chunking
+    if method == "generic" and chunking.generic_chunk_size:
+        return _sizes(chunking.generic_chunk_size, 0, chunking.minimum_chunk_size)
+    if usual is None or usual == SIZES.get(chunking.chunking_method) or method == chunking.chunking_method:
+        return _sizes(chunking.chunk_size, chunking.chunk_overlap, chunking.minimum_chunk_size)
     return usual
 
 
@@ -175,14 +180,12 @@ __all__ = [
     "METHODS_BY_KIND",
     "SIZES",
     "ChunkSizes",
-    "Figures",
     "chunk_by_page_texts",
     "chunk_document",
     "chunk_full_text",
     "chunk_text",
     "chunks_from_spans",
     "facts_of",
-    "figures_for",
     "join_pages",
     "sizes_for",
 ]

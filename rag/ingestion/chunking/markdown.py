@@ -7,24 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, Boundaries
-from rag.ingestion.chunking.measured import WORDS, overlap_start
-from rag.ingestion.chunking.pieces import PATH_SEPARATOR, Piece
-
-#: Source 001: words of a chunk, and words said again when a section has several.
-TARGET, MAXIMUM, OVERLAP = 600, 800, 25
+from rag.ingestion.chunking.boundaries import PARAGRAPH, SENTENCE, WORDS, Boundaries, overlap_start
+from rag.ingestion.chunking.spans import PATH_SEPARATOR, Piece
+from rag.profile import Chunking
 
 
 @dataclass(frozen=True)
 class WordLimits:
-    """Words of a chunk, wanted and at most, and words said again."""
+    """Words of a chunk, wanted and at most, and words said again when a section has several."""
 
-    target: int = TARGET
-    maximum: int = MAXIMUM
-    overlap: int = OVERLAP
+    target: int
+    maximum: int
+    overlap: int
 
 
-USUAL = WordLimits()
 LINES = re.compile(r"^.*$", re.MULTILINE)
 HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 #: A longer title is cut, in characters.
@@ -62,7 +58,7 @@ def headings_of(text: str) -> list[Heading]:
     return found
 
 
-def markdown_pieces(text: str, file_name: str = "", limits: WordLimits = USUAL) -> list[Piece]:
+def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
     """A piece or more for each section, of 600 words and at most 800; a repository's particulars stand before each."""
     front = FRONT.match(text)
     before = front[0].strip() if front else ""
@@ -70,8 +66,9 @@ def markdown_pieces(text: str, file_name: str = "", limits: WordLimits = USUAL) 
     headings = [heading for heading in headings_of(text) if heading.start >= body]
     boundaries = Boundaries(text)
     # What stands before counts, as far as it leaves room for the text itself.
-    said = min(len(WORDS.findall(before)), limits.target // 2)
-    left = WordLimits(limits.target - said, limits.maximum - said, limits.overlap)
+    target, maximum = limits.markdown_target_words, limits.markdown_maximum_words
+    said = min(len(WORDS.findall(before)), target // 2)
+    left = WordLimits(target - said, maximum - said, min(limits.markdown_overlap_words, maximum // 4))
     known = _particulars(before)
     pieces = []
     for start, stop, path in _sections(text, headings, body):

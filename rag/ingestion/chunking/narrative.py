@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Any
 
-from rag.ingestion.chunking.boundaries import LINE, PARAGRAPH, SENTENCE, Boundaries
+from rag.ingestion.chunking.boundaries import LINE, PARAGRAPH, SENTENCE, Boundaries, fitting_end, overlap_start
 from rag.ingestion.chunking.document_types import fiscal_year_of
-from rag.ingestion.chunking.measured import fitting_end, overlap_start
-from rag.ingestion.chunking.pieces import Piece, Span
-from rag.tokens import estimate_tokens
+from rag.ingestion.chunking.spans import Piece, Span
+from rag.profile import Chunking
+from rag.providers.tokens import estimate_tokens
 
 #: A chunk ends with a paragraph from this share of its target on.
 FILLED = 0.6
 
 
-@dataclass(frozen=True)
-class StoryLimits:
-    """Source 001, 2.2: tokens of a chunk, and what is said again from the one before, the smaller of the two."""
-
-    target: int = 450
-    soft: int = 500
-    hard: int = 600
-    overlap_words: int = 30
-    overlap_tokens: int = 50
-
-
-USUAL = StoryLimits()
-
-
-def narrative_pieces(text: str, file_name: str = "", limits: StoryLimits = USUAL) -> list[Piece]:
+def narrative_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
     """Pieces of at most 600 tokens, 450 to 500 where paragraphs and sentences allow, each with its part's number."""
     boundaries = Boundaries(text)
     spans = _spans(boundaries, limits)
@@ -51,23 +36,25 @@ def narrative_pieces(text: str, file_name: str = "", limits: StoryLimits = USUAL
     return pieces
 
 
-def _spans(boundaries: Boundaries, limits: StoryLimits) -> list[Span]:
+def _spans(boundaries: Boundaries, limits: Chunking) -> list[Span]:
     spans: list[Span] = []
+    overlap_tokens = min(limits.narrative_overlap_tokens, limits.narrative_hard_tokens // 2)
     start, covered, stop = 0, 0, len(boundaries.text)
     while covered < stop:
         end = _end_of_chunk(boundaries, start, covered, stop, limits)
         spans.append((start, end))
         covered = end
-        start = overlap_start(boundaries, start, end, words=limits.overlap_words, tokens=limits.overlap_tokens)
+        start = overlap_start(boundaries, start, end, words=limits.narrative_overlap_words, tokens=overlap_tokens)
     return spans
 
 
-def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: StoryLimits) -> int:
+def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, limits: Chunking) -> int:
     """Past `covered`, so that each chunk has something new."""
-    share, wanted = limits.soft / limits.hard, limits.target / limits.hard
-    hard = max(fitting_end(boundaries, start, stop, limits.hard), covered + 1)
+    hard_limit, soft_limit = limits.narrative_hard_tokens, limits.narrative_soft_tokens
+    share, wanted = soft_limit / hard_limit, limits.narrative_target_tokens / hard_limit
+    hard = max(fitting_end(boundaries, start, stop, hard_limit), covered + 1)
     length = hard - start
-    if hard == stop and estimate_tokens(boundaries.text[start:stop]) <= limits.soft:
+    if hard == stop and estimate_tokens(boundaries.text[start:stop]) <= soft_limit:
         return stop
     soft = max(start + int(length * share), covered + 1)
     target = start + int(length * wanted)
@@ -79,6 +66,6 @@ def _end_of_chunk(boundaries: Boundaries, start: int, covered: int, stop: int, l
         last(SENTENCE, max(soft, covered), hard),
         last(LINE, max(filled, covered), soft),
     ):
-        if end is not None and estimate_tokens(boundaries.text[start:end]) <= limits.hard:
+        if end is not None and estimate_tokens(boundaries.text[start:end]) <= hard_limit:
             return end
-    return max(fitting_end(boundaries, start, min(max(target, covered + 1), stop), limits.hard), covered + 1)
+    return max(fitting_end(boundaries, start, min(max(target, covered + 1), stop), hard_limit), covered + 1)

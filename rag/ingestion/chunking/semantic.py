@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.ingestion.chunking.boundaries import Boundaries
-from rag.ingestion.chunking.smart import spans_of_parts
+from rag.ingestion.chunking.splitter import spans_of_parts
 from rag.providers import Embedder
 
 #: Sentences looked at on either side of a gap.

@@ -13,7 +13,7 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run
 
 from rag.errors import FileDamaged, FileTooLarge, PasswordNeeded
-from rag.ingestion.extracted import ExtractedPdf, ExtractionLimits
+from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
 from rag.types import Page, Section
@@ -26,7 +26,7 @@ UNPACKED_FACTOR = 8
 HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} characters."
 
 
-def load_docx(content: bytes, limits: ExtractionLimits) -> ExtractedPdf:
+def load_docx(content: bytes, limits: ExtractionLimits) -> ExtractedDocument:
     """The text of a Word document on one page, a table's row a line, with what the file says of itself.
 
     Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
@@ -64,7 +64,9 @@ def load_docx(content: bytes, limits: ExtractionLimits) -> ExtractedPdf:
         warnings=(HIDDEN_TEXT.format(characters=hidden),) if hidden else (),
     )
     sections = tuple(Section(title=name[:200], level=level, page=1, start=start) for name, level, start in headings)
-    return ExtractedPdf(pages=(page,), sections=sections, title=title, author=author, language=language[:2].lower())
+    return ExtractedDocument(
+        pages=(page,), sections=sections, title=title, author=author, language=language[:2].lower()
+    )
 
 
 def require_docx(content: bytes, limits: ExtractionLimits) -> None:
@@ -111,7 +113,8 @@ def _rows(table: Table) -> list[str]:
         cells: list[str | None] = []
         last: Any = None
         for cell in row.cells:
-            cells.append(None if cell._tc is last else " ".join(normalise_characters(cell.text).split()))
-            last = cell._tc
+            element = cell._tc  # noqa: SLF001 - merged cells are the same only by their element
+            cells.append(None if element is last else " ".join(normalise_characters(cell.text).split()))
+            last = element
         grid.append(cells)
     return lines_of(grid, guessed_head_rows(grid))

@@ -6,7 +6,7 @@ lxml reads them: its parser takes whatever editors write, is the one python-docx
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +14,11 @@ import lxml.html
 from lxml import etree
 
 from rag.errors import FileEmpty
-from rag.ingestion.extracted import ExtractedPdf
+from rag.ingestion.extracted import ExtractedDocument
 from rag.ingestion.loaders.dates import backdated_at_from
-from rag.ingestion.loaders.encodings import decode
-from rag.ingestion.loaders.html_hidden import StyleRules, is_hidden, is_machine_data, style_rules
-from rag.ingestion.loaders.html_tables import head_rows_of, rows_of
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.ingestion.loaders.table_rows import lines_of
+from rag.ingestion.loaders.text import decode
 from rag.types import Page, Section
 
 #: Never text: programs, styles, forms, drawings, and what Word and HWP leave for themselves.
@@ -48,14 +46,14 @@ DEEPEST = 250
 class Walk:
     """What is gathered on the way through the document."""
 
+    rules: StyleRules
     parts: list[str] = field(default_factory=list)
     headings: list[tuple[int, str, str]] = field(default_factory=list)
     links: list[dict[str, str]] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
-    rules: StyleRules = field(default_factory=StyleRules)
 
 
-def load_html(content: bytes) -> ExtractedPdf:
+def load_html(content: bytes) -> ExtractedDocument:
     """The text of a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
 
     Raises `FileEmpty` when there is nothing that could be read.
@@ -75,7 +73,7 @@ def load_html(content: bytes) -> ExtractedPdf:
     if not is_whole:
         warnings.append(CUT_OFF)
     title = SPACES.sub(" ", tree.findtext(".//title") or "").strip()
-    return ExtractedPdf(
+    return ExtractedDocument(
         pages=(Page(number=1, text=text, method="text" if text else "none", warnings=tuple(warnings)),),
         sections=tuple(_sections(text, walk)),
         title=title,
@@ -187,3 +185,226 @@ def _sections(text: str, walk: Walk) -> Iterator[Section]:
 
 def _shortened(text: str, longest: int = 120) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+#: Spaces are taken once and not given back: two runs of them beside each other would try every way to share them.
+HIDDEN = re.compile(
+    r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)|mso-hide\s*+:\s*+all|opacity\s*+:\s*+0(?:\.0+)?\s*+(?:;|!|$)"
+    r"|font-size\s*+:\s*+(?:0(?:\.\d+)?|1(?:\.0)?)\s*+(?:px|pt|em|%)?\s*+(?:;|!|$)"
+    r"|(?:left|top|text-indent|margin-left)\s*+:\s*+-\d{4,}(?:\.\d+)?\s*+(?:px|pt|em)"
+    r"|clip\s*+:\s*+rect\(\s*+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?[\s,]+0(?:px)?\s*+\)|clip-path\s*+:\s*+inset\(\s*+(?:50|100)%",
+    re.IGNORECASE,
+)
+NO_SIZE = re.compile(r"(?<![-\w])(?:max-)?(?:height|width)\s*+:\s*+0(?:px|pt|em|%)?\s*+(?:;|!|$)", re.IGNORECASE)
+CLIPPED = re.compile(r"overflow\s*+:\s*+hidden", re.IGNORECASE)
+COLOUR = re.compile(r"(?<![-\w])color\s*+:\s*+(?P<colour>#[0-9a-f]{3,6}\b|rgba?\([^)]{0,80}\)|[a-z]+)", re.IGNORECASE)
+BACKGROUND = re.compile(r"background(?:-color)?\s*+:", re.IGNORECASE)
+#: From the end of the rule before, so that text without braces is looked through once.
+RULE = re.compile(r"(?:\A|(?<=[{}]))(?P<selectors>[^{}]++)\{(?P<style>[^{}]*+)\}")
+COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|<!--|-->", re.DOTALL)
+SIMPLE = re.compile(r"(?P<tag>[a-z][a-z0-9]*)?(?P<mark>[.#])(?P<name>[\w-]+)", re.IGNORECASE)
+#: A style sheet is read so far, in characters.
+STYLES_LOOKED_AT = 200_000
+#: An element's classes are read so far, in characters.
+LONGEST_CLASSES = 4_000
+#: After every rule of a style sheet.
+OWN_STYLE = 1_000_000_000
+#: From here on every part of a colour is as good as white, of 255.
+WHITE_PART = 245
+#: Where HWP's editor for boards keeps its own form of the document, which is no text.
+MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
+
+
+@dataclass(frozen=True)
+class Look:
+    """What styles say that may hide an element."""
+
+    is_hidden: bool = False
+    has_no_size: bool = False
+    is_cut_off: bool = False
+    has_background: bool = False
+    #: The last colour said, and where in the document.
+    colour: tuple[int, str] = (-1, "")
+
+    def __or__(self, other: Look) -> Look:
+        return Look(
+            self.is_hidden or other.is_hidden,
+            self.has_no_size or other.has_no_size,
+            self.is_cut_off or other.is_cut_off,
+            self.has_background or other.has_background,
+            max(self.colour, other.colour),
+        )
+
+
+PLAIN = Look()
+
+
+def look_of(style: str, place: int = 0) -> Look:
+    """What one style says. `place` orders it among others."""
+    if not style:
+        return PLAIN
+    colours = COLOUR.findall(style)
+    return Look(
+        bool(HIDDEN.search(style)),
+        bool(NO_SIZE.search(style)),
+        bool(CLIPPED.search(style)),
+        bool(BACKGROUND.search(style)),
+        (place, colours[-1]) if colours else PLAIN.colour,
+    )
+
+
+@dataclass(frozen=True)
+class StyleRules:
+    """What the post's own style sheets say, by kind of element or "", "." or "#", and class or id.
+
+    Rules for one class are taken together once, so that reading takes no longer for every element there is.
+    """
+
+    by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
+    #: Elements that something is behind, as far as asked.
+    backgrounds: dict[Any, bool] = field(default_factory=dict)
+
+    def look_of(self, element: Any) -> Look:
+        """What the rules say of an element, and its own style after them."""
+        look = look_of(element.get("style") or "", OWN_STYLE)
+        if not self.by_mark:
+            return look
+        classes = (element.get("class") or "")[:LONGEST_CLASSES].lower().split()
+        marks = [(".", name) for name in classes] + [("#", (element.get("id") or "").lower())]
+        for mark, name in marks:
+            for tag in ("", element.tag):
+                look |= self.by_mark.get((tag, mark, name), PLAIN)
+        return look
+
+
+def style_rules(tree: Any) -> StyleRules:
+    """The rules of a document that could hide something."""
+    sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style"))[:STYLES_LOOKED_AT])
+    found: dict[tuple[str, str, str], Look] = {}
+    for place, rule in enumerate(RULE.finditer(sheets)):
+        look = look_of(rule["style"].strip(), place)
+        if look == PLAIN:
+            continue
+        for selector in rule["selectors"].split(","):
+            simple = SIMPLE.fullmatch(selector.strip())
+            if simple is not None:
+                key = ((simple["tag"] or "").lower(), simple["mark"], simple["name"].lower())
+                found[key] = found.get(key, PLAIN) | look
+    return StyleRules(found)
+
+
+def is_machine_data(element: Any) -> bool:
+    """Whether an editor keeps something for itself here, which is neither shown nor meant to be read."""
+    return (element.get("id") or "").lower() in MACHINE_IDS and element.text_content().lstrip().startswith("{")
+
+
+def is_hidden(element: Any, rules: StyleRules) -> bool:
+    """Whether a reader does not see an element."""
+    if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
+        return True
+    look = rules.look_of(element)
+    if look.is_hidden or (look.has_no_size and look.is_cut_off):
+        return True
+    named = look.colour[1] or (element.get("color") or "")
+    return bool(named) and is_white(named) and not _has_background(element, rules)
+
+
+def is_white(colour: str) -> bool:
+    """Whether letters of this colour cannot be told from white paper."""
+    colour = colour.strip().lower()
+    if colour in ("white", "transparent", "snow", "ghostwhite"):
+        return True
+    if colour.startswith("rgb"):
+        parts = [part for part in re.split(r"[\s,/()]+", colour.partition("(")[2]) if part]
+        try:
+            values = [float(part.rstrip("%")) * (2.55 if part.endswith("%") else 1) for part in parts[:3]]
+            alpha = float(parts[3].rstrip("%")) if len(parts) > 3 else 1.0
+        except ValueError:
+            return False
+        return alpha == 0 or (len(values) == 3 and min(values) >= WHITE_PART)
+    digits = colour.removeprefix("#")
+    if not re.fullmatch(r"[0-9a-f]{3}|[0-9a-f]{6}", digits):
+        return False
+    whole = digits if len(digits) == 6 else "".join(digit * 2 for digit in digits)
+    return min(int(whole[place : place + 2], 16) for place in (0, 2, 4)) >= WHITE_PART
+
+
+def _has_background(element: Any, rules: StyleRules) -> bool:
+    """White letters can be read where something dark is behind them: a header row of a table mostly."""
+    asked = []
+    found = False
+    while element is not None and not found:
+        if element in rules.backgrounds:
+            found = rules.backgrounds[element]
+            break
+        asked.append(element)
+        found = bool(element.get("bgcolor") or element.get("background") or rules.look_of(element).has_background)
+        element = element.getparent()
+    # Those asked on the way have the same answer: it is that of what they are in.
+    rules.backgrounds.update(dict.fromkeys(asked, found))
+    return found
+
+
+#: More than this no table spans; the numbers are the page's and could ask for any amount of time.
+WIDEST, TALLEST = 200, 1000
+
+
+def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | None]]:
+    """The rows of a table, each its cells' texts from left to right, so that every row can be read by itself.
+
+    A cell over several columns is followed by None for each further one.
+    """
+    # By column: the text of a cell that reaches into the rows to come, and into how many.
+    reaching: dict[int, tuple[str | None, int]] = {}
+    for row in _rows_in(table):
+        own = [cell for cell in row if cell.tag in ("td", "th")]
+        last = min(max(reaching, default=-1), WIDEST)
+        cells: list[str | None] = []
+        following: dict[int, tuple[str | None, int]] = {}
+        index = column = 0
+        while index < len(own) or column <= last:
+            text: str | None
+            if column in reaching:
+                text, rows = reaching[column]
+                across = 1
+            elif index < len(own):
+                text, rows = text_of(own[index]), _span(own[index].get("rowspan"), TALLEST)
+                across = _span(own[index].get("colspan"), WIDEST)
+                index += 1
+            else:
+                column += 1
+                continue
+            for place in range(across):
+                cells.append(None if place else text)
+                if rows > 1:
+                    following[column + place] = (None if place else text, rows - 1)
+            column += across
+        reaching = following
+        yield cells
+
+
+def head_rows_of(table: Any) -> int:
+    """How many of the first rows name the columns: those in `thead`, or of several `th` and nothing else."""
+    count = 0
+    for row in _rows_in(table):
+        cells = [cell.tag for cell in row if cell.tag in ("td", "th")]
+        if row.getparent().tag != "thead" and ("td" in cells or len(cells) < 2):
+            break
+        count += 1
+    return count
+
+
+def _rows_in(table: Any) -> Iterator[Any]:
+    """The rows of this table, not those of tables within it."""
+    for child in table:
+        if child.tag == "tr":
+            yield child
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            yield from (row for row in child if row.tag == "tr")
+
+
+def _span(value: str | None, most: int) -> int:
+    try:
+        return min(max(int(value or 1), 1), most)
+    except ValueError:
+        return 1

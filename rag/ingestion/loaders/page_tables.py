@@ -31,6 +31,8 @@ LONGEST_CELL = 28
 #: Wider tables are drawings.
 MOST_COLUMNS = 40
 BULLET = re.compile(r"[-–—*•●▪■◦‣·○]|\(?\w{1,3}[.)]|[①-⑳]")
+#: How a cell begins, rather than goes on.
+BEGINNING = re.compile(r"[A-Z\d]")
 BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
 
@@ -68,7 +70,8 @@ class PageTable:
     head_rows: int
     #: Its letters, each as often as it stands on the page.
     source: str
-    #: Whether other text stands above or below it on the page, running heads and page numbers aside.
+    is_ruled: bool = False
+    #: Whether no other text is above or below it on the page, running heads and page numbers aside.
     is_first: bool = False
     is_last: bool = False
 
@@ -230,7 +233,9 @@ def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PageTable | None:
     bands = _bands(lines, horizontals, len(columns), has_grid)
     is_ruled = len(horizontals) >= 2
     cells = [_cells(band, columns, by_middle=has_grid) for band in bands]
-    if has_grid:
+    # Rows that no line parts would all be spanned by the cells around them.
+    has_line_per_row = len(bands) <= len(horizontals)
+    if has_grid and has_line_per_row:
         spans = _spans(bands, columns, inside, near)
         cells = [
             [_sorted([word for r, c in spans[row, column] for word in cells[r][c]]) for column in range(len(columns))]
@@ -249,6 +254,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PageTable | None:
         rows=rows,
         head_rows=guessed_head_rows(rows),
         source="".join(part.text for part in parts),
+        is_ruled=is_ruled,
     )
 
 
@@ -284,7 +290,7 @@ def _bands(
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
             by_band.setdefault(sum(y > line[0].middle for y in horizontals), []).append(line)
-        return [by_band[band] for band in sorted(by_band)]
+        return [rows for band in sorted(by_band) for rows in _rows_in(by_band[band], columns)]
     firsts = [line[0].box[0] for line in lines if len(line) > 1]
     second = min((line[1].box[0] for line in lines if len(line) > 1), default=0.0)
     bands: list[list[Sequence[Word]]] = []
@@ -300,6 +306,14 @@ def _bands(
         else:
             bands.append([line])
     return bands
+
+
+def _rows_in(band: list[Sequence[Word]], columns: int) -> list[list[Sequence[Word]]]:
+    """The rows between two ruling lines: one, unless several lines have all columns and each of them begins a cell."""
+    full = [line for line in band if len(line) == columns]
+    if len(full) < FEWEST_ROWS or any(not BEGINNING.match(part.text) for line in full for part in line):
+        return [band]
+    return [[line] for line in band]
 
 
 def _cells(

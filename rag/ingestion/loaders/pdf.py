@@ -1,27 +1,69 @@
-"""PDFs, digital: the text of each page with its provenance. Runs in the sandbox process, in little memory: what repeats
-on pages is known only after the last of them, so pages are read once, packed, and cleaned one after the other.
+"""PDFs with a text layer: the text of each page with its provenance. Runs in the sandbox process, in little memory.
+
+pdfium reads the text. pypdf reads the structure (outline, labels, protection), writes a file again that pdfium cannot
+open, and reads the pages whose text pdfium does not get right; such a page says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from rag.errors import PdfDamaged
-from rag.ingestion.extracted import CheckedPdf, ExtractedPdf, ExtractionLimits
-from rag.ingestion.loaders.headings import StyledPage, sections_by_outline, sections_by_style
-from rag.ingestion.loaders.open_pdf import OpenPdf
-from rag.ingestion.loaders.raw_pages import RawPages
+import pypdf
+import pypdfium2
+
+from rag.errors import (
+    FileEmpty,
+    FileTooLarge,
+    NotAPdf,
+    PasswordNeeded,
+    PasswordWrong,
+    PdfDamaged,
+    PdfHasNoPages,
+    TooManyPages,
+)
+from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits
+from rag.ingestion.loaders.page_text import (
+    BLANK_PAGE,
+    PICTURED_PAGE,
+    RawPage,
+    RawPages,
+    normalise_characters,
+    unreadable_reason,
+)
+from rag.ingestion.loaders.pdf_structure import (
+    PdfFacts,
+    StyledPage,
+    facts_of,
+    labels_of,
+    outline_of,
+    sections_by_outline,
+    sections_by_style,
+)
+from rag.ingestion.loaders.pdf_text import read_page
+from rag.ingestion.loaders.pictures import looks_like_print
 from rag.types import Page
 
+#: Where readers look for the mark of a PDF, in bytes from the start; a few files have bytes before it.
+MAGIC_WITHIN = 1024
 CUT_OFF = "The file ends without its end mark: its last part may be missing."
-#: Pages after which the engine forgets what it has read of them; fonts that are used again are read again then.
+SECOND_ENGINE = "Read by the second engine (pypdf): the text of the first one {reason}."
+UNREADABLE = "The text of this page cannot be used: it {reason}."
+#: Pages after which pypdf forgets what it has read of them; what is used again is read again then.
 PAGES_REMEMBERED = 32
+#: A page larger than this is not drawn to look at its letters, in square points: 25 times A4.
+LARGEST_DRAWN = 12_500_000
+#: Pixels a point at which a page is looked at for whether it shows anything: a line of a hair's width is still seen.
+BLANK_SCALE = 0.5
+#: Pixels a point at which a picture is looked at for print in it.
+PRINT_SCALE = 2
 
 
-def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedPdf:
-    """Whether the file can be read: its kind, size, protection and number of pages. Raises `DocumentError`s."""
+def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedFile:
+    """Check whether the file can be read: its kind, size, protection and number of pages. Raises `DocumentError`s."""
     with OpenPdf(content, password=password, limits=limits) as opened:
-        return CheckedPdf(page_count=opened.page_count, decrypted=opened.decrypted())
+        return CheckedFile(page_count=opened.page_count, decrypted=opened.decrypted())
 
 
 def extract_pages(
@@ -31,20 +73,26 @@ def extract_pages(
     limits: ExtractionLimits,
     on_page: Callable[[int, int], None] | None = None,
     take: Callable[[Page], None] | None = None,
-) -> ExtractedPdf:
-    """The text of every page with sections and what the file says of itself. `on_page(done, total)` after each page.
+) -> ExtractedDocument:
+    """Read the text of every page, the sections and what the file says of itself. `on_page(done, total)` after each.
 
     With `take`, pages are handed to it in their order and are not in the value. Raises a `DocumentError` when the file
     as a whole cannot be read; a page that cannot is left empty and says why.
     """
     pages: list[Page] = []
     with OpenPdf(content, password=password, limits=limits) as opened:
-        raw = read_pages(opened, on_page)
+        raw = RawPages()
+        for number in range(1, opened.page_count + 1):
+            raw.add(opened.read_page(number))
+            if number % PAGES_REMEMBERED == 0:
+                opened.forget()
+            if on_page is not None:
+                on_page(number, opened.page_count)
         if opened.reader is None and not raw.has_text:
             raise PdfDamaged
         cut_off = () if b"%%EOF" in content[-2048:] else (CUT_OFF,)
-        labels = opened.labels()
-        outline = [entry for entry in opened.outline() if entry[0]]
+        labels = labels_of(opened.reader, opened.page_count) if opened.reader is not None else []
+        outline = list(outline_of(opened.reader)) if opened.reader is not None else []
 
         def finished() -> Iterator[StyledPage]:
             for page, styles in raw.finished(labels, cut_off):
@@ -56,8 +104,8 @@ def extract_pages(
             if outline
             else sections_by_style(finished(), raw.body_size)
         )
-        facts = opened.facts()
-        return ExtractedPdf(
+        facts = facts_of(opened.reader) if opened.reader is not None else PdfFacts()
+        return ExtractedDocument(
             pages=tuple(pages),
             sections=sections,
             title=facts.title,
@@ -68,13 +116,226 @@ def extract_pages(
         )
 
 
-def read_pages(opened: OpenPdf, on_page: Callable[[int, int], None] | None) -> RawPages:
-    """All pages as the engines give them."""
-    raw = RawPages()
-    for number in range(1, opened.page_count + 1):
-        raw.add(opened.read_page(number))
-        if number % PAGES_REMEMBERED == 0:
-            opened.forget()
-        if on_page is not None:
-            on_page(number, opened.page_count)
-    return raw
+class OpenPdf:
+    """A PDF that is open in pypdf, unless it cannot read the file, and in pdfium once a page is read."""
+
+    def __init__(self, content: bytes, *, password: str | None, limits: ExtractionLimits) -> None:
+        require_pdf(content, limits)
+        self._content = content
+        self._password: str | None = None
+        self._pdfium: pypdfium2.PdfDocument | None = None
+        self._is_encrypted = False
+        #: The page read last and where it is, which a table may go on from.
+        self._above: tuple[int, RawPage] = 0, RawPage("")
+        self.reader: pypdf.PdfReader | None = None
+        count = self._open_pypdf(password)
+        if count is None:
+            self.reader = None
+            document = self._open_pdfium()
+            if document is None:
+                raise PdfDamaged
+            count = len(document)
+        self.page_count: int = count
+        if self.page_count == 0:
+            raise PdfHasNoPages
+        if self.page_count > limits.maximum_pages:
+            raise TooManyPages(
+                f"This PDF has {self.page_count:,} pages; the limit is {limits.maximum_pages:,}. "
+                "Split it and upload the parts."
+            )
+
+    def __enter__(self) -> OpenPdf:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        if self._pdfium is not None:
+            self._pdfium.close()
+
+    def _open_pypdf(self, password: str | None) -> int | None:
+        """Open with pypdf and unlock; the number of pages, or None when pypdf cannot read the file."""
+        try:
+            self.reader = pypdf.PdfReader(io.BytesIO(self._content), strict=False)
+            self._is_encrypted = self.reader.is_encrypted
+            if self._is_encrypted:
+                self._unlock(self.reader, password)
+            return len(self.reader.pages)
+        except PasswordNeeded:
+            raise
+        except (Exception, RecursionError):
+            return None
+
+    def _unlock(self, reader: pypdf.PdfReader, password: str | None) -> None:
+        # An empty password is one that nobody has to be asked for; many files are protected against changes only.
+        if reader.decrypt(""):
+            self._password = ""
+            return
+        if not password:
+            raise PasswordNeeded
+        if not reader.decrypt(password):
+            raise PasswordWrong
+        self._password = password
+
+    def _open_pdfium(self) -> pypdfium2.PdfDocument | None:
+        if self._pdfium is None:
+            try:
+                self._pdfium = pypdfium2.PdfDocument(self._content, password=self._password or None)
+            except pypdfium2.PdfiumError as exc:
+                if "password" in str(exc).lower() and self.reader is None:
+                    raise PasswordNeeded from exc
+                self._pdfium = self._repaired()
+        return self._pdfium
+
+    def _repaired(self) -> pypdfium2.PdfDocument | None:
+        """The file as pypdf writes it again, open; None when that does not help."""
+        if self.reader is None:
+            return None
+        buffer = io.BytesIO()
+        try:
+            pypdf.PdfWriter(clone_from=self.reader).write(buffer)
+            return pypdfium2.PdfDocument(buffer.getvalue())
+        except (Exception, RecursionError):
+            return None
+
+    def read_page(self, number: int) -> RawPage:
+        """Read the text of a page, counted from 1."""
+        page = self._page(number)
+        try:
+            read = self._read(page, number)
+        finally:
+            if page is not None:
+                page.close()
+        self._above = number, read
+        return read
+
+    def _read(self, page: pypdfium2.PdfPage | None, number: int) -> RawPage:
+        above = self._above[1].last_table if self._above[0] == number - 1 else None
+        try:
+            first = read_page(page, lambda: _drawn(page), above) if page is not None else RawPage("")
+            failure = unreadable_reason(first.text) if page is not None else "could not be had"
+        except (pypdfium2.PdfiumError, ValueError, IndexError):
+            first, failure = RawPage(""), "could not be had"
+        if not failure and first.text.strip():
+            if first.pictures and page is not None and _has_print(page, first.pictures):
+                first.warnings.append(PICTURED_PAGE)
+            return first
+        if not failure and not first.has_hidden and self._has_fonts(number):
+            failure = "was empty although the page has fonts"
+        if not failure:
+            return self._without_text(page, number, first)
+        # pypdf does not tell what a reader sees: where something is hidden its text is not used.
+        second = self._text_by_pypdf(number) if not first.has_hidden else ""
+        if second.strip() and not unreadable_reason(second):
+            return RawPage(second, warnings=[SECOND_ENGINE.format(reason=failure)])
+        if first.text.strip():
+            return RawPage("", warnings=[UNREADABLE.format(reason=failure)])
+        return self._without_text(page, number, first)
+
+    def _page(self, number: int) -> pypdfium2.PdfPage | None:
+        document = self._open_pdfium()
+        try:
+            return document[number - 1] if document is not None else None
+        except (pypdfium2.PdfiumError, ValueError, IndexError):
+            return None
+
+    def _text_by_pypdf(self, number: int) -> str:
+        if self.reader is None:
+            return ""
+        try:
+            return normalise_characters(self.reader.pages[number - 1].extract_text())
+        except (Exception, RecursionError):
+            return ""
+
+    def _has_fonts(self, number: int) -> bool:
+        if self.reader is None:
+            return False
+        try:
+            resources = self.reader.pages[number - 1].get("/Resources")
+            return bool(resources and resources.get_object().get("/Font"))
+        except (Exception, RecursionError):
+            return True
+
+    def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
+        """A page without text, which says so when there is nothing on it at all."""
+        if not read.has_hidden and self._shows_nothing(page, number):
+            read.warnings.append(BLANK_PAGE)
+        return read
+
+    def _shows_nothing(self, page: pypdfium2.PdfPage | None, number: int) -> bool:
+        if self.reader is not None:
+            try:
+                contents = self.reader.pages[number - 1].get("/Contents")
+                if contents is None and "/Annots" not in self.reader.pages[number - 1]:
+                    return True
+            except (Exception, RecursionError):
+                return False
+        picture = _drawn(page, scale=BLANK_SCALE) if page is not None else None
+        if picture is None:
+            return False
+        darkest, lightest = picture.convert("L").getextrema()
+        return bool(darkest == lightest)
+
+    def forget(self) -> None:
+        """Let go of what pypdf has read of the pages so far: their contents and fonts would stay until the end."""
+        if self.reader is not None:
+            self.reader.resolved_objects.clear()
+
+    def decrypted(self) -> bytes | None:
+        """The same PDF without protection; None when it has none."""
+        if not self._is_encrypted:
+            return None
+        buffer = io.BytesIO()
+        document = self._open_pdfium()
+        if document is not None:
+            document.save(buffer, flags=3)  # FPDF_REMOVE_SECURITY
+        else:
+            pypdf.PdfWriter(clone_from=self.reader).write(buffer)
+        return buffer.getvalue()
+
+
+def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
+    """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""
+    try:
+        width, height = page.get_size()
+        return page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None
+    except (pypdfium2.PdfiumError, ValueError, MemoryError):
+        return None
+
+
+def _has_print(page: pypdfium2.PdfPage, places: Sequence[tuple[float, float, float, float]]) -> bool:
+    """Whether one of the pictures of a page looks as if text were in it."""
+    if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
+        return False
+    x, _, _, y = page.get_bbox()
+    for left, bottom, right, top in places:
+        area = (left - x, y - top, right - x, y - bottom)
+        if looks_like_print(drawn.crop(tuple(max(0, round(edge * PRINT_SCALE)) for edge in area))):
+            return True
+    return False
+
+
+def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
+    """A PDF of these pages only, counted from 1. Raises `PdfDamaged`."""
+    buffer = io.BytesIO()
+    try:
+        source = pypdfium2.PdfDocument(content)
+        part = pypdfium2.PdfDocument.new()
+        part.import_pages(source, [number - 1 for number in numbers])
+        part.save(buffer)
+        part.close()
+        source.close()
+    except (pypdfium2.PdfiumError, ValueError, IndexError) as exc:
+        raise PdfDamaged from exc
+    return buffer.getvalue()
+
+
+def require_pdf(content: bytes, limits: ExtractionLimits) -> None:
+    """Raise `FileEmpty`, `FileTooLarge` or `NotAPdf` by what the bytes are, whatever the name says."""
+    if not content:
+        raise FileEmpty
+    if len(content) > limits.maximum_bytes:
+        raise FileTooLarge(
+            f"This file has {len(content) / 2**20:,.0f} MB; the limit is {limits.maximum_bytes / 2**20:,.0f} MB. "
+            "Split it, or ask your administrator to raise the limit."
+        )
+    if b"%PDF-" not in content[:MAGIC_WITHIN]:
+        raise NotAPdf

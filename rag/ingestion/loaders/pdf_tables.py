@@ -1,59 +1,89 @@
-"""The words and ruling lines of a PDF's page as pdfium finds them, and the tables they make up. Runs in the sandbox
-process."""
+"""Find with pdfium the words and ruling lines of a page, for the tables that they make up. Runs in the sandbox."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pypdfium2.raw as pdfium
 
-from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, PageTable, Rules, Word, tables_among
+from rag.ingestion.loaders.page_tables import MOST_SEGMENTS, Rules, Word
+
+RUN = re.compile(r"[^\s\ufffe]+\ufffe?")
+#: A run of so many letters, none of them wide, is one word between the boxes of its ends; others are looked at letter
+#: by letter: scripts without spaces have cells that follow each other without a gap in the text.
+LONGEST_WORD = 30
+NARROW = re.compile(r"[\x21-\u024f\u0370-\u04ff\u2010-\u2044\u20a0-\u20bf\ufffe]+")
+
+Box = tuple[float, float, float, float]
 
 
-def tables_on(page: Any) -> list[PageTable]:
-    """The tables of an open pypdfium2 page, from its top down. Raises what pypdfium2 raises."""
-    return tables_among(_words(page), _rules(page))
+@dataclass(frozen=True, slots=True)
+class PlacedWord:
+    """A word and the indexes of its letters in the page's text, the end exclusive."""
+
+    word: Word
+    start: int
+    end: int
 
 
-def _words(page: Any) -> list[Word]:
-    text_page = page.get_textpage()
-    try:
-        return list(_words_of(text_page))
-    finally:
-        text_page.close()
+def place_words(text_page: Any, text: str) -> list[PlacedWord]:
+    """Find where the words of a page are. `text` has a character for each index by which pdfium knows it."""
+    return [word for run in RUN.finditer(text) for word in _words_in(text_page, run[0], run.start())]
 
 
-def _words_of(text_page: Any) -> Iterator[Word]:
+def _words_in(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
+    if len(run) <= LONGEST_WORD and NARROW.fullmatch(run):
+        first, last = _box_of(text_page, start), _box_of(text_page, start + len(run) - 1)
+        if first is not None and last is not None:
+            height = first[3] - first[1]
+            is_level = abs(first[1] - last[1]) < 0.5 * height and last[0] >= first[0]
+            if is_level and last[2] - first[0] < 1.2 * height * len(run):
+                box = first[0], min(first[1], last[1]), last[2], max(first[3], last[3])
+                yield PlacedWord(Word(run.replace("\ufffe", "-"), box), start, start + len(run))
+                return
+    yield from _words_by_letters(text_page, run, start)
+
+
+def _words_by_letters(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
     letters: list[str] = []
-    box: list[float] = []
+    begin = start
+    box: Box | None = None
+    for index, letter in enumerate(run, start):
+        found = _box_of(text_page, index)
+        if found is None:
+            continue
+        left, bottom, right, top = found
+        # A word ends where the next letter is elsewhere, or far to the right.
+        height = top - bottom
+        if box is not None and not (abs(bottom - box[1]) < 0.5 * height and -height < left - box[2] < 0.5 * height):
+            yield PlacedWord(Word("".join(letters), box), begin, index)
+            letters, box, begin = [], None, index
+        letters.append("-" if letter == "\ufffe" else letter)
+        box = (
+            (left, bottom, right, top)
+            if box is None
+            else (min(box[0], left), min(box[1], bottom), max(box[2], right), max(box[3], top))
+        )
+    if box is not None:
+        yield PlacedWord(Word("".join(letters), box), begin, start + len(run))
+
+
+def _box_of(text_page: Any, index: int) -> Box | None:
     rect = pdfium.FS_RECTF()
-    for index in range(text_page.count_chars()):
-        letter = chr(pdfium.FPDFText_GetUnicode(text_page, index) or 0x20)
-        found = not letter.isspace() and pdfium.FPDFText_GetLooseCharBox(text_page, index, ctypes.byref(rect))
-        if found:
-            left, bottom, right, top = rect.left, min(rect.bottom, rect.top), rect.right, max(rect.bottom, rect.top)
-            # A word ends at a blank, where the next letter stands elsewhere, or far to the right.
-            height = top - bottom
-            if box and not (abs(bottom - box[1]) < 0.5 * height and -height < left - box[2] < 0.5 * height):
-                yield Word("".join(letters), (box[0], box[1], box[2], box[3]))
-                letters, box = [], []
-            letters.append(letter)
-            box = [min(box[0], left), min(box[1], bottom), max(box[2], right), max(box[3], top)] if box else [
-                left, bottom, right, top
-            ]  # fmt: skip
-        elif letters:
-            yield Word("".join(letters), (box[0], box[1], box[2], box[3]))
-            letters, box = [], []
-    if letters:
-        yield Word("".join(letters), (box[0], box[1], box[2], box[3]))
+    if not pdfium.FPDFText_GetLooseCharBox(text_page, index, rect):
+        return None
+    return rect.left, min(rect.bottom, rect.top), rect.right, max(rect.bottom, rect.top)
 
 
-def _rules(page: Any) -> Rules:
+def rules_of(paths: Sequence[Any]) -> Rules:
+    """The horizontal and vertical lines among the paths of a page."""
     horizontal, vertical = [], []
     count = 0
-    for item in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_PATH], max_depth=1):
+    for item in paths:
         for (x1, y1), (x2, y2) in _segments(item):
             count += 1
             if abs(y1 - y2) < 1 and abs(x1 - x2) > 8:

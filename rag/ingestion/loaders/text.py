@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import re
+from collections.abc import Sequence
 
 from rag.ingestion.chunking.markdown import headings_of
-from rag.ingestion.extracted import ExtractedPdf
-from rag.ingestion.loaders.encodings import decode
+from rag.ingestion.extracted import ExtractedDocument
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.types import Page, Section
 
@@ -19,7 +20,7 @@ BLANK_LINES = re.compile(r"\n{3,}")
 ENCODED = "This file was read as {encoding}."
 
 
-def load_text(content: bytes) -> ExtractedPdf:
+def load_text(content: bytes) -> ExtractedDocument:
     """Plain text in whatever encoding; a form feed begins a page."""
     text, encoding = decode(content)
     pages = tuple(
@@ -31,10 +32,10 @@ def load_text(content: bytes) -> ExtractedPdf:
         )
         for number, page in enumerate(map(_cleaned, text.split("\f")), start=1)
     )
-    return ExtractedPdf(pages=pages)
+    return ExtractedDocument(pages=pages)
 
 
-def load_markdown(content: bytes) -> ExtractedPdf:
+def load_markdown(content: bytes) -> ExtractedDocument:
     """A Markdown text as it is written, with its headings as sections; comments and front matter are left out."""
     text, _ = decode(content)
     text = text.replace("\r\n", "\n").removeprefix("\ufeff")
@@ -43,7 +44,7 @@ def load_markdown(content: bytes) -> ExtractedPdf:
     headings = headings_of(text)
     named = FRONT_TITLE.search(front["lines"]) if front else None
     title = named["title"].strip() if named else next((h.title for h in headings if h.level == 1), "")
-    return ExtractedPdf(
+    return ExtractedDocument(
         pages=(Page(number=1, text=text, method="text" if text.strip() else "none"),),
         sections=tuple(Section(title=h.title, level=h.level, page=1, start=h.start) for h in headings),
         title=title,
@@ -59,3 +60,94 @@ def _lines_kept(text: str) -> str:
     lines = text.split("\n")
     kept = (line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4) + normalise_characters(line) for line in lines)
     return BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in kept)).strip("\n")
+
+
+#: Longest first: that of UTF-32 begins like that of UTF-16.
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+#: Encodings of two bytes a letter, with what most of their letters are in a text that is really written so.
+TWO_BYTES: Sequence[tuple[str, re.Pattern[str]]] = (
+    ("euc_kr", re.compile(r"[가-힣]")),
+    ("cp949", re.compile(r"[가-힣]")),
+    ("shift_jis", re.compile(r"[\u3040-\u30ff]|[\u4e00-\u9fff]")),
+    ("euc_jp", re.compile(r"[\u3040-\u30ff]|[\u4e00-\u9fff]")),
+    ("gb18030", re.compile(r"[\u4e00-\u9fff]")),
+)
+KANA = re.compile(r"[\u3040-\u30ff]")
+BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+#: Share of the letters past ASCII that have to be of the expected script.
+EXPECTED_SHARE = 0.6
+#: An encoding is told by so many bytes from the start.
+LOOKED_AT = 65_536
+DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+#: Names boards declare for what is really the larger Windows set.
+LARGER_SETS = {"euc-kr": "cp949", "euckr": "cp949", "ks_c_5601-1987": "cp949", "iso-8859-1": "cp1252",
+               "latin-1": "cp1252", "us-ascii": "utf-8", "gb2312": "gb18030", "gbk": "gb18030"}  # fmt: skip
+
+
+def decode(content: bytes) -> tuple[str, str]:
+    """The text and the name of its encoding. What no encoding reads becomes U+FFFD; nothing is raised."""
+    for mark, name in MARKS:
+        if content.startswith(mark):
+            return content[len(mark) :].decode(name, "replace"), name
+    if (wide := _wide(content)) is not None:
+        return content.decode(wide, "replace"), wide
+    try:
+        return content.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError as exc:
+        # Cut off in the middle of its last letter it is still UTF-8.
+        if exc.start >= len(content) - 3 and exc.start > 0:
+            return content.decode("utf-8", "replace"), "utf-8"
+    name = _declared(content) or _guessed(content)
+    return content.decode(name, "replace"), name
+
+
+def _wide(content: bytes) -> str | None:
+    """UTF-16 without its mark: in most texts every second byte of many is zero."""
+    sample = content[:LOOKED_AT]
+    if len(sample) < 4 or len(content) % 2 or b"\0" not in sample:
+        return None
+    first, second = sample[0::2].count(0), sample[1::2].count(0)
+    half = len(sample) // 2
+    if second > half * 0.05 and second > first * 4:
+        return "utf-16-le"
+    return "utf-16-be" if first > half * 0.05 and first > second * 4 else None
+
+
+def _declared(content: bytes) -> str | None:
+    """What the head of an HTML or XML file says, if the bytes can be that."""
+    found = DECLARED.search(content[:4096])
+    if found is None:
+        return None
+    name = found[1].decode("ascii").lower()
+    name = LARGER_SETS.get(name, name)
+    try:
+        content[:LOOKED_AT].decode(name)
+    except (LookupError, UnicodeDecodeError) as exc:
+        if not (isinstance(exc, UnicodeDecodeError) and exc.start >= min(LOOKED_AT, len(content)) - 3):
+            return None
+    except Exception:  # codecs that are no text encodings, such as "zlib", raise what they like
+        return None
+    return name if isinstance(b"a".decode(name), str) else None
+
+
+def _guessed(content: bytes) -> str:
+    sample = content[:LOOKED_AT]
+    for name, expected in TWO_BYTES:
+        try:
+            text = sample.decode(name)
+        except UnicodeDecodeError as exc:
+            if exc.start < len(sample) - 3:
+                continue
+            text = sample.decode(name, "ignore")
+        beyond = len(BEYOND_ASCII.findall(text))
+        if name in ("shift_jis", "euc_jp") and not KANA.search(text):
+            continue
+        if beyond and len(expected.findall(text)) / beyond >= EXPECTED_SHARE:
+            return "cp949" if name == "euc_kr" else name
+    return "cp1252"

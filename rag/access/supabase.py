@@ -1,0 +1,316 @@
+"""Accounts whose passwords Supabase Auth keeps; role and tenant are what its token says in `app_metadata`.
+
+A sign-in there ends in a session of ours, which can be ended at once. Supabase is asked again each time its own token
+would have expired: who is banned or deleted there, or was signed out everywhere, is out here as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+from typing import Any, TypeVar
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken
+from supabase_auth.types import AdminUserAttributes
+
+from rag.access.account_rows import role_from
+from rag.access.accounts import Accounts, most_telling
+from rag.access.external import (
+    AccountFromElsewhere,
+    ExternalAccounts,
+    ExternalPerson,
+    Origin,
+    from_elsewhere,
+    origin_hash,
+    renew_origin,
+)
+from rag.access.limits import Browser
+from rag.access.passwords import NOT_CHOSEN, require_good_password
+from rag.access.sessions import Sessions
+from rag.errors import (
+    AccessError,
+    InvalidInput,
+    LinkExpired,
+    ProviderAnswerInvalid,
+    RagError,
+    TooManyAttempts,
+    WrongPassword,
+)
+from rag.providers.supabase import UNREADABLE, SupabaseProject, call
+from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.types import Account, Identity, Role
+from supabase import Client
+
+log = logging.getLogger("rag.access")
+Found = TypeVar("Found")
+NO_TENANT = (
+    "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
+    "or set tenant and role in its app_metadata."
+)
+NOT_TAKEN = "Supabase does not take this address. Ask whoever runs this service."
+#: As good as for ever: about a hundred years.
+BANNED = "876000h"
+USERS_PER_PAGE = 200
+MOST_PAGES = 500
+
+
+class SupabaseAccounts(Accounts):
+    """As `Accounts`, with the passwords at Supabase. Our table keeps the person, role and group."""
+
+    sends_mail = True
+    hashes_passwords = False
+
+    def __init__(self, database: Database, sessions: Sessions, settings: Settings, project: SupabaseProject) -> None:
+        super().__init__(database, sessions, settings)
+        self._project = project
+        self._people = ExternalAccounts(database)
+        self.issuer = f"{project.url}/auth/v1"
+        self._landing = f"{settings.own_address}/new-password"
+        key = hashlib.sha256(b"refresh tokens\x00" + settings.supabase_service_role_key.encode()).digest()
+        self._locker = Fernet(base64.urlsafe_b64encode(key))
+        sessions.ask_elsewhere(self)
+
+    # Passwords
+
+    def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
+        """As `Accounts.sign_in`, checked at Supabase. Raises `ProviderError` too."""
+        address = email.strip().lower()
+        browser = browser or Browser()
+        refused: list[AccessError] = []
+        counted: dict[UUID, str] = {}
+        found = self._find_by_email(address)
+        for account_id, tenant_id in found:
+            try:
+                stored, counted[account_id] = self._count_attempt(tenant_id, account_id, browser)
+                if stored is None:
+                    self._strangers.count(address[:254], browser)
+            except TooManyAttempts as exc:
+                refused.append(exc)
+        if not counted:
+            raise most_telling(refused)
+        try:
+            account = self._enter(address, password)
+            if refused and account.id not in counted:
+                raise most_telling(refused)
+        except AccessError as exc:
+            tried = [one for one in found if one[0] in counted]
+            self._note_refused(tried, [exc] * len(tried))
+            raise
+        self._record_sign_in(account.tenant_id, account.id, browser=counted.get(account.id, ""))
+        return account
+
+    def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
+        """As `Accounts.create_first_admin`, with the password at Supabase."""
+        return self._enter(super().create_first_admin(token, email, name, password).email, password)
+
+    def set_password_by_link(self, token: str, password: str) -> Account:
+        """As `Accounts.set_password_by_link`, with the password at Supabase; an invited person is signed up there."""
+        return self._enter(super().set_password_by_link(token, password).email, password)
+
+    def change_password(self, identity: Identity, old: str, new: str) -> None:
+        """As `Accounts.change_password`, at Supabase, in a session of the person's own."""
+        require_good_password(new, email=identity.email)
+        self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
+        with self._project.visitor() as client:
+            try:
+                signed_in = self._ask(client, identity.email, old)
+            except WrongPassword as exc:
+                raise WrongPassword("Your current password is not right.") from exc
+            call(client.auth.update_user, {"password": new})
+            # Supabase ends the person's other sessions with this, the one that this browser began with included.
+            origin = self._origin(signed_in)
+        with self._database.transaction(identity.tenant_id) as connection:
+            renew_origin(connection, identity.session_id, origin)
+        self._record_sign_in(identity.tenant_id, identity.account_id, browser="")
+        self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
+
+    def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
+        """As `Accounts.require_password`, at Supabase, in a session of its own that ends at once."""
+        browser = browser or Browser(mark=identity.session_id)
+        _, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
+        with self._project.visitor() as client:
+            try:
+                self._ask(client, identity.email, password)
+            except WrongPassword as exc:
+                raise WrongPassword("Your current password is not right.") from exc
+            call(client.auth.sign_out, {"scope": "local"})
+        self._record_sign_in(identity.tenant_id, identity.account_id, browser=known)
+
+    # Lost passwords
+
+    def ask_for_password(self, email: str) -> None:
+        """Have Supabase send its e-mail with a link to our own page, if there is an account with this address there.
+
+        What Supabase says is logged only: it refuses some requests for addresses that have an account.
+        """
+        try:
+            with self._project.visitor() as client:
+                call(client.auth.reset_password_for_email, email.strip().lower(), {"redirect_to": self._landing})
+        except RagError as exc:
+            log.warning("Supabase did not take the request for a new password: %s", exc)
+
+    def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
+        """Set the password of whoever came by the link in Supabase's e-mail; all their sessions end.
+
+        Raises `LinkExpired`, `WeakPassword`, `InvalidInput`, `ProviderError`, and `AccessError` for somebody who has no
+        place here.
+        """
+        if access_token.count(".") != 2 or not refresh_token:
+            raise LinkExpired
+        with self._project.visitor() as client:
+            try:
+                session = _given(call(client.auth.set_session, access_token, refresh_token).session)
+            except (AccessError, InvalidInput) as exc:
+                raise LinkExpired from exc
+            account = self._admit(client, session)
+            require_good_password(password, email=account.email)
+            call(client.auth.update_user, {"password": password})
+        with self._database.transaction(account.tenant_id) as connection:
+            connection.execute(queries["drop_unused_links"], {"purpose": "set_password", "account_id": account.id})
+        self._sessions.end_all(account.tenant_id, account.id)
+        return account
+
+    # What administrators do
+
+    def change(
+        self,
+        identity: Identity,
+        account_id: UUID,
+        *,
+        role: Role | str | None = None,
+        name: str | None = None,
+        user_group: str | None = None,
+        is_active: bool | None = None,
+    ) -> Account:
+        """As `Accounts.change`; role and whether it is active are changed at Supabase first."""
+        if account_id != identity.account_id and (role is not None or is_active is not None):
+            attributes: AdminUserAttributes = {}
+            if role is not None:
+                attributes["app_metadata"] = {"tenant": identity.tenant_id, "role": role_from(role).value}
+            if is_active is not None:
+                attributes["ban_duration"] = "none" if is_active else BANNED
+            with self._administration(identity):
+                subject = self._people.subject_of(identity.tenant_id, account_id, self.issuer)
+            if subject is not None:
+                call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
+        return super().change(identity, account_id, role=role, name=name, user_group=user_group, is_active=is_active)
+
+    # What sessions ask
+
+    def renew(self, secret: bytes) -> AccountFromElsewhere:
+        """Refresh the person's session at Supabase. Raises `AccessError` when it is over, `ProviderError`."""
+        try:
+            refresh_token = self._locker.decrypt(secret).decode()
+        except InvalidToken as exc:
+            raise AccessError("SUPABASE_SERVICE_ROLE_KEY was changed. Sign in again.") from exc
+        with self._project.visitor() as client:
+            try:
+                answer = call(client.auth.refresh_session, refresh_token)
+            except InvalidInput as exc:  # a refresh token that is malformed
+                raise AccessError("Your sign-in at Supabase has ended. Sign in again.") from exc
+            return self._admit(client, _given(answer.session))
+
+    def sign_out(self, secret: bytes) -> None:
+        """End the person's session at Supabase; ours is over whatever happens there."""
+        try:
+            with self._project.visitor() as client:
+                call(client.auth.refresh_session, self._locker.decrypt(secret).decode())
+                call(client.auth.sign_out, {"scope": "local"})
+        except (RagError, InvalidToken) as exc:
+            log.warning("A session at Supabase could not be ended: %s", exc)
+
+    # Inside
+
+    def _record_sign_in(self, tenant_id: str, account_id: UUID, *, browser: str) -> None:
+        self._database.fetch_value(
+            tenant_id,
+            "record_sign_in",
+            account_id=account_id,
+            checked_hash="",
+            fresh_hash="",
+            browser=browser,
+        )
+
+    def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
+        """Have Supabase keep the password of an invited person, who is confirmed by having had our link."""
+        attributes: AdminUserAttributes = {
+            "password": password,
+            "email_confirm": True,
+            "app_metadata": {"tenant": tenant_id, "role": role.value},
+        }
+        try:
+            call(self._project.server.auth.admin.create_user, AdminUserAttributes(email=email, **attributes))
+        except InvalidInput:
+            subject, tenant = self._subject_at_supabase(email)
+            if subject is None:
+                raise
+            if tenant not in (None, "", tenant_id):
+                # There it is one person for all companies; whoever has it keeps it.
+                raise InvalidInput(NOT_TAKEN) from None
+            call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
+        return NOT_CHOSEN
+
+    def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
+        """Supabase's id of the person of this address, and the tenant named there; None for what there is not."""
+        for number in range(1, MOST_PAGES + 1):
+            users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
+            for user in users:
+                if (user.email or "").lower() == email:
+                    tenant = (user.app_metadata or {}).get("tenant")
+                    return str(user.id), None if tenant is None else str(tenant)
+            if len(users) < USERS_PER_PAGE:
+                break
+        return None, None
+
+    def _enter(self, address: str, password: str) -> AccountFromElsewhere:
+        with self._project.visitor() as client:
+            return self._admit(client, self._ask(client, address, password))
+
+    def _ask(self, client: Client, address: str, password: str) -> Any:
+        if not password:
+            raise WrongPassword
+        answer = call(client.auth.sign_in_with_password, {"email": address, "password": password})
+        return _given(answer.session)
+
+    def _admit(self, client: Client, session: Any) -> AccountFromElsewhere:
+        claims = _given(call(client.auth.get_claims, session.access_token))["claims"]
+        account = self._people.admit(person_from(dict(claims), self.issuer))
+        return from_elsewhere(account, self._origin(session))
+
+    def _origin(self, session: Any) -> Origin:
+        return Origin(
+            issuer=self.issuer,
+            subject_hash=origin_hash(self.issuer, session.user.id),
+            secret=self._locker.encrypt(session.refresh_token.encode()),
+            check_after_seconds=float(session.expires_in),
+        )
+
+
+def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
+    """Who a verified token of Supabase Auth names. Raises `ProviderAnswerInvalid` for a token of another use."""
+    audience = claims.get("aud")
+    if claims.get("iss") != issuer or "authenticated" not in (audience if isinstance(audience, list) else [audience]):
+        raise ProviderAnswerInvalid("Supabase sent a token that was not made for this project.")
+    stored = claims.get("app_metadata") or {}
+    tenant, role = stored.get("tenant"), stored.get("role") or Role.EMPLOYEE
+    if not isinstance(tenant, str) or not tenant:
+        raise AccessError(NO_TENANT)
+    try:
+        return ExternalPerson(
+            issuer=issuer,
+            subject=str(claims["sub"]),
+            email=str(claims["email"]),
+            tenant_id=tenant,
+            role=role_from(str(role)),
+        )
+    except (KeyError, InvalidInput) as exc:
+        raise AccessError("Your account at Supabase has no address or a role that is not known here.") from exc
+
+
+def _given(value: Found | None) -> Found:
+    if value is None:
+        raise ProviderAnswerInvalid(UNREADABLE)
+    return value

@@ -1,0 +1,1 @@
+"""From retrieved chunks to a cited, checked and logged answer."""

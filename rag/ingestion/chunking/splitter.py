@@ -1,0 +1,216 @@
+"""Chunks that end where a reader would pause: at sections, paragraphs, sentences, lines or at least words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag.ingestion.chunking.boundaries import (
+    LINE,
+    PARAGRAPH,
+    SENTENCE,
+    WORD,
+    Boundaries,
+    before_marks,
+    first_between,
+    last_between,
+    word_end,
+)
+from rag.ingestion.chunking.spans import Span, page_starts, parts_between
+from rag.profile import Chunking
+from rag.types import Page
+
+#: A chunk is filled to at least this share before a weaker boundary than a section's or paragraph's ends it.
+FILLED = 0.6
+#: A section or paragraph may end a chunk from this share on.
+HALF = 0.4
+
+
+def smart_spans(
+    text: str, chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int] = ()
+) -> list[tuple[int, int]]:
+    """Spans of at most `chunk_size` characters that cover the text. `breaks` are starts of sections.
+
+    The overlap is whole sentences, else whole words, where there are any within its length.
+    """
+    return _spans_within(Boundaries(text, breaks), 0, len(text), chunk_size, overlap, minimum)
+
+
+def spans_of_parts(
+    boundaries: Boundaries, parts: Sequence[tuple[int, int]], chunk_size: int, overlap: int, minimum: int
+) -> list[tuple[int, int]]:
+    """The same for parts of a text that are not to be mixed: each is cut by itself."""
+    return [
+        span for start, end in parts for span in _spans_within(boundaries, start, end, chunk_size, overlap, minimum)
+    ]
+
+
+def _spans_within(
+    boundaries: Boundaries, begin: int, stop: int, chunk_size: int, overlap: int, minimum: int
+) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    start = begin
+    while start < stop:
+        end = _end_of_chunk(boundaries, start, stop, chunk_size, overlap, minimum)
+        spans.append((start, end))
+        if end >= stop:
+            break
+        start = _start_of_next(boundaries, start, end, overlap)
+    if len(spans) > 1 and stop - spans[-2][1] < minimum:
+        spans[-1] = (_start_of_last(boundaries, spans[-2][0], stop, chunk_size, overlap, minimum), stop)
+    return spans
+
+
+def _end_of_chunk(boundaries: Boundaries, start: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
+    limit = min(start + chunk_size, stop)
+    # Past the overlap with the chunk before there has to be something new.
+    least = start + max(overlap, minimum)
+    if limit == stop:
+        # What is left fits; still a new section is worth a chunk of its own when both halves are large enough.
+        section = last_between(boundaries.sections, max(least, start + int(chunk_size * FILLED)), stop - minimum)
+        return section or stop
+    half = max(least, start + int(chunk_size * HALF))
+    if boundaries.sections:
+        section = last_between(boundaries.sections, half, limit)
+        if section is not None:
+            return section
+    filled = max(least, start + int(chunk_size * FILLED))
+    last = boundaries.last
+    return (
+        last(PARAGRAPH, half, limit)
+        or last(SENTENCE, filled, limit)
+        or last(LINE, filled, limit)
+        or last(SENTENCE, least, limit)
+        or last(WORD, least, limit)
+        or last(WORD, start + overlap, limit)
+        or before_marks(boundaries.text, limit, start + overlap)
+    )
+
+
+def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -> int:
+    if overlap == 0 or first_between(boundaries.sections, end, end + 1) is not None:
+        return end  # a section begins here: what came before belongs to another
+    low = max(end - overlap, start + 1)
+    first = boundaries.first
+    return first(PARAGRAPH, low, end) or first(SENTENCE, low, end) or first(WORD, low, end) or low
+
+
+def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
+    """Where the last chunk begins when its new text alone is shorter than wanted: it takes more from the one before."""
+    earliest = max(low + 1, stop - chunk_size)
+    latest = max(stop - max(minimum, overlap), earliest)
+    nearest = max(earliest, stop - max(chunk_size // 2, minimum * 2, overlap * 2) - 1)
+    section = last_between(boundaries.sections, nearest, latest)
+    if section is not None:
+        return section
+    last = boundaries.last
+    return last(PARAGRAPH, nearest, latest) or last(SENTENCE, nearest, latest) or last(WORD, nearest, latest) or latest
+
+
+def fixed_spans(text: str, chunk_size: int, overlap: int) -> list[tuple[int, int]]:
+    """Spans of `chunk_size` characters, each beginning `overlap` characters before the end of the one before."""
+    spans = []
+    start = 0
+    while start < len(text):
+        # At least one character past what the chunk before held, or it would not get on.
+        end = min(start + chunk_size, len(text))
+        if end < len(text):
+            end = before_marks(text, end, start + overlap)
+        spans.append((start, end))
+        if end == len(text):
+            break
+        start = end - overlap
+    return spans
+
+
+#: Source 000: `.`, `?`, `!` and a newline; the marks of other scripts mean the same.
+ENDS = re.compile(r"[.?!](?=\s)\s*+|[。！？｡．؟۔।॥]\s*+|\n\s*+")
+
+
+def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> list[tuple[int, int]]:
+    """Spans of at most `chunk_size` characters that begin at least `chunk_size - overlap` after each other.
+
+    So a chunk ends within its last `overlap` characters or not at a boundary. The last is at least `minimum` long.
+    """
+    boundaries = Boundaries(text)
+    spans: list[tuple[int, int]] = []
+    start, stop = 0, len(text)
+    while stop - start > chunk_size:
+        advanced, limit = start + chunk_size - overlap, start + chunk_size
+        end = boundaries.last(ENDS, advanced, limit) or word_end(boundaries, max(advanced - 1, start), limit)
+        spans.append((start, end))
+        start = boundaries.first(ENDS, advanced, end) or boundaries.first(WORD, advanced, end) or min(advanced, end)
+    if start < stop:
+        if spans and stop - start < minimum:
+            start = max(stop - minimum, spans[-1][0] + 1)
+        spans.append((start, stop))
+    return spans
+
+
+#: Source 003, 1.2. The last of its list, the empty one, is `before_marks`: a cut between any two characters.
+SEPARATORS = tuple(separator for separator in Chunking().separators if separator)
+
+
+def recursive_spans(
+    text: str, chunk_size: int, overlap: int, separators: Sequence[str] = SEPARATORS
+) -> list[tuple[int, int]]:
+    """Spans of at most `chunk_size` characters that end after the coarsest separator there is in each."""
+    present = [(separator, len(separator)) for separator in separators if separator and separator in text]
+    spans = []
+    start, stop = 0, len(text)
+    while stop - start > chunk_size:
+        limit = start + chunk_size
+        low = start + overlap
+        end = 0
+        for separator, length in present:
+            found = text.rfind(separator, max(low + 1 - length, start), limit)
+            if found >= 0:
+                end = found + length
+                break
+        else:
+            end = before_marks(text, limit, low)
+        spans.append((start, end))
+        start = _start_after(text, end, overlap, present)
+    if start < stop:
+        spans.append((start, stop))
+    return spans
+
+
+def _start_after(text: str, end: int, overlap: int, separators: Sequence[tuple[str, int]]) -> int:
+    """After the first of the coarsest separators within the overlap, so that it begins with a whole piece."""
+    low = end - overlap
+    for separator, length in separators:
+        # A negative end would count from the end of the text.
+        found = text.find(separator, low, max(low, end - length))
+        if found >= 0:
+            return found + length
+    return low
+
+
+def paged_spans(
+    text: str, pages: Sequence[Page], chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int]
+) -> list[Span]:
+    """Spans of at most `chunk_size` characters, none on two pages, none sharing text with another page's."""
+    parts = parts_between(page_starts(pages), len(text))
+    return spans_of_parts(Boundaries(text, breaks), parts, chunk_size, overlap, minimum)
+
+
+def generic_spans(text: str, chunk_size: int) -> list[Span]:
+    """Spans of as many paragraphs as fit `chunk_size` characters; a longer paragraph is cut at its sentences."""
+    spans: list[Span] = []
+    boundaries = Boundaries(text)
+    start = paragraph = 0
+    for end in [*(match.end() for match in PARAGRAPH.finditer(text)), len(text)]:
+        if len(text[start:end].rstrip()) <= chunk_size:
+            paragraph = end
+            continue
+        if paragraph > start:
+            spans.append((start, paragraph))
+        start = paragraph
+        if len(text[start:end].rstrip()) > chunk_size:
+            spans.extend(spans_of_parts(boundaries, [(start, end)], chunk_size, 0, 0))
+            start = end
+        paragraph = end
+    if start < len(text):
+        spans.append((start, len(text)))
+    return spans

@@ -1,0 +1,185 @@
+"""What the steps of a document share: the document with what they need, its lock, its progress, and how work ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from psycopg import Connection
+
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerInvalid,
+    ProviderKeyRejected,
+    ProviderQuotaExhausted,
+    ProviderUnavailable,
+    TenantSuspended,
+)
+from rag.ingestion.document_rows import find_documents
+from rag.money.price_list import read_prices
+from rag.profile import Profile
+from rag.profiles import profile_of
+from rag.storage.database import Database, queries
+from rag.types import Collection, Document, Step
+
+#: Worth another try later: nothing is wrong with the document.
+#: What an administrator mends outside: work waits for it, however long that takes.
+WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
+TEMPORARY = (
+    ProviderUnavailable,
+    ProviderQuotaExhausted,
+    ProviderKeyRejected,
+    ProviderAnswerInvalid,
+    DatabaseUnavailable,
+    TenantSuspended,
+)
+
+
+class JobInterrupted(Exception):
+    """The application stops; the work goes on at its next start."""
+
+
+class JobTaken(Exception):
+    """Another worker has this document."""
+
+
+class DocumentGone(Exception):
+    """The document was deleted while it was worked on."""
+
+
+class ModelChanged(Exception):
+    """The collection got another embedding model while the document was worked on; its vectors are made again."""
+
+
+class JobQueue(Protocol):
+    """Where work on documents is left."""
+
+    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
+
+
+@dataclass(frozen=True)
+class DocumentJob:
+    """One document with what its steps need."""
+
+    document: Document
+    collection: Collection
+    profile: Profile
+    prices: Mapping[str, Any]
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {"document_id": self.document.id}
+
+
+class JobControl:
+    """Where documents are worked on: the database's side of every step, and the wish to stop. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._stopping = threading.Event()
+        self._held: set[str] = set()
+        self._holding = threading.Lock()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def resume(self) -> None:
+        self._stopping.clear()
+
+    def stop_if_asked(self) -> None:
+        """Raise `JobInterrupted` when the application stops."""
+        if self._stopping.is_set():
+            raise JobInterrupted
+
+    def wait(self, seconds: float) -> None:
+        """Wait; raise `JobInterrupted` as soon as the application stops."""
+        if self._stopping.wait(seconds):
+            raise JobInterrupted
+
+    @contextmanager
+    def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
+        """Hold the lock of a document, or of other work by its job's lock.
+
+        It lasts as long as a transaction, so it ends with the process, however it ends. It ends with the database too,
+        and work that waits for a provider then does not notice; so this process keeps a list of its own. Raises
+        `JobTaken`, `TenantSuspended`.
+        """
+        key = str(worked_on)
+        with self._holding:
+            if key in self._held:
+                raise JobTaken
+            self._held.add(key)
+        try:
+            with self.database.transaction(tenant_id) as connection:
+                got = connection.execute(queries["claim_document"], {"document_id": key}).fetchone()
+                if not got or not got[0]:
+                    raise JobTaken
+                require_active(connection)
+                yield
+        finally:
+            with self._holding:
+                self._held.discard(key)
+
+    def stop_if_suspended(self, tenant_id: str) -> None:
+        """Raise `TenantSuspended` when nothing of this tenant may be processed now."""
+        with self.database.transaction(tenant_id) as connection:
+            require_active(connection)
+
+    def job(self, tenant_id: str, document_id: UUID) -> DocumentJob:
+        """The document as it stands. Raises `DocumentGone`."""
+        found = find_documents(self.database, tenant_id, document_id=document_id)
+        if not found:
+            raise DocumentGone
+        collection = find_collection(self.database, tenant_id, found[0].collection_id)
+        profile = profile_of(collection)
+        return DocumentJob(found[0], collection, profile, price_overrides(self.database, tenant_id))
+
+    def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
+        """How far a step has come, for the page."""
+        self.database.execute(job.document.tenant_id, "note_progress", **progress(job, step, done, total, None))
+
+
+def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
+    """A collection that is known to exist. Raises `DocumentGone` when it was deleted meanwhile."""
+    parameters = {"collection_id": collection_id, "collection_name": None}
+    found = database.fetch_all(tenant_id, "find_collections", Collection, **parameters)
+    if not found:
+        raise DocumentGone
+    return found[0]
+
+
+def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
+    """The tenant's own prices."""
+    with database.transaction(tenant_id) as connection:
+        return read_prices(connection)
+
+
+def require_active(connection: Connection) -> None:
+    """Raise `TenantSuspended` when the transaction's tenant is."""
+    found = connection.execute(queries["is_suspended"]).fetchone()
+    if found and found[0]:
+        raise TenantSuspended
+
+
+def hold(connection: Connection, job: DocumentJob) -> None:
+    """Keep the document from being deleted until the transaction ends. Raises `DocumentGone`, `TenantSuspended`."""
+    require_active(connection)
+    if connection.execute(queries["hold_document"], job.key).fetchone() is None:
+        raise DocumentGone
+
+
+def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
+    """Parameters of `note_progress`; with `started`, the time since then is added to the document's."""
+    elapsed_ms = ms_since(started) if started is not None else 0
+    return {
+        **job.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,
+    }  # fmt: skip
+
+
+def ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

@@ -1,0 +1,232 @@
+"""Reads and writes the rows of documents, pages and chunks, and removes files that no document needs any more.
+
+Row-level security refuses COPY. Measured against it: a statement per row is bound by the number of statements, a
+temporary table writes everything twice; whole batches as binary arrays do neither.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pgvector import HalfVector
+from psycopg import Connection
+from psycopg.types.numeric import Int4
+
+from rag.errors import RagError
+from rag.ingestion.extracted import storable
+from rag.money.price_list import estimate_tokens
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import (
+    Chunk,
+    CostEstimate,
+    Document,
+    DocumentPage,
+    DocumentStatus,
+    FloatMatrix,
+    Page,
+    ProcessingCosts,
+    Step,
+    Who,
+)
+
+#: Some three megabytes of vectors and text in one statement.
+ROWS_PER_STATEMENT = 500
+
+
+def find_documents(
+    database: Database,
+    who: Who,
+    *,
+    document_id: UUID | None = None,
+    collection_id: UUID | None = None,
+    sha256: str | None = None,
+    original_id: UUID | None = None,
+    with_superseded: bool = True,
+    status: DocumentStatus | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[Document]:
+    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own.
+
+    At most `limit` of them, after the first `offset`.
+    """
+    rows = database.fetch_all(
+        who,
+        "find_documents",
+        Document,
+        document_id=document_id,
+        collection_id=collection_id,
+        sha256=sha256,
+        original_id=original_id,
+        with_superseded=with_superseded,
+        status=status,
+        limit=limit,
+        offset=offset,
+    )
+    return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+
+def find_pages(
+    database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
+) -> list[DocumentPage]:
+    """The pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
+    part = {"document_id": document_id, "limit": limit, "offset": offset}
+    return database.fetch_all(who, "find_pages", DocumentPage, **part)
+
+
+def page_from_row(row: DocumentPage) -> Page:
+    return Page(number=row.number, text=row.text, method=row.method, label=row.label, warnings=tuple(row.warnings))
+
+
+def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[Page, str]]) -> None:
+    """Write the pages, each with its language, within the caller's transaction."""
+    rows = [page_row(document, page, language) for page, language in pages]
+    with connection.cursor() as cursor:
+        cursor.executemany(queries["add_page"], rows)
+
+
+def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
+    """A page as its table holds it."""
+    return {
+        "document_id": document.id,
+        "number": page.number,
+        "text": storable(page.text),
+        "characters": len(page.text),
+        "method": page.method,
+        "language": language,
+        "label": page.label,
+        "warnings": list(page.warnings),
+    }
+
+
+def add_chunks(
+    connection: Connection,
+    document: Document,
+    chunks: Sequence[Chunk],
+    vectors: FloatMatrix,
+    embedding_model: str,
+    *,
+    tokens: Sequence[int] | None = None,
+) -> None:
+    """Write chunks with their vectors, shape (chunks, dimensions), within the caller's transaction.
+
+    `tokens` are estimated where they are not given, which takes as long as writing.
+    """
+    counts = tokens if tokens is not None else [estimate_tokens(chunk.content) for chunk in chunks]
+    for first in range(0, len(chunks), ROWS_PER_STATEMENT):
+        part = chunks[first : first + ROWS_PER_STATEMENT]
+        last = first + len(part)
+        columns = {
+            "document_id": document.id,
+            "collection_id": document.collection_id,
+            "embedding_model": embedding_model,
+            "contents": [storable(chunk.content) for chunk in part],
+            "embeddings": [HalfVector(vector) for vector in vectors[first:last]],
+            "indexes": [Int4(chunk.index) for chunk in part],
+            "metadata": [json.dumps(dict(chunk.metadata)) if chunk.metadata else "{}" for chunk in part],
+            "first_pages": [Int4(chunk.first_page) for chunk in part],
+            "last_pages": [Int4(chunk.last_page) for chunk in part],
+            "starts": [Int4(chunk.start) for chunk in part],
+            "ends": [Int4(chunk.end) for chunk in part],
+            "sections": [storable(chunk.section) for chunk in part],
+            "tokens": [Int4(count) for count in counts[first:last]],
+        }
+        connection.execute(queries["add_chunks"], columns)
+
+
+def add_bare_chunks(connection: Connection, document: Document, chunks: Sequence[Chunk]) -> None:
+    """Write chunks without vectors, within the caller's transaction."""
+    rows = [
+        {
+            "document_id": document.id,
+            "collection_id": document.collection_id,
+            "content": storable(chunk.content),
+            "chunk_index": chunk.index,
+            "metadata": json.dumps(dict(chunk.metadata)),
+            "first_page": chunk.first_page,
+            "last_page": chunk.last_page,
+            "start": chunk.start,
+            "end": chunk.end,
+            "section": storable(chunk.section),
+            "tokens": estimate_tokens(chunk.content),
+        }
+        for chunk in chunks
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(queries["add_bare_chunk"], rows)
+
+
+def set_vectors(
+    connection: Connection, document: Document, chunks: Sequence[Chunk], vectors: FloatMatrix, embedding_model: str
+) -> None:
+    """Give stored chunks their vectors, shape (chunks, dimensions), within the caller's transaction."""
+    columns = {
+        "document_id": document.id,
+        "embedding_model": embedding_model,
+        "embeddings": [HalfVector(vector) for vector in vectors],
+        "indexes": [Int4(chunk.index) for chunk in chunks],
+    }
+    connection.execute(queries["set_vectors"], columns)
+
+
+def keep_embedded(
+    connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
+) -> frozenset[int]:
+    """Indexes of the chunks that are stored with their vector already; rows that are none of these are removed."""
+    parameters = {"document_id": document.id, "embedding_model": embedding_model}
+    stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
+    wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
+    kept = [index for index, start, end in stored if (index, start, end) in wanted]
+    connection.execute(queries["remove_other_chunks"], {**parameters, "kept": kept})
+    return frozenset(kept)
+
+
+log = logging.getLogger("rag.ingestion")
+
+
+def request_file_removal(connection: Connection, tenant_id: str, file_paths: Sequence[str]) -> None:
+    """Leave word to remove files, within the transaction that deletes their documents."""
+    connection.execute(queries["await_file_removal"], {"file_paths": list(file_paths)})
+    connection.execute(queries["enqueue_file_removal"], {"tenant_id": tenant_id})
+
+
+class FileRemovals:
+    """Removes what is noted. Thread-safe; the same file may be tried by several processes."""
+
+    def __init__(self, database: Database, files: Originals) -> None:
+        self._database = database
+        self._files = files
+
+    def run(self, tenant_id: str) -> int:
+        """Remove every file that is noted; how many could not be and wait for the next try."""
+        with self._database.transaction(tenant_id) as connection:
+            waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
+        return sum(not self._remove(tenant_id, file_path) for file_path in waiting)
+
+    def _remove(self, tenant_id: str, file_path: str) -> bool:
+        parameters = {"file_path": file_path}
+        try:
+            with self._database.transaction(tenant_id) as connection:
+                # An upload of the same content waits here, or has made the file needed again.
+                connection.execute(queries["lock_stored_file"], parameters)
+                used = connection.execute(queries["file_is_used"], parameters).fetchone()
+                if not (used and used[0]):
+                    self._files.delete(tenant_id, file_path)
+                connection.execute(queries["finish_file_removal"], parameters)
+        except (RagError, OSError) as exc:
+            log.warning("A file could not be removed and is tried again: %s", exc)
+            self._database.execute(tenant_id, "note_file_removal_failed", **parameters, error=str(exc)[:500])
+            return False
+        return True
+
+
+def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
+    """Amounts as JSON: dollars as strings, exact; null where no price is known."""
+    return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

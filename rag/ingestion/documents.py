@@ -1,0 +1,470 @@
+"""The documents of a tenant, as the pages and the API use them: upload, confirm, look at, retry, delete.
+
+Nothing here does long work: what takes time is queued in the same transaction that asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Several
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.access.sessions import require_recent
+from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
+from rag.ingestion.collections import CollectionLibrary, narrowing_metadata, require_admin
+from rag.ingestion.document_jobs import JobQueue
+from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
+from rag.ingestion.loaders.ocr import Engine, recognition_engine
+from rag.ingestion.loaders.sandbox import PageImages, Sandbox, sandbox_for
+from rag.ingestion.reading import is_pdf
+from rag.ingestion.reembedding import Reembeddings
+from rag.ingestion.uploads import add_document
+from rag.ingestion.versions import Versions
+from rag.profiles import BOARD_PROFILES, profile_of
+from rag.providers.registry import Providers
+from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import (
+    BoardFigures,
+    ChunkingMethod,
+    Collection,
+    Document,
+    DocumentChunk,
+    DocumentFigures,
+    DocumentFilters,
+    DocumentName,
+    DocumentPage,
+    DocumentSort,
+    DocumentStatus,
+    Identity,
+    PdfType,
+    PostFilters,
+    Step,
+    Who,
+)
+
+# The library has a method called list; within the class that name means the method.
+Documents = list[Document]
+Pages = list[DocumentPage]
+Chunks = list[DocumentChunk]
+Questions = list[str]
+Names = list[DocumentName]
+Figures = list[DocumentFigures]
+Board = list[BoardFigures]
+#: Rows of a table of documents: what people look through, and what a run of a page reads.
+DOCUMENTS_PER_PAGE = 50
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """Jobs of a tenant. `later` ones wait for another try, the first at `next_try_at`."""
+
+    waiting: int
+    later: int
+    running: int
+    next_try_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeaningTotals:
+    """How many passages have their vector of meaning, of how many."""
+
+    passages: int
+    done: int
+
+
+class DocumentLibrary(CollectionLibrary):
+    """Documents and collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
+
+    def __init__(
+        self,
+        database: Database,
+        files: Originals,
+        providers: Providers,
+        settings: Settings,
+        queue: JobQueue,
+        *,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        super().__init__(database, providers)
+        self._files = files
+        self._settings = settings
+        self._queue = queue
+        self._sandbox = sandbox or sandbox_for(settings)
+        self._images = PageImages(self._sandbox)
+        self._removals = FileRemovals(database, files)
+        self.versions = Versions(database, providers, queue)
+        self.reembeddings = Reembeddings(database, providers)
+
+    # Adding
+
+    def upload(
+        self,
+        identity: Identity,
+        collection: Collection,
+        file_name: str,
+        content: bytes,
+        *,
+        password: str | None = None,
+        chunking_method: ChunkingMethod | None = None,
+        generate_metadata: bool = True,
+        pdf_type: PdfType | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Document:
+        """Store a file and queue its reading. The password unlocks it here and is kept nowhere.
+
+        Without a way to cut, or a kind of PDF, those of the collection hold. Other bytes under a name that is known
+        become its next version; the bytes of an earlier version restore it. `metadata` says what searches may be
+        narrowed by, in the fields that the collection has for that; `InvalidInput` for others.
+
+        Raises a `DocumentError` when the file cannot be used: `PasswordNeeded` and `PasswordWrong` ask for a password,
+        `DocumentAlreadyStored` carries `document_id` and `title` of the document with the same content.
+        """
+        require_admin(identity)
+        if collection.tenant_id != identity.tenant_id:
+            raise NotFound
+        profile = profile_of(collection)
+        narrowing = narrowing_metadata(profile, metadata or {})
+        try:
+            document_id = add_document(
+                self._database,
+                self._files,
+                self._sandbox,
+                collection,
+                file_name,
+                content,
+                password=password,
+                chunking_method=chunking_method,
+                generate_metadata=generate_metadata,
+                pdf_type=pdf_type,
+                added_by=identity,
+                queue=self._queue,
+            )
+        except DocumentAlreadyStored as exc:
+            if not exc.details.get("is_earlier_version"):
+                raise
+            document_id = exc.details["document_id"]
+            self.versions.restore(identity, document_id)
+        if narrowing:
+            parameters = {"document_id": document_id, "metadata": Jsonb(narrowing), "message": None}
+            self._database.execute(identity, "note_metadata", **parameters)
+        return self.get(identity, document_id)
+
+    def confirm(self, identity: Identity, document_id: UUID) -> Document:
+        """Say yes to the estimate: the document is processed. Does nothing when it was confirmed already."""
+        require_admin(identity)
+        with self._database.transaction(identity) as connection:
+            parameters = {"document_id": document_id}
+            if connection.execute(queries["confirm_document"], parameters).rowcount:
+                self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
+        return self.get(identity, document_id)
+
+    def confirm_all(self, identity: Identity, *, until: datetime) -> int:
+        """Say yes to every estimate made by `until`, as their total was shown then; how many documents that were."""
+        require_admin(identity)
+        with self._database.transaction(identity) as connection:
+            found = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
+        for (document_id,) in found:
+            self.confirm(identity, document_id)
+        return len(found)
+
+    def discard(self, identity: Identity, document_id: UUID) -> None:
+        """Say no to the estimate: the document and its file are removed.
+
+        Raises `InvalidInput` when it is processed already, for another administrator said yes meanwhile.
+        """
+        if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
+            self.get(identity, document_id)
+            raise InvalidInput("This document is no longer waiting for a decision. Delete it in the library instead.")
+
+    def retry(self, identity: Identity, document_id: UUID) -> Document:
+        """Queue a failed document again; what was done and paid is kept. Raises `InvalidInput` for any other."""
+        require_admin(identity)
+        with self._database.transaction(identity) as connection:
+            parameters = {"document_id": document_id}
+            if not connection.execute(queries["retry_document"], parameters).rowcount:
+                raise InvalidInput("Only a document that failed or needs text recognition can be tried again.")
+            self._queue.enqueue(identity.tenant_id, document_id, connection=connection)
+        return self.get(identity, document_id)
+
+    def delete(self, identity: Identity, document_id: UUID) -> None:
+        """Remove a document with all its versions, or one version that does not answer now.
+
+        Pages, chunks, vectors and keywords go in one transaction, which also leaves word to remove the file. Raises
+        `NotFound`, `SignInAgain`. When this returns, nothing of it can be found or opened.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        if not self._remove(identity, document_id, None):
+            raise NotFound
+
+    def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
+        """Delete a document in one of these states, or in any; whether there was one."""
+        require_admin(identity)
+        tenant_id = identity.tenant_id
+        with self._database.transaction(identity) as connection:
+            parameters = {"document_id": document_id, "statuses": None if statuses is None else [*statuses]}
+            removed = dict(connection.execute(queries["delete_document"], parameters).fetchall())
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+        self._forget(tenant_id, removed)
+        return bool(removed)
+
+    def _forget(self, tenant_id: str, removed: Several[UUID]) -> None:
+        """Remove the pictures of deleted documents, and the files that wait to be removed."""
+        for document_id in removed:
+            self._images.forget(document_id)
+        if removed:
+            # At once where it can be; the job that was queued with the deletion finds nothing left to do then.
+            self._removals.run(tenant_id)
+
+    def delete_collection(self, identity: Identity, collection_id: UUID, *, confirmed_name: str) -> None:
+        """Delete a collection with its documents and conversations, once its name was given as a confirmation.
+
+        What was asked and what it cost stays in the analytics. Raises `InvalidInput` for another name, `NotFound`,
+        `SignInAgain`.
+        """
+        require_admin(identity)
+        require_recent(self._database, identity)
+        tenant_id = identity.tenant_id
+        with self._database.transaction(identity) as connection:
+            found = self._locked(connection, collection_id)
+            if " ".join(confirmed_name.split()) != found:
+                raise InvalidInput(f"Type the collection's name, {found}, to delete it.")
+            parameters = {"collection_id": collection_id}
+            removed = dict(connection.execute(queries["files_of_collection"], parameters).fetchall())
+            connection.execute(queries["delete_collection"], parameters)
+            if removed:
+                request_file_removal(connection, tenant_id, [*removed.values()])
+        self._forget(tenant_id, removed)
+
+    def _locked(self, connection: Connection, collection_id: UUID) -> str:
+        """The name of a collection that nobody else changes until the transaction ends."""
+        row = connection.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
+        if row is None:
+            raise NotFound("This collection does not exist, or no longer.")
+        return str(row[2])
+
+    # Looking
+
+    @property
+    def confinement(self) -> Mapping[str, str] | None:
+        """By which means the processes that read files are confined; None before one has started."""
+        return self._sandbox.known_means
+
+    def start_reader(self) -> None:
+        """Have a process that reads files started and confined. Raises `DocumentError`s."""
+        self._sandbox.means()
+
+    @property
+    def recognition_engine(self) -> Engine | None:
+        """What text is recognised with in scans; None when there is nothing."""
+        return recognition_engine(self._settings)
+
+    def list(
+        self,
+        who: Who,
+        *,
+        collection_id: UUID | None = None,
+        status: DocumentStatus | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Documents:
+        """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
+        return find_documents(
+            self._database,
+            who,
+            collection_id=collection_id,
+            with_superseded=False,
+            status=status,
+            limit=limit,
+            offset=offset,
+        )
+
+    def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:
+        """How many documents `list` has in all."""
+        found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
+        return int(found)
+
+    # What the pages show, a part at a time
+
+    def find(
+        self,
+        who: Who,
+        filters: DocumentFilters,
+        *,
+        sort: DocumentSort = "newest",
+        limit: int = DOCUMENTS_PER_PAGE,
+        offset: int = 0,
+    ) -> Documents:
+        """A page of the documents that meet the filters; those of notice boards come last."""
+        parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
+        rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
+        return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
+        """How many documents meet the filters, and when the newest of them came."""
+        with self._database.transaction(who) as connection:
+            row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
+        return row or (0, None)
+
+    def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
+        """How many of the documents that meet the filters can be tried again, and how many lack tags."""
+        with self._database.transaction(who) as connection:
+            row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
+        return row or (0, 0)
+
+    def names(
+        self,
+        who: Who,
+        filters: DocumentFilters,
+        *,
+        limit: int | None,
+        until: datetime | None = None,
+        is_untagged: bool = False,
+    ) -> Names:
+        """The names of documents that meet the filters, newest first; of those only that came by `until`."""
+        parameters = {**filters.parameters(), "limit": limit, "until": until, "is_untagged": is_untagged}
+        return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
+
+    def figures(self, who: Who) -> Figures:
+        """What the library holds, counted by what it can be filtered by."""
+        rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
+        return [replace(row, status=DocumentStatus(row.status)) for row in rows]
+
+    def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
+        """The first documents that something is done with, with their states, and how many there are in all."""
+        with self._database.transaction(who) as connection:
+            rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
+            total = len(rows)
+            if total == limit:
+                (total,) = connection.execute(queries["count_documents_at_work"]).fetchone() or (total,)
+        return {document_id: DocumentStatus(status) for document_id, status in rows}, total
+
+    def searchable_collections(self, who: Who) -> set[UUID]:
+        """The collections that have a document to answer from."""
+        with self._database.transaction(who) as connection:
+            return {row[0] for row in connection.execute(queries["searchable_collections"])}
+
+    def categories(self, who: Who, collection_id: UUID) -> dict[str, str]:
+        """The names of the categories of a notice board's posts, by their slugs."""
+        with self._database.transaction(who) as connection:
+            return dict(connection.execute(queries["board_categories"], {"collection_id": collection_id}).fetchall())
+
+    def board_figures(self, who: Who, collection_id: UUID, *, only_ready: bool) -> Board:
+        """What a notice board holds, by category."""
+        where = {"collection_id": collection_id, "only_ready": only_ready}
+        return self._database.fetch_all(who, "board_figures", BoardFigures, **where)
+
+    def posts(self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0) -> Documents:
+        """A page of a board's posts, pinned and important ones first, then the latest."""
+        parameters = {**filters.parameters(), "limit": limit, "offset": offset}
+        rows = self._database.fetch_all(who, "board_page", Document, **parameters)
+        return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
+
+    def count_posts(self, who: Who, filters: PostFilters) -> int:
+        """How many posts of a board meet the filters."""
+        return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
+
+    def get(self, who: Who, document_id: UUID) -> Document:
+        """One document. Raises `NotFound`, also for another tenant's."""
+        found = find_documents(self._database, who, document_id=document_id)
+        if not found:
+            raise NotFound("This document does not exist, or no longer.")
+        return found[0]
+
+    def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:
+        """The pages with their text, in their order."""
+        return find_pages(self._database, who, document_id, limit=limit, offset=offset)
+
+    def count_pages(self, who: Who, document_id: UUID) -> int:
+        return int(self._database.fetch_value(who, "count_pages", document_id=document_id))
+
+    def chunks(
+        self,
+        who: Who,
+        document_id: UUID,
+        *,
+        chunk_id: UUID | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Chunks:
+        """The chunks in their order, without their vectors."""
+        part = {"document_id": document_id, "chunk_id": chunk_id, "limit": limit, "offset": offset}
+        return self._database.fetch_all(who, "find_chunks", DocumentChunk, **part)
+
+    def count_chunks(self, who: Who, document_id: UUID) -> int:
+        return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
+
+    def original(self, who: Who, document_id: UUID) -> bytes:
+        """The file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
+        document = self.get(who, document_id)
+        if not document.file_path:
+            raise NotFound("This document was registered without a file; its text is on its pages.")
+        return self._files.get(document.tenant_id, document.file_path)
+
+    def page_image(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
+        """A page as PNG, `scale` times 72 dpi, with the passage marked where it stands.
+
+        Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
+        """
+        document = self.get(who, document_id)
+        if not is_pdf(document):
+            raise NotFound("Only the pages of PDFs can be drawn; of other files there is the text.")
+        if not 1 <= page <= max(document.page_count, 1):
+            raise NotFound(f"This document has no page {page}.")
+        return self._images.draw(
+            document_id,
+            page,
+            lambda: self._files.get(document.tenant_id, document.file_path),
+            highlight=highlight,
+            scale=min(max(scale, 0.2), 4.0),
+            tenant_id=document.tenant_id,
+        )
+
+    def suggested_questions(
+        self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
+    ) -> Questions:
+        """Questions the collection's documents answer, from as many different documents as possible.
+
+        `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
+        come first, then those in the collection's own, then all others.
+        """
+        with self._database.transaction(who) as connection:
+            rows = connection.execute(queries["suggestions"], {"collection_id": collection_id}).fetchall()
+        wanted = [language.split("-")[0].lower() for language in languages]
+        wanted += [collection.language for collection in self.collections(who) if collection.id == collection_id]
+        found: Questions = []
+        for group in (*dict.fromkeys(wanted), None):
+            asked = [
+                [q for q in (questions or []) if isinstance(q, str) and q.strip()]
+                for questions, language in rows
+                if (language == group if group is not None else language not in wanted)
+            ]
+            turns = max((len(questions) for questions in asked), default=0)
+            found += [questions[turn] for turn in range(turns) for questions in asked if turn < len(questions)]
+        return list(dict.fromkeys(found))[:limit]
+
+    def queue_state(self, tenant_id: str) -> QueueState:
+        """What waits and what is worked on for this tenant, by any process."""
+        state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
+        return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
+
+    def meaning_totals(self, tenant_id: str) -> MeaningTotals:
+        """How many passages have their vector of meaning, while there are any to be made here; else none of none."""
+        if self._providers.meaning is None:
+            return MeaningTotals(passages=0, done=0)
+        totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)
+        return totals or MeaningTotals(passages=0, done=0)
+
+    def metadata_values(self, who: Who, collection_id: UUID, field: str) -> Questions:
+        """The values that a field of the metadata has in a collection, of its documents and of their passages."""
+        with self._database.transaction(who) as connection:
+            parameters = {"collection_id": collection_id, "field": field}
+            return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]

@@ -1,0 +1,265 @@
+"""Make vectors: in fixed batches, several calls under way, each stored with its bill in one transaction.
+
+`embed_batches` is the one loop that embeds documents: their chunks, the sentences of a cut by topic, and the chunks of
+a collection that moves to another model. Vectors of meaning are made apart (`meaning.py`): they cost nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, Literal, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from rag.ingestion import document_rows
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
+from rag.ingestion.parallel import groups_in_parallel
+from rag.money.price_list import estimate_tokens
+from rag.providers import Embedder
+from rag.providers.embeddings import generate_embeddings_batch
+from rag.retrieval.keywords import contextual_text
+from rag.storage.database import queries
+from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
+
+Item = TypeVar("Item")
+EmbeddingOperation = Literal["embedding", "chunking"]
+
+
+@dataclass(frozen=True)
+class Batch(Generic[Item]):
+    """Items with the texts that one call embeds, and the document that is charged."""
+
+    items: Sequence[Item]
+    texts: Sequence[str]
+    document_id: UUID
+
+
+@dataclass(frozen=True)
+class EmbeddedBatch(Generic[Item]):
+    """A batch with its vectors; `call` is None where they cost nothing."""
+
+    items: Sequence[Item]
+    texts: Sequence[str]
+    document_id: UUID
+    embeddings: Embeddings
+    call: PaidCall | None
+
+
+def embed_batches(
+    calls: PaidCalls,
+    embedder: Embedder,
+    batches: Sequence[Batch[Item]],
+    *,
+    tenant_id: str,
+    owner_id: UUID,
+    pause_ms: int,
+    operation: EmbeddingOperation = "embedding",
+) -> Iterator[list[EmbeddedBatch[Item]]]:
+    """Embed batches, and yield together those that are ready to be stored in one transaction.
+
+    `owner_id` is the document or move that the calls belong to. With a pause between calls there is one at a time.
+    Raises `JobInterrupted` and `ProviderError`s, after the calls under way were yielded.
+    """
+
+    def embed(numbered: tuple[int, Batch[Item]]) -> EmbeddedBatch[Item]:
+        number, batch = numbered
+        if number and pause_ms:
+            calls.control.wait(pause_ms / 1000)
+        make = partial(generate_embeddings_batch, batch.texts, embedder=embedder, batch_size=len(batch.texts))
+        if embedder.is_paid:
+            call, embeddings = calls.make(
+                tenant_id,
+                owner_id,
+                operation,
+                known_by(operation, embedder, batch.texts),
+                make,
+                expected=expected_embedding(embedder.provider, embedder.model, batch.texts),
+                document_id=batch.document_id,
+            )
+            return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
+        return EmbeddedBatch(batch.items, batch.texts, batch.document_id, make(), None)
+
+    threads = calls.threads if embedder.is_paid and not pause_ms else 1
+    on_tick = calls.control.stop_if_asked
+    for group in groups_in_parallel(embed, list(enumerate(batches)), threads=threads, on_tick=on_tick):
+        yield [embedded for _, embedded in group]
+
+
+def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
+    """The texts that tell an embedding call from others."""
+    # A chunk of one sentence is embedded with its title and section, and apart from its sentence.
+    return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
+
+
+class EmbedStep:
+    """Gives a document's chunks their vectors; those that are stored already cost nothing."""
+
+    def __init__(self, calls: PaidCalls) -> None:
+        self._calls = calls
+        self._control = calls.control
+
+    def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
+        """Embed the chunks without a vector. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+
+        What is paid is kept.
+        """
+        document = job.document
+        with self._control.database.transaction(document.tenant_id) as connection:
+            hold(connection, job)
+            stored = document_rows.keep_embedded(connection, document, chunks, embedder.id)
+        self._control.note_progress(job, Step.EMBED, len(stored), len(chunks))
+        # The batches are the same whenever this runs, and each is stored whole: a call sent again is the same call.
+        batches = [[c for c in batch if c.index not in stored] for batch in self._batches(job, chunks)]
+        self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
+
+    def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
+        """Give stored chunks that have none their vectors; their other columns stay. Raises as `run`."""
+        self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
+
+    def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
+        size = job.profile.embedding.embedding_batch_size
+        return [chunks[first : first + size] for first in range(0, len(chunks), size)]
+
+    def _embed(
+        self,
+        job: DocumentJob,
+        batches: Sequence[Sequence[Chunk]],
+        embedder: Embedder,
+        *,
+        done: int,
+        total: int,
+        are_stored: bool = False,
+    ) -> None:
+        document = job.document
+        wanted = [
+            Batch(batch, [contextual_text(document.title, c.section, c.content) for c in batch], document.id)
+            for batch in batches
+        ]
+        started = time.monotonic()
+        for group in embed_batches(
+            self._calls,
+            embedder,
+            wanted,
+            tenant_id=document.tenant_id,
+            owner_id=document.id,
+            pause_ms=job.profile.embedding.embedding_delay_ms,
+        ):
+            done += sum(len(embedded.items) for embedded in group)
+            noted = progress(job, Step.EMBED, done, total, started)
+            self._store(job, group, embedder, noted, are_stored=are_stored)
+            started = time.monotonic()
+
+    def _store(
+        self,
+        job: DocumentJob,
+        group: Sequence[EmbeddedBatch[Chunk]],
+        embedder: Embedder,
+        noted: dict[str, object],
+        *,
+        are_stored: bool,
+    ) -> None:
+        """Chunks, vectors, bills and the end of their calls in one transaction.
+
+        The commit does not wait for the disk: only the server's own crash can undo it, with all that is in it, and then
+        the calls are on their way again under their keys. Chunks that are stored already get their vectors only.
+        """
+        document = job.document
+        tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
+        with self._control.database.transaction(document.tenant_id) as connection:
+            connection.execute(queries["commit_without_waiting"])
+            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
+            for embedded, counts in zip(group, tokens, strict=True):
+                chunks, vectors = embedded.items, embedded.embeddings.vectors
+                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, job.prices)
+                if is_there and are_stored:
+                    document_rows.set_vectors(connection, document, chunks, vectors, embedder.id)
+                elif is_there:
+                    document_rows.add_chunks(connection, document, chunks, vectors, embedder.id, tokens=counts)
+            if is_there:
+                connection.execute(queries["note_progress"], noted)
+        if not is_there:
+            raise DocumentGone
+
+
+class DurableEmbedder:
+    """Embeds the sentences of a cut by topic, and keeps their vectors until the cut is stored.
+
+    Such a cut pays before there are chunks to keep vectors in.
+    """
+
+    def __init__(self, embedder: Embedder, calls: PaidCalls, job: DocumentJob) -> None:
+        self.id = embedder.id
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.default_threshold = embedder.default_threshold
+        self.is_paid = embedder.is_paid
+        self._embedder = embedder
+        self._calls = calls
+        self._database = calls.control.database
+        self._job = job
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts that no earlier try has paid for.
+
+        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+        """
+        document = self._job.document
+        size = self._job.profile.embedding.embedding_batch_size
+        vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        missing: list[Batch[int]] = []
+        batches = [range(first, min(first + size, len(texts))) for first in range(0, len(texts), size)]
+        for places in batches:
+            batch = Batch(places, texts[places.start : places.stop], document.id)
+            kept = self._find_kept(batch.texts)
+            if kept is None:
+                missing.append(batch)
+            else:
+                vectors[places.start : places.stop] = kept
+        usages: list[Usage] = []
+        done, started = len(batches) - len(missing), time.monotonic()
+        for group in embed_batches(
+            self._calls,
+            self._embedder,
+            missing,
+            tenant_id=document.tenant_id,
+            owner_id=document.id,
+            pause_ms=self._job.profile.embedding.embedding_delay_ms,
+            operation="chunking",
+        ):
+            done += len(group)
+            self._keep(group, progress(self._job, Step.CHUNK, done, len(batches), started))
+            started = time.monotonic()
+            for embedded in group:
+                vectors[list(embedded.items)] = embedded.embeddings.vectors
+                usages.extend(embedded.embeddings.usages)
+        return Embeddings(vectors=vectors, usages=tuple(usages))
+
+    def _digest(self, texts: Sequence[str]) -> str:
+        return digest_of(known_by("chunking", self._embedder, texts))
+
+    def _find_kept(self, texts: Sequence[str]) -> FloatMatrix | None:
+        document = self._job.document
+        parameters = {"document_id": document.id, "digest": self._digest(texts)}
+        found = self._database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
+        return None if found is None else np.frombuffer(found, dtype="<f4").reshape(len(texts), self.dimensions)
+
+    def _keep(self, group: Sequence[EmbeddedBatch[int]], noted: dict[str, object]) -> None:
+        job = self._job
+        with self._database.transaction(job.document.tenant_id) as connection:
+            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
+            for embedded in group:
+                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, job.prices)
+                if is_there:
+                    vectors = embedded.embeddings.vectors.astype("<f4").tobytes()
+                    parameters = {**job.key, "digest": self._digest(embedded.texts), "vectors": vectors}
+                    connection.execute(queries["keep_sentence_vectors"], parameters)
+            if is_there:
+                connection.execute(queries["note_progress"], noted)
+        if not is_there:
+            raise DocumentGone

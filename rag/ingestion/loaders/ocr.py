@@ -1,0 +1,356 @@
+"""Text recognition for the pages that need it: by Upstage where its key is set, else by Tesseract where there is one.
+
+Pages in, pages out: the caller decides when, and writes the charges to the ledger.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+from rag.errors import SettingsError
+from rag.ingestion.chunking.spans import page_starts
+from rag.ingestion.loaders.page_tables import PageTable, Rules, Word, tables_among
+from rag.ingestion.loaders.page_text import BLANK_PAGE, PICTURED_PAGE, normalise_characters
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.isolation.confinement import confined_program, confinement, program_environment, program_rules
+from rag.providers.upstage import MODEL, PAGES_PER_REQUEST, UpstageParser
+from rag.settings import Settings
+from rag.types import Page, PdfType, Section, Usage
+
+Engine = Literal["upstage", "tesseract"]
+#: Dots per inch divided by 72; Tesseract reads best at about 300 dots per inch.
+TESSERACT_SCALE = 4.0
+TESSERACT_SECONDS_PER_PAGE = 60
+#: How Tesseract takes a page apart: by itself, or line by line across, so that the rows of a table stay whole.
+LAYOUT, LAYOUT_OF_ROWS = "3", "6"
+#: Our languages as Tesseract calls them; those that are not installed are left out.
+TESSERACT_LANGUAGES = {
+    "ar": "ara", "de": "deu", "en": "eng", "es": "spa", "fr": "fra", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
+    "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
+}  # fmt: skip
+RECOGNISED = "Read by text recognition ({engine})."
+ADDED = "Text + recognised: its pictures were read by text recognition ({engine}); what they say stands at the end."
+NOTHING_ADDED = "Text recognition ({engine}) found no further text in the pictures of this page."
+#: A line of which so many runs of words stand in the page's own text already is no news: a letter may be misread.
+KNOWN_RUNS, RUN = 0.5, 3
+WORD = re.compile(r"\w+")
+#: Ruling lines that were read as letters.
+FRAME = re.compile(r"^[|\s]+|[|\s]+$")
+#: Between the cells of a row.
+CELL_EDGE = " | "
+NO_ENGINE = "Text recognition is not available: set UPSTAGE_API_KEY, or install Tesseract, and try again."
+NOTHING_FOUND = "Text recognition ({engine}) found no text on this page."
+
+
+@dataclass(frozen=True)
+class RecognisedPages:
+    """Pages as recognised, `method` "ocr" where there is text, and what was billed for them, None when nothing."""
+
+    pages: tuple[Page, ...]
+    usage: Usage | None
+
+
+def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
+    """Numbers of the pages text recognition is for: those without text or with a large picture beside it; of a
+    `scanned` PDF all, of a digital none.
+
+    A page that shows nothing needs none: it would be paid for and stay empty.
+    """
+    if pdf_type == "digital":
+        return []
+    return [
+        page.number
+        for page in pages
+        if BLANK_PAGE not in page.warnings
+        and (pdf_type == "scanned" or not page.text.strip() or PICTURED_PAGE in page.warnings)
+    ]
+
+
+def recognition_engine(settings: Settings) -> Engine | None:
+    """What this installation recognises text with; None leaves scans in the state `needs_ocr`."""
+    return "upstage" if settings.upstage_api_key else "tesseract" if tesseract_program(settings) else None
+
+
+def tesseract_program(settings: Settings) -> str | None:
+    return None if settings.tesseract == "none" else shutil.which(settings.tesseract)
+
+
+def expected_usage(engine: Engine | None, pages: int) -> Usage | None:
+    """What recognising so many pages will be billed as; None when it costs nothing."""
+    return Usage(provider="upstage", model=MODEL, pages=pages) if engine == "upstage" and pages else None
+
+
+class TextRecognition:
+    """Recognises single pages of a PDF. Thread-safe."""
+
+    def __init__(self, sandbox: Sandbox, *, upstage: UpstageParser | None, tesseract: str | None) -> None:
+        self._sandbox = sandbox
+        self._upstage = upstage
+        self._tesseract = tesseract
+
+    @property
+    def engine(self) -> Engine | None:
+        """Which engine there is; None leaves the document in the state `needs_ocr`."""
+        return "upstage" if self._upstage else "tesseract" if self._tesseract else None
+
+    def batches(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Page numbers in groups that are recognised, and paid, by one call each."""
+        size = PAGES_PER_REQUEST if self._upstage else 1
+        return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
+
+    def recognise(
+        self, content: bytes, pages: Sequence[Page], *, language: str = "", tenant_id: str = ""
+    ) -> RecognisedPages:
+        """Recognise one batch of a PDF's pages.
+
+        Raises `ProviderError`s, `DocumentError`s and, without an engine, `SettingsError`.
+        """
+        numbers = [page.number for page in pages]
+        engine = self.engine
+        if engine is None:
+            raise SettingsError(NO_ENGINE)
+        texts, usage = (
+            self._by_upstage(content, numbers, tenant_id)
+            if self._upstage
+            else self._by_tesseract(content, pages, language, tenant_id)
+        )
+        return RecognisedPages(tuple(recognised(page, texts.get(page.number, ""), engine) for page in pages), usage)
+
+    def close(self) -> None:
+        if self._upstage:
+            self._upstage.close()
+
+    def _by_upstage(
+        self, content: bytes, numbers: Sequence[int], tenant_id: str
+    ) -> tuple[dict[int, str], Usage | None]:
+        assert self._upstage is not None  # noqa: S101
+        parsed = self._upstage.parse(self._sandbox.pages_of(content, numbers, tenant_id=tenant_id), len(numbers))
+        return {numbers[place - 1]: text for place, text in parsed.texts.items()}, parsed.usage
+
+    def _by_tesseract(
+        self, content: bytes, pages: Sequence[Page], language: str, tenant_id: str
+    ) -> tuple[dict[int, str], Usage | None]:
+        assert self._tesseract is not None  # noqa: S101
+        languages = tesseract_languages(self._tesseract, language)
+        texts = {}
+        for page in pages:
+            ink = PICTURED_PAGE in page.warnings
+            picture = self._sandbox.draw_page(
+                content, page.number, highlight="", scale=TESSERACT_SCALE, ink=ink, tenant_id=tenant_id
+            )
+            layout = LAYOUT_OF_ROWS if ink else LAYOUT
+            texts[page.number] = run_tesseract(self._tesseract, picture, languages, layout=layout)
+        return texts, None
+
+
+def text_recognition(settings: Settings, sandbox: Sandbox) -> TextRecognition:
+    """What this installation can recognise text with."""
+    upstage = None
+    if settings.upstage_api_key:
+        upstage = UpstageParser(
+            api_key=settings.upstage_api_key,
+            base_url=settings.upstage_base_url,
+            timeout_seconds=settings.upstage_timeout_seconds,
+        )
+    return TextRecognition(sandbox, upstage=upstage, tesseract=tesseract_program(settings))
+
+
+def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:
+    """All pages, those recognised in the place of what they were."""
+    by_number = {page.number: page for page in read}
+    return tuple(by_number.get(page.number, page) for page in pages)
+
+
+def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
+    """The sections where they are once some of the pages have another text; those on such a page at its heading."""
+    old, new = page_starts(before), page_starts(after)
+    places = {page.number: index for index, page in enumerate(before)}
+    moved = []
+    for section in sections:
+        index = places[section.page]
+        start = section.start - old[index]
+        # Text that was added to a page's own moves nothing on it.
+        if not before[index].text or not after[index].text.startswith(before[index].text):
+            start = max(after[index].text.find(section.title), 0)
+        moved.append(replace(section, start=new[index] + start))
+    return tuple(sorted(moved, key=lambda section: section.start))
+
+
+def run_tesseract(
+    program: str,
+    picture: bytes,
+    languages: str,
+    *,
+    layout: str = LAYOUT,
+    run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
+) -> str:
+    """The text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
+    arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
+    return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
+
+
+def confined_output(
+    program: str,
+    arguments: Sequence[str],
+    content: bytes,
+    seconds: float,
+    *,
+    run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
+) -> str:
+    """What a program writes that reaches nothing but its input, its libraries and its models; empty when it fails."""
+    with confinement(program_rules(Path(program))) as ready:
+        try:
+            done = run(
+                confined_program(ready, program, arguments),
+                input=content,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+                env=program_environment(),
+                pass_fds=ready.descriptors,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+
+
+@cache
+def tesseract_languages(program: str, language: str) -> str:
+    """The document's language and English, as far as they are installed."""
+    installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
+    wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
+    return "+".join(name for name in wanted if name in installed) or "eng"
+
+
+def recognised(page: Page, text: str, engine: Engine) -> Page:
+    """The page as recognised; where its own text is good, with what its pictures say besides."""
+    text = normalise_characters(text).strip("\n ")
+    name = engine.capitalize()
+    if PICTURED_PAGE in page.warnings and page.text.strip():
+        added = _news(page.text, text)
+        warnings = tuple(warning for warning in page.warnings if warning != PICTURED_PAGE)
+        sentence = (ADDED if added else NOTHING_ADDED).format(engine=name)
+        return replace(page, text=f"{page.text}\n\n{added}" if added else page.text, warnings=(*warnings, sentence))
+    sentence = (RECOGNISED if text else NOTHING_FOUND).format(engine=name)
+    return replace(page, text=text, method="ocr" if text else "none", warnings=(*page.warnings, sentence))
+
+
+def _news(known: str, text: str) -> str:
+    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there.
+
+    Of a table that says something new all rows stay, its heads too.
+    """
+    words = WORD.findall(known.casefold())
+    runs = {tuple(words[place : place + size]) for size in (1, 2, RUN) for place in range(len(words) - size + 1)}
+    news: list[str] = []
+    for is_table, lines in groupby(map(_unframed, text.split("\n")), key=lambda line: CELL_EDGE in line):
+        rows = list(lines)
+        if is_table:
+            news += rows if any(_is_new(row, runs) for row in rows) else []
+            continue
+        for line in rows:
+            if _is_new(line, runs):
+                news.append(line)
+            elif not line.strip() and news and news[-1]:
+                news.append("")
+    return "\n".join(news).strip("\n")
+
+
+def _unframed(line: str) -> str:
+    """A line without ruling lines around it; a row of a table keeps its first cell, which may be empty."""
+    bare = FRAME.sub("", line)
+    return line.rstrip() if CELL_EDGE in bare else bare
+
+
+def _is_new(line: str, runs: set[tuple[str, ...]]) -> bool:
+    said = WORD.findall(line.casefold())
+    size = min(RUN, len(said))
+    own = [tuple(said[place : place + size]) for place in range(len(said) - size + 1)] if said else []
+    return sum(run in runs for run in own) < KNOWN_RUNS * len(own)
+
+
+#: What Tesseract's table of words begins with.
+FIRST_COLUMN = "level\t"
+#: Ruling lines that were read as letters.
+RULING_LINE = re.compile(r"[|\[\]_—–=-]+")
+#: The most between the rows of a table in heights of its letters: pictures pad their cells, and the boxes of what
+#: was recognised end at the ink.
+ROW_GAP = 5.0
+#: Scripts written without spaces between words.
+UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line as Tesseract made it up, with the paragraph it belongs to."""
+
+    paragraph: tuple[str, str]
+    words: tuple[Word, ...]
+
+    @property
+    def text(self) -> str:
+        text = ""
+        for word in self.words:
+            is_joined = not text or (UNSPACED.match(text[-1]) and UNSPACED.match(word.text[:1]))
+            text += word.text if is_joined else f" {word.text}"
+        return text
+
+
+def text_of(output: str, scale: float) -> str:
+    """The text of a page from Tesseract's output; `scale` is how many of its pixels make a point.
+
+    What is no table of words is text already.
+    """
+    if not output.startswith(FIRST_COLUMN):
+        return output
+    lines = _lines(output, scale)
+    tables = tables_among([word for line in lines for word in line.words], Rules((), ()), row_gap=ROW_GAP)
+    said: list[str] = []
+    shown: set[int] = set()
+    paragraph: tuple[str, str] | None = None
+    for line in lines:
+        place = next((n for n, table in enumerate(tables) if _is_in(line, table)), None)
+        if place is None:
+            if said and paragraph not in (None, line.paragraph):
+                said.append("")
+            said.append(line.text)
+            paragraph = line.paragraph
+        elif place not in shown:
+            shown.add(place)
+            said += ["", *tables[place].lines(), ""]
+            paragraph = None
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(said)).strip("\n")
+
+
+def _lines(output: str, scale: float) -> list[Line]:
+    """The lines in Tesseract's order; the words of one stand at one height, as the line does."""
+    by_line: dict[tuple[str, str, str], list[Word]] = {}
+    for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
+        text = (row.get("text") or "").strip()
+        if row["level"] != "5" or not text:
+            continue
+        left, top, width, height = (int(row[name]) / scale for name in ("left", "top", "width", "height"))
+        key = (row["block_num"], row["par_num"], row["line_num"])
+        by_line.setdefault(key, []).append(Word(text, (left, -top - height, left + width, -top)))
+    found = []
+    for key, words in by_line.items():
+        # A ruling line beside the words is as tall as the row.
+        letters = [word for word in words if not RULING_LINE.fullmatch(word.text)] or words
+        bottom, top = min(word.box[1] for word in letters), max(word.box[3] for word in letters)
+        found.append(Line(key[:2], tuple(Word(w.text, (w.box[0], bottom, w.box[2], top)) for w in letters)))
+    return found
+
+
+def _is_in(line: Line, table: PageTable) -> bool:
+    left, bottom, right, top = table.box
+    is_beside = all(left - 1 <= word.box[0] and word.box[2] <= right + 1 for word in line.words)
+    return is_beside and bottom <= line.words[0].middle <= top

@@ -1,0 +1,264 @@
+"""Read with pypdf what a PDF says of itself: outline, page labels, title, author, language, dates. Find its sections.
+
+Sections follow the outline; without one, lines set larger or bolder than the text around them begin one.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pypdf
+from pypdf.generic import IndirectObject
+
+from rag.ingestion.loaders.page_text import Style, normalise_characters
+from rag.types import Section
+
+#: Longest line that may be a heading, in characters.
+LONGEST_HEADING = 90
+#: How much larger than the text a heading is set.
+LARGER = 1.12
+#: More levels than this tell a reader nothing.
+LEVELS = 4
+#: A document with more headings than this has them found wrongly.
+MOST_SECTIONS = 2000
+ENDS_LIKE_TEXT = re.compile(r"[.,;:!?。、，；：]$|\.{4,}|\. \. \.|…")
+#: Articles and chapters of rules in Korean, Chinese, Japanese and German are headings however they are set.
+ARTICLE = re.compile(r"^(제\s?\d+\s?[조장절관편]|第[\d一二三四五六七八九十百]+[条章節节編编]|§\s?\d+\s)")
+
+
+@dataclass(frozen=True)
+class StyledPage:
+    """The final text of a page, and the styles of its lines by their content."""
+
+    number: int
+    text: str
+    styles: dict[str, Style]
+
+
+def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
+    """Sections from how lines are set beside the text. `start` counts in the texts joined by one newline."""
+    found: list[tuple[str, float, int, int]] = []
+    start = 0
+    for page in pages:
+        position = start
+        previous_end = -1
+        for line in page.text.split("\n"):
+            style = page.styles.get(line)
+            rank = _rank(line, style, body)
+            if rank:
+                last = found[-1] if found else None
+                if last and previous_end == position and _goes_on(last[0], line, last[1] == rank and style is not None):
+                    found[-1] = (f"{last[0]} {line}", rank, last[2], last[3])
+                else:
+                    found.append((line, rank, page.number, position))
+                previous_end = position + len(line) + 1
+            position += len(line) + 1
+        start += len(page.text) + 1
+    if len(found) > MOST_SECTIONS:
+        return ()
+    ranks = sorted({item[1] for item in found}, reverse=True)
+    levels = {rank: min(level, LEVELS) for level, rank in enumerate(ranks, 1)}
+    return tuple(
+        Section(title=title, level=levels[rank], page=number, start=position) for title, rank, number, position in found
+    )
+
+
+def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
+    """Whether a line is the second half of the heading right above it."""
+    return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
+
+
+def _rank(line: str, style: Style | None, body: float) -> float:
+    """0 for text; else larger for more important headings."""
+    if not 2 <= len(line) <= LONGEST_HEADING or not re.search(r"[^\W\d_]{2}", line):
+        return 0.0
+    if ARTICLE.match(line) and not ENDS_LIKE_TEXT.search(line):
+        return max(round(style.size * 2) / 2 if style else 0.0, 0.5)
+    if style is None or not body or ENDS_LIKE_TEXT.search(line) or line[0].islower() or line[0] in "•-–*·○":
+        return 0.0
+    if style.size >= body * LARGER:
+        return round(style.size * 2) / 2
+    if style.is_bold and style.size >= body * 0.97 and len(line) <= 70:
+        return round(body * 2) / 2
+    return 0.0
+
+
+def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
+    """Sections from an outline of (title, level, page from 1): each begins where its title stands on its page."""
+    wanted: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for title, level, page in entries[:MOST_SECTIONS]:
+        wanted[page].append((title, level))
+    sections = []
+    start = 0
+    for number, text in enumerate(texts, 1):
+        for title, level in wanted.get(number, ()):
+            words = [re.escape(word) for word in title.split()]
+            match = re.search(r"\s+".join(words), text, re.IGNORECASE)
+            offset = match.start() if match else 0
+            sections.append(Section(title=title, level=min(level, LEVELS), page=number, start=start + offset))
+        start += len(text) + 1
+    return tuple(sorted(sections, key=lambda section: section.start))
+
+
+#: `D:20240131094500+09'00'`, of which anything after the year may be missing; some leave out the mark, some the quotes.
+PDF_DATE = re.compile(
+    r"\s*(?:D:)?\s*(?P<year>(?:19|20)\d\d)(?P<month>\d\d)?(?P<day>\d\d)?(?P<hour>\d\d)?(?P<minute>\d\d)?"
+    r"(?P<second>\d\d)?\s*(?P<zone>Z|[+-]\d\d(?:'?:?\d\d)?)?.*",
+    re.DOTALL,
+)
+#: XMP is looked at by its marks, not as XML: nothing in it is worth what entities can do to a parser.
+XMP_LOOKED_AT = 200_000
+XMP_VALUE = r"(?:{name}\s*=\s*[\"'](?P<attribute>[^\"'<>]*)|<{name}>(?:\s*<[^>]*>)*\s*(?P<element>[^<]+))"
+LONGEST = 500
+
+
+@dataclass(frozen=True)
+class PdfFacts:
+    """Empty where the file does not say. Dates are ISO 8601, days where there is no time; language two letters."""
+
+    title: str = ""
+    author: str = ""
+    language: str = ""
+    created_at: str = ""
+    modified_at: str = ""
+
+    def metadata(self) -> dict[str, str]:
+        """The dates as a document's metadata has them."""
+        dates = {"file_created_at": self.created_at, "file_modified_at": self.modified_at}
+        return {name: value for name, value in dates.items() if value}
+
+
+def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
+    """What the file says; what its dictionary does not, its XMP may."""
+    information, xmp = _information(reader), _xmp(reader)
+    return PdfFacts(
+        title=information.get("/Title") or _in_xmp(xmp, "dc:title"),
+        author=information.get("/Author") or _in_xmp(xmp, "dc:creator"),
+        language=_language(reader) or two_letters(_in_xmp(xmp, "dc:language")),
+        created_at=iso_date(information.get("/CreationDate", "")) or iso_date(_in_xmp(xmp, "xmp:CreateDate")),
+        modified_at=iso_date(information.get("/ModDate", "")) or iso_date(_in_xmp(xmp, "xmp:ModifyDate")),
+    )
+
+
+def iso_date(text: str) -> str:
+    """A date as PDFs or XMP write it as ISO 8601; empty when it is no date, or one that cannot be."""
+    text = text.strip()[:60]
+    if re.match(r"\d{4}-\d\d", text):
+        return _iso_of_xmp(text)
+    found = PDF_DATE.fullmatch(text)
+    if found is None:
+        return ""
+    try:
+        value = datetime(
+            int(found["year"]),
+            int(found["month"] or 1),
+            int(found["day"] or 1),
+            int(found["hour"] or 0),
+            int(found["minute"] or 0),
+            min(int(found["second"] or 0), 59),
+            tzinfo=_zone(found["zone"]),
+        )
+    except ValueError:
+        return ""
+    return value.isoformat() if found["hour"] else value.date().isoformat()
+
+
+def two_letters(claimed: str) -> str:
+    """A language tag as its two letters; empty for anything else."""
+    match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
+    return match[0].lower() if match else ""
+
+
+def _iso_of_xmp(text: str) -> str:
+    try:
+        value = datetime.fromisoformat(f"{text}-01" if len(text) == len("2024-01") else text)
+    except ValueError:
+        return ""
+    return value.isoformat() if "T" in text else value.date().isoformat()
+
+
+def _zone(text: str | None) -> timezone | None:
+    """The offset, or None when the file does not say or says what no place has."""
+    if not text:
+        return None
+    if text == "Z":
+        return UTC
+    digits = re.sub(r"\D", "", text)
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:4] or 0))
+    return timezone(-offset if text[0] == "-" else offset) if offset <= timedelta(hours=14) else None
+
+
+def _information(reader: pypdf.PdfReader) -> dict[str, str]:
+    found: dict[str, str] = {}
+    try:
+        metadata: Mapping[str, Any] = reader.metadata or {}
+    except (Exception, RecursionError):
+        return found
+    for name in ("/Title", "/Author", "/CreationDate", "/ModDate"):
+        try:
+            found[name] = str(metadata.get(name) or "")
+        except (Exception, RecursionError):  # noqa: S112 - a broken entry is no reason to lose the others
+            continue
+    return found
+
+
+def _xmp(reader: pypdf.PdfReader) -> str:
+    try:
+        stream: Any = reader.root_object["/Metadata"]
+        data = bytes(stream.get_data()[:XMP_LOOKED_AT])
+    except (Exception, RecursionError, MemoryError):
+        return ""
+    return data.decode("utf-16" if data[:2] in (b"\xfe\xff", b"\xff\xfe") else "utf-8", "replace")
+
+
+def _in_xmp(xmp: str, name: str) -> str:
+    found = re.search(XMP_VALUE.format(name=name), xmp) if name in xmp else None
+    return html.unescape(found["attribute"] or found["element"] or "").strip()[:LONGEST] if found else ""
+
+
+def _language(reader: pypdf.PdfReader) -> str:
+    try:
+        return two_letters(str(reader.root_object.get("/Lang", "")))
+    except (Exception, RecursionError):
+        return ""
+
+
+def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
+    """The numbers that are printed on the pages; empty when the file does not say."""
+    try:
+        labels = [str(label) for label in reader.page_labels]
+    except (Exception, RecursionError):
+        return []
+    return labels if len(labels) == page_count else []
+
+
+def outline_of(reader: pypdf.PdfReader) -> Iterator[tuple[str, int, int]]:
+    """Yield title, level and page of each entry of the outline that can be read."""
+    try:
+        entries = reader.outline
+        numbers = {
+            page.indirect_reference.idnum: number
+            for number, page in enumerate(reader.pages, start=1)
+            if page.indirect_reference is not None
+        }
+    except (Exception, RecursionError):
+        return
+    waiting: list[tuple[Any, int]] = [(entry, 1) for entry in reversed(entries)]
+    while waiting:
+        entry, level = waiting.pop()
+        if isinstance(entry, list):
+            waiting.extend((child, level + 1) for child in reversed(entry))
+            continue
+        try:
+            page = entry.raw_get("/Page") if "/Page" in entry else None
+            title = " ".join(normalise_characters(str(entry.title)).split())
+        except Exception:  # noqa: S112 - a broken entry is no reason to lose the others
+            continue
+        if title and isinstance(page, IndirectObject) and page.idnum in numbers:
+            yield title[:200], level, numbers[page.idnum]

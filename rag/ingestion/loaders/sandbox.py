@@ -1,0 +1,405 @@
+"""Work on untrusted files in processes of their own, so that no file can take the application down.
+
+A few processes are kept warm; each reads files of one tenant, writes its answers and reaches nothing else
+(`rag.isolation`), is killed when it takes too long, and is replaced after a crash. They answer in JSON: nothing a
+file makes them say is executed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from rag.errors import (
+    DocumentError,
+    FileDamaged,
+    FileEmpty,
+    FileKindUnknown,
+    FileTooLarge,
+    NotAPdf,
+    NoTextInPdf,
+    PasswordNeeded,
+    PasswordWrong,
+    PdfDamaged,
+    PdfHasNoPages,
+    ReadingTookTooLong,
+    TooManyPages,
+)
+from rag.ingestion.extracted import (
+    CheckedFile,
+    ExtractedDocument,
+    ExtractionLimits,
+    extracted_from_json,
+    page_from_json,
+)
+from rag.ingestion.slots import Slots
+from rag.isolation.child_process import MalformedMessage, Reply, end_child, read_message, start_child, write_message
+from rag.isolation.confinement import READING, Rules
+from rag.settings import Settings
+
+log = logging.getLogger("rag.reading")
+#: Errors a process may answer with; anything else counts as a damaged file.
+ERRORS: Mapping[str, type[DocumentError]] = {
+    error.__name__: error
+    for error in (
+        FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NoTextInPdf, NotAPdf, PasswordNeeded, PasswordWrong,
+        PdfDamaged, PdfHasNoPages, ReadingTookTooLong, TooManyPages,
+    )
+}  # fmt: skip
+#: A process is replaced after so many tasks, before leaks of its libraries matter.
+TASKS_PER_PROCESS = 200
+#: Longest wait for one to start.
+START_SECONDS = 60.0
+WORKER = ("-m", "rag.ingestion.loaders.sandbox_worker")
+
+
+class Sandbox:
+    """A small pool of processes for reading files and drawing their pages. Thread-safe."""
+
+    def __init__(
+        self,
+        limits: ExtractionLimits,
+        *,
+        processes: int = 3,
+        rules: Rules = READING,
+        worker: Sequence[str] = WORKER,
+    ) -> None:
+        self._limits = limits
+        self._command = (*worker, str(limits.memory_mb))
+        self._rules = rules
+        #: What the last process to start said of its confinement, before it saw a file; None before the first.
+        self.known_means: Mapping[str, str] | None = None
+        self._processes = processes
+        self._slots = Slots(processes)
+        self._lock = threading.Lock()
+        self._idle: list[_Process] = []
+        self._all: set[_Process] = set()
+        atexit.register(self.close)
+
+    def warm_up(self) -> None:
+        """Have one process ready, so that the first file does not wait for it."""
+        with self._slots.taken(""):
+            self._put_back(self._take())
+
+    def check_pdf(self, content: bytes, *, password: str | None = None) -> CheckedFile:
+        """Look whether a PDF can be read at all. Raises the `DocumentError` that says why not."""
+        return self.check(content, file_name=".pdf", password=password)
+
+    def extract_pages(
+        self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
+    ) -> ExtractedDocument:
+        """The text of every page of a PDF; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
+        return self.load(content, file_name=".pdf", password=password, on_page=on_page)
+
+    def check(
+        self,
+        content: bytes,
+        *,
+        file_name: str,
+        mime_type: str = "",
+        password: str | None = None,
+        tenant_id: str = "",
+    ) -> CheckedFile:
+        """Look whether a file of any kind there is a loader for can be read at all. Raises `DocumentError`s.
+
+        `tenant_id` says whose file it is.
+        """
+        named = {"file_name": file_name, "mime_type": mime_type, "password": password}
+        reply = self._run("check", named, content, tenant_id=tenant_id)
+        with _well_formed():
+            return CheckedFile(
+                page_count=int(reply.values["page_count"]),
+                kind=reply.values["file_kind"],
+                decrypted=reply.blob or None,
+            )
+
+    def load(
+        self,
+        content: bytes,
+        *,
+        file_name: str,
+        mime_type: str = "",
+        password: str | None = None,
+        on_page: Callable[[int, int], None] | None = None,
+        tenant_id: str = "",
+    ) -> ExtractedDocument:
+        """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
+        named = {"file_name": file_name, "mime_type": mime_type, "password": password}
+        pages: list[dict[str, Any]] = []
+        reply = self._run("extract", named, content, on_page, pages.append, tenant_id=tenant_id)
+        with _well_formed():
+            extracted = extracted_from_json(reply.values, reply.blob or None)
+            return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted
+
+    def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
+        """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
+        return self._run("picture", {}, content, tenant_id=tenant_id).blob
+
+    def pages_of(self, content: bytes, numbers: Sequence[int], *, tenant_id: str = "") -> bytes:
+        """A PDF of these pages only, counted from 1. Raises `DocumentError`s."""
+        return self._run("pages", {"numbers": list(numbers)}, content, tenant_id=tenant_id).blob
+
+    def draw_page(
+        self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False, tenant_id: str = ""
+    ) -> bytes:
+        """A page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
+        values = {"page": page, "highlight": highlight, "scale": scale, "ink": ink}
+        return self._run("draw", values, content, tenant_id=tenant_id).blob
+
+    def of_tenant(self, tenant_id: str) -> TenantReader:
+        """The sandbox for files of one tenant."""
+        return TenantReader(self, tenant_id)
+
+    def means(self) -> Mapping[str, str]:
+        """By which means a process is confined: "account", "files", "calls", "network". Raises `DocumentError`s."""
+        if self.known_means is None:
+            self.check(b"a text", file_name="a.txt")
+        return self.known_means or {}
+
+    def interrupt(self) -> None:
+        """End all work under way: whoever waits for it gets `ReadingTookTooLong`. New work may follow."""
+        with self._lock:
+            running = list(self._all)
+        for process in running:
+            process.kill()
+
+    def close(self) -> None:
+        """End all processes; the sandbox can be used again."""
+        self.interrupt()
+        with self._lock:
+            ended, self._all, self._idle = self._all, set(), []
+        for process in ended:
+            process.end()
+
+    def _run(
+        self,
+        task: str,
+        values: Mapping[str, Any],
+        content: bytes,
+        on_page: Callable[[int, int], None] | None = None,
+        take: Callable[[dict[str, Any]], None] | None = None,
+        *,
+        tenant_id: str = "",
+    ) -> Reply:
+        with self._slots.taken(tenant_id):
+            process = self._take(tenant_id)
+            is_healthy = False
+            try:
+                reply = process.run(task, {**values, "limits": self._limits.to_json()}, content, on_page, take)
+                is_healthy = not reply.values.get("is_last", False)
+                self.known_means = process.means
+            finally:
+                if is_healthy and process.tasks < TASKS_PER_PROCESS:
+                    self._put_back(process)
+                else:
+                    self._forget(process)
+        if reply.kind == "error":
+            error = ERRORS.get(str(reply.values.get("error")), PdfDamaged)
+            message = reply.values.get("message")
+            raise error(message if isinstance(message, str) else None)
+        return reply
+
+    def _take(self, tenant_id: str | None = None) -> _Process:
+        """A process that has read files of this tenant only: what a file left in it would see those of others."""
+        with self._lock:
+            self._end_idle(lambda process: not process.is_alive)
+            for process in reversed(self._idle):
+                if process.tenant_id in (None, tenant_id) or tenant_id is None:
+                    self._idle.remove(process)
+                    break
+            else:
+                # Those that run have their slots: only idle ones of others can be too many.
+                while self._idle and len(self._all) >= self._processes:
+                    oldest = self._idle[0]
+                    self._end_idle(lambda process: process is oldest)  # noqa: B023 - called at once
+                process = _Process(self._limits, self._command, self._rules)
+                self._all.add(process)
+            if tenant_id is not None:
+                process.tenant_id = tenant_id
+            return process
+
+    def _end_idle(self, is_over: Callable[[_Process], bool]) -> None:
+        for process in [process for process in self._idle if is_over(process)]:
+            self._idle.remove(process)
+            self._all.discard(process)
+            process.end()
+
+    def _put_back(self, process: _Process) -> None:
+        with self._lock:
+            if process in self._all:
+                self._idle.append(process)
+
+    def _forget(self, process: _Process) -> None:
+        with self._lock:
+            self._all.discard(process)
+        process.end()
+
+
+@dataclass(frozen=True)
+class TenantReader:
+    """Opens files of one tenant (`rag.ingestion.loaders.attachments.AttachmentReader`)."""
+
+    sandbox: Sandbox
+    tenant_id: str
+
+    def load(self, content: bytes, *, file_name: str) -> ExtractedDocument:
+        return self.sandbox.load(content, file_name=file_name, tenant_id=self.tenant_id)
+
+    def picture(self, content: bytes) -> bytes:
+        return self.sandbox.picture(content, tenant_id=self.tenant_id)
+
+
+class _Process:
+    """One child, started afresh rather than forked: the application has threads."""
+
+    def __init__(self, limits: ExtractionLimits, command: Sequence[str], rules: Rules) -> None:
+        self._limits = limits
+        self.tasks = 0
+        #: Whose files it has read; None before the first.
+        self.tenant_id: str | None = None
+        self._is_killed = False
+        self.means: Mapping[str, str] | None = None
+        self._process = start_child(*command, rules=rules)
+
+    @property
+    def is_alive(self) -> bool:
+        # On a busy machine a killed process lives on for a moment; a file given to it would be taken for one that takes
+        # too long.
+        return not self._is_killed and self._process.poll() is None
+
+    def run(
+        self,
+        task: str,
+        values: Mapping[str, Any],
+        content: bytes,
+        on_page: Callable[[int, int], None] | None,
+        take: Callable[[dict[str, Any]], None] | None,
+    ) -> Reply:
+        self.tasks += 1
+        process = self._process
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        if self.means is None:
+            self._wait_until_confined()
+        timer = self._killed_after(self._limits.timeout_seconds)
+        try:
+            write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
+            room = self._limits.memory_mb * 2**20  # what is read of a file was in the process's memory
+            while (reply := read_message(process.stdout, room)) is not None:  # type: ignore[arg-type]
+                room -= reply.size
+                if reply.kind == "page" and take is not None:
+                    take(reply.values)
+                elif reply.kind != "progress":
+                    return reply
+                elif on_page is not None:
+                    with _well_formed():
+                        progress = int(reply.values["done"]), int(reply.values["total"])
+                    on_page(*progress)
+        except BrokenPipeError as exc:
+            raise self._reason() from exc
+        except MalformedMessage as exc:
+            raise PdfDamaged from exc
+        finally:
+            timer.cancel()
+        raise self._reason()
+
+    def _wait_until_confined(self) -> None:
+        """Wait for its first words: nothing of a file is sent to a process that is still open."""
+        timer = self._killed_after(START_SECONDS)
+        try:
+            first = read_message(self._process.stdout, 65_536)  # type: ignore[arg-type]
+        except MalformedMessage as exc:
+            raise PdfDamaged from exc
+        finally:
+            timer.cancel()
+        if first is None or first.kind != "means":
+            log.warning("A process that reads files ended before it was confined (%s)", self._process.poll())
+            raise self._reason()
+        self.means = first.values
+
+    def _killed_after(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _reason(self) -> DocumentError:
+        """Why the process is gone: killed for its time or by a limit, or crashed on what it read."""
+        code = self._process.wait()
+        return PdfDamaged() if code in (-11, -6, -4, -8, -7) else ReadingTookTooLong()
+
+    def kill(self) -> None:
+        self._is_killed = True
+        self._process.kill()
+
+    def end(self) -> None:
+        end_child(self._process)
+
+
+@contextmanager
+def _well_formed() -> Iterator[None]:
+    """Take an answer apart that a file may have written: of another form, it is no answer."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as exc:
+        raise PdfDamaged from exc
+
+
+@functools.cache
+def _shared(limits: ExtractionLimits) -> Sandbox:
+    return Sandbox(limits)
+
+
+def sandbox_for(settings: Settings) -> Sandbox:
+    """The process-wide sandbox of these settings; its processes start when first needed."""
+    return _shared(ExtractionLimits.of(settings))
+
+
+#: Pictures kept; one has some hundred kilobytes.
+KEPT = 48
+
+
+class PageImages:
+    """Draws pages in the sandbox. Whether the asker may see the document is for the caller to decide, each time."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[UUID, int, str, float], bytes] = OrderedDict()
+
+    def draw(
+        self,
+        document_id: UUID,
+        page: int,
+        content: Callable[[], bytes],
+        *,
+        highlight: str,
+        scale: float,
+        tenant_id: str = "",
+    ) -> bytes:
+        """The page as PNG; `content` is asked for the PDF only when the picture is not kept."""
+        key = (document_id, page, highlight, scale)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        picture = self._sandbox.draw_page(content(), page, highlight=highlight, scale=scale, tenant_id=tenant_id)
+        with self._lock:
+            self._kept[key] = picture
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return picture
+
+    def forget(self, document_id: UUID) -> None:
+        """Keep nothing of a deleted document."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == document_id]:
+                del self._kept[key]

@@ -1,0 +1,98 @@
+"""The process behind the sandbox: reads tasks from stdin, answers on stdout, and reaches nothing else."""
+
+from __future__ import annotations
+
+import encodings
+import importlib
+import pkgutil
+import sys
+import time
+from dataclasses import asdict
+from typing import Any
+
+from PIL import Image
+
+from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders.pdf import pages_of
+from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
+from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
+
+#: What reads files, and what functions of these and of Python import when they are called.
+LIBRARIES = (
+    *(f"rag.ingestion.loaders.{name}" for name in ("pdf", "docx", "html", "text")),
+    "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
+)  # fmt: skip
+#: Progress is told at most this often, in seconds.
+PROGRESS_SECONDS = 0.1
+
+
+def main(memory_mb: int, order: str) -> None:
+    """Serve tasks until stdin ends."""
+    answers = answers_to_parent()
+    load_libraries()
+    write_message(answers, "means", bound_child(order, memory_mb))
+    tasks = sys.stdin.buffer
+    while (task := read_message(tasks)) is not None:
+        limits = ExtractionLimits(**task.values.pop("limits"))
+        limit_time(limits.timeout_seconds)
+        try:
+            values, blob = perform(task, limits, answers)
+            write_message(answers, "result", values, blob)
+        except DocumentError as exc:
+            write_message(answers, "error", {"error": type(exc).__name__, "message": exc.message})
+        except MemoryError:
+            write_message(answers, "error", {"error": ReadingTookTooLong.__name__, "is_last": True})
+        except Exception:  # whatever a hostile file makes a library raise
+            write_message(answers, "error", {"error": PdfDamaged.__name__})
+
+
+def load_libraries() -> None:
+    """Load what the kinds of files need: behind closed doors, files of Python itself may be out of reach too."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    for module in pkgutil.iter_modules(encodings.__path__):
+        # Those of other systems, and those that are no encodings of text.
+        if module.name not in ("mbcs", "oem", "bz2_codec", "zlib_codec"):
+            importlib.import_module(f"encodings.{module.name}")
+    Image.init()
+
+
+def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
+    """One task: its values and bytes."""
+    values = task.values
+    if task.kind == "check":
+        checked = check(task.blob, values["file_name"], values["mime_type"], password=values["password"], limits=limits)
+        return {"page_count": checked.page_count, "file_kind": checked.kind}, checked.decrypted or b""
+    if task.kind == "extract":
+        last_told = 0.0
+
+        def tell(done: int, total: int) -> None:
+            nonlocal last_told
+            if time.monotonic() - last_told >= PROGRESS_SECONDS or done == total:
+                last_told = time.monotonic()
+                write_message(answers, "progress", {"done": done, "total": total})
+
+        extracted = load(
+            task.blob,
+            values["file_name"],
+            values["mime_type"],
+            password=values["password"],
+            limits=limits,
+            on_page=tell,
+            take=lambda page: write_message(answers, "page", asdict(page)),
+        )
+        return extracted.to_json(), extracted.decrypted or b""
+    if task.kind == "pages":
+        return {}, pages_of(task.blob, values["numbers"])
+    if task.kind == "picture":
+        return {}, as_png(task.blob)
+    if task.kind == "draw":
+        picture = draw_page(task.blob, values["page"], highlight=values["highlight"], scale=values["scale"])
+        return {}, as_ink(picture) if values["ink"] else picture
+    raise ValueError(f"no task is called {task.kind}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

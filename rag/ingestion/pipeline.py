@@ -1,0 +1,383 @@
+"""Take a document from its file to the search index: read → recognise → chunk → embed → tag → publish.
+
+Each step is stored before the next begins, and each batch of vectors with its ledger rows in one transaction: a killed
+process goes on where it was, and no chunk is paid for twice. One worker at a time works on a document, a failure is
+kept with its document, and a file that ends its process each time is set aside.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag.errors import DatabaseUnavailable, DocumentError, NoTextInPdf, ProviderError, RagError, WorkKeepsDying
+from rag.ingestion.chunking import chunk_document, chunks_from_spans, facts_of, sizes_for
+from rag.ingestion.document_jobs import (
+    TEMPORARY,
+    WAITED_FOR,
+    DocumentGone,
+    DocumentJob,
+    JobControl,
+    JobInterrupted,
+    ModelChanged,
+)
+from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
+from rag.ingestion.embed import DurableEmbedder, EmbedStep
+from rag.ingestion.extracted import sections_from_json
+from rag.ingestion.loaders.ocr import text_recognition
+from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
+from rag.ingestion.meaning import MeaningJob
+from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
+from rag.ingestion.publish import publish
+from rag.ingestion.reading import Reader
+from rag.ingestion.recognise import RecogniseStep
+from rag.ingestion.reembedding import ReembeddingJob
+from rag.ingestion.sources.board.reading import PostReader
+from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
+from rag.ingestion.tagging import TagStep
+from rag.ingestion.trials import Trials
+from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
+from rag.money.ledger import Ledger
+from rag.providers import Embedder
+from rag.providers.registry import Providers
+from rag.providers.retry import CallGate
+from rag.records.chat_logs import LONG_QUIET_SECONDS, ChatLogs
+from rag.settings import Settings
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import (
+    Chunk,
+    ChunkingMethod,
+    Collection,
+    DocumentStatus,
+    Identity,
+    Page,
+    PdfType,
+    ProcessingResult,
+    Section,
+    Step,
+)
+
+log = logging.getLogger("rag.ingestion")
+#: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
+#: no evidence against its file: whatever ends this process ends the work on every document in it.
+STARTS_A_TRIAL = 6
+
+
+class Pipeline:
+    """Takes documents through their steps. Thread-safe; one worker at a time works on a document."""
+
+    def __init__(
+        self,
+        database: Database,
+        files: Originals,
+        providers: Providers,
+        ledger: Ledger,
+        settings: Settings,
+        *,
+        sandbox: Sandbox | None = None,
+        trials: Trials | None = None,
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._providers = providers
+        self._ledger = ledger
+        self.settings = settings
+        self.sandbox = sandbox or sandbox_for(settings)
+        self.recognition = text_recognition(settings, self.sandbox)
+        #: Where jobs are claimed, and asked to stop.
+        self.control = JobControl(database)
+        self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
+        posts = PostReader(providers, calls, self.sandbox)
+        self._read_step = Reader(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
+        self._recognise_step = RecogniseStep(files, self.recognition, calls)
+        self._embed_step = EmbedStep(calls)
+        self._tag_step = TagStep(providers, calls)
+        self._trials = trials or Trials(database, settings)
+        self._removals = FileRemovals(database, files)
+        self.reembedding = ReembeddingJob(providers, ledger, calls)
+        #: None where passages are compared by their words only.
+        self.meaning: MeaningJob | None = None
+        if providers.meaning is not None:
+            self.meaning = MeaningJob(self.control, providers.meaning, settings.data_dir)
+
+    # The steps, in their order
+
+    def _read(self, tenant_id: str, document_id: UUID) -> None:
+        """Read the file and estimate the cost; then the document waits for an administrator's yes.
+
+        Documents of a source need none. Raises what is wrong with the file.
+        """
+        job = self.control.job(tenant_id, document_id)
+        if job.document.status == DocumentStatus.READING:
+            self._read_step.read(job)
+        if job.document.is_synced:
+            self._database.execute(tenant_id, "confirm_document", document_id=document_id)
+
+    def _process(self, tenant_id: str, document_id: UUID) -> None:
+        """Take a confirmed document to the search index; do nothing in any other state.
+
+        A document whose tags are refused for the key or the money is published without them and has that step pending;
+        the error raised then says so in `details["is_searchable"]`.
+        """
+        job = self.control.job(tenant_id, document_id)
+        if job.document.status != DocumentStatus.PROCESSING:
+            return
+        pages, sections, spans = self._stored_pages(job)
+        pages, sections = self._recognise_step.run(job, pages, sections)
+        embedder = self._providers.embedder_for(job.collection.embedding_model)
+        chunks = self._chunk(job, pages, sections, spans, embedder)
+        self._embed_step.run(job, chunks, embedder)
+        tags, refused = self._tag(job, pages, sections)
+        try:
+            publish(
+                self.control,
+                self._ledger,
+                job,
+                len(chunks),
+                _sentences(reading_message(pages), tags),
+                embedder.id,
+                waits_for=Step.TAG if refused else None,
+            )
+        except ModelChanged:
+            log.info("Document %s is embedded again: its collection changed its model", document_id)
+            self._process(tenant_id, document_id)
+        else:
+            if refused is not None:
+                raise refused
+
+    def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
+        """Tag a document that goes on answering meanwhile, where that step is pending."""
+        job = self.control.job(tenant_id, document_id)
+        if Step.TAG not in job.document.pending_steps:
+            return
+        pages, sections, _ = self._stored_pages(job)
+        tags, refused = self._tag(job, pages, sections)
+        if refused is not None:
+            raise refused
+        self._database.execute(
+            tenant_id,
+            "finish_step",
+            **job.key,
+            step=Step.TAG,
+            message=_sentences(reading_message(pages), tags),
+            costs=Jsonb(amounts_to_json(self._ledger.document_costs(tenant_id, document_id))),
+        )
+
+    # Their parts
+
+    def _stored_pages(
+        self, job: DocumentJob
+    ) -> tuple[Sequence[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
+        """Pages and sections as they were read, and the spans of a paid cut."""
+        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
+        with self._database.transaction(job.document.tenant_id) as connection:
+            found = connection.execute(queries["document_work"], job.key).fetchone()
+        if found is None:
+            raise DocumentGone
+        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0])), found[1]
+
+    def _chunk(
+        self,
+        job: DocumentJob,
+        pages: Sequence[Page],
+        sections: Sequence[Section],
+        spans: Sequence[tuple[int, int]] | None,
+        embedder: Embedder,
+    ) -> list[Chunk]:
+        """Cut the text, the same whenever this runs: where cutting costs money, its spans are stored."""
+        tenant_id, method = job.document.tenant_id, job.document.chunking_method
+        is_paid = method == "semantic" and embedder.is_paid
+        if spans is not None:
+            chunks = chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
+        else:
+            self.control.note_progress(job, Step.CHUNK, 0, 1)
+            if job.document.mime_type == EXPORT_TYPE:
+                chunks = chunks_from_bytes(self._files.get(tenant_id, job.document.file_path))
+            else:
+                chunks = chunk_document(
+                    pages,
+                    sections,
+                    method=method,
+                    embedder=DurableEmbedder(embedder, self._calls, job) if is_paid else embedder,
+                    file_name=job.document.file_name,
+                    limits=job.profile.chunking,
+                    **sizes_for(job.profile, method),
+                )
+                if is_paid:
+                    stored = {**job.key, "spans": Jsonb([(chunk.start, chunk.end) for chunk in chunks])}
+                    with self._database.transaction(tenant_id) as connection:
+                        connection.execute(queries["note_chunk_spans"], stored)
+                        connection.execute(queries["forget_sentence_vectors"], job.key)
+        if facts := facts_of(chunks):  # searches are narrowed by them
+            self._database.execute(tenant_id, "note_metadata", **job.key, metadata=Jsonb(facts), message=None)
+        return chunks
+
+    def _tag(
+        self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]
+    ) -> tuple[str, ProviderError | None]:
+        """Tag document and chunks: a sentence for the admin, and the error where the key or the money is refused."""
+        try:
+            return self._tag_step.run(job, pages, sections), None
+        except WAITED_FOR as exc:
+            exc.details["is_searchable"] = True
+            return TAGS_WAIT, exc
+
+    # Who runs them
+
+    def run(self, tenant_id: str, document_id: UUID) -> None:
+        """Take a document through its steps from wherever it stands, until it is done or waits for an admin.
+
+        A fault of the document is written to it. Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`,
+        after which it can be run again.
+        """
+        with self.control.claimed(tenant_id, document_id):
+            starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
+            if starts and starts % STARTS_A_TRIAL == 0:
+                self._try(tenant_id, document_id)
+            else:
+                self.run_claimed(tenant_id, document_id)
+
+    def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
+        """As `run`, for a document that its caller holds."""
+        try:
+            self._read(tenant_id, document_id)
+            self._process(tenant_id, document_id)
+            self._tag_again(tenant_id, document_id)
+            self._note_orderly_end(tenant_id, document_id)
+        except DocumentGone:
+            log.info("Document %s was deleted while it was processed", document_id)
+        except (JobInterrupted, *TEMPORARY) as exc:
+            if not isinstance(exc, DatabaseUnavailable):
+                self._note_orderly_end(tenant_id, document_id)
+                note_costs(self._database, self._ledger, tenant_id, document_id)
+            raise
+        except RagError as exc:
+            self.mark_failed(tenant_id, document_id, exc.message)
+        except Exception:
+            log.exception("Processing document %s failed", document_id)
+            self.mark_failed(tenant_id, document_id, str(RagError()))
+
+    def _try(self, tenant_id: str, document_id: UUID) -> None:
+        """Work on a document whose process has ended too often, in another one; set it aside if that ends too."""
+        log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
+        try:
+            self._trials.run(tenant_id, document_id, self.control.stop_if_asked)
+        except JobInterrupted:
+            self._note_orderly_end(tenant_id, document_id)
+            raise
+        except WorkKeepsDying as exc:
+            self.mark_failed(tenant_id, document_id, exc.message)
+
+    def _note_orderly_end(self, tenant_id: str, document_id: UUID) -> None:
+        self._database.execute(tenant_id, "note_orderly_end", document_id=document_id)
+
+    def process_document(
+        self,
+        *,
+        file: bytes,
+        file_name: str,
+        tenant_id: str,
+        collection: Collection,
+        identity: Identity | None = None,
+        chunking_method: ChunkingMethod | None = None,
+        generate_metadata: bool = True,
+        password: str | None = None,
+        pdf_type: PdfType | None = None,
+    ) -> ProcessingResult:
+        """Take a file through the whole pipeline, without asking, and return when it is searchable.
+
+        Without a way to cut, or a kind of PDF, those of the collection hold.
+
+        Raises `DocumentError`s and `ProviderError`s; a document that was stored stays listed as failed.
+        """
+        document_id = add_document(
+            self._database,
+            self._files,
+            self.sandbox,
+            collection,
+            file_name,
+            file,
+            password=password,
+            chunking_method=chunking_method,
+            generate_metadata=generate_metadata,
+            pdf_type=pdf_type,
+            added_by=identity,
+            queue=None,
+        )
+        return self.process_stored(tenant_id, document_id)
+
+    def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
+        """Take a stored document through the rest of the pipeline, without asking; raises as `process_document`."""
+        with self.control.claimed(tenant_id, document_id):
+            try:
+                self._read(tenant_id, document_id)
+                self._database.execute(tenant_id, "confirm_document", document_id=document_id)
+                self._process(tenant_id, document_id)
+            except RagError as exc:
+                # Tags are written by a worker once the key or the money is there; the document is found without.
+                if not exc.details.get("is_searchable"):
+                    self.mark_failed(tenant_id, document_id, exc.message)
+                    raise
+                sentence = f"{TAGS_WAIT} {exc.message}"
+                self.note_message(tenant_id, document_id, sentence, is_waiting=True)
+        document = self.control.job(tenant_id, document_id).document
+        if document.status == DocumentStatus.NEEDS_OCR:
+            raise NoTextInPdf(document.message)
+        if document.status == DocumentStatus.FAILED:
+            raise DocumentError(document.message)
+        return ProcessingResult(
+            document_id=document_id,
+            chunk_count=document.chunk_count,
+            processing_time=document.processing_ms,
+            costs=self._ledger.document_costs(tenant_id, document_id),
+            message=document.message,
+        )
+
+    def remove_files(self, tenant_id: str) -> int:
+        """Remove the originals of deleted documents; how many wait for another try."""
+        with self.control.claimed(tenant_id, f"files {tenant_id}"):
+            return self._removals.run(tenant_id)
+
+    def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
+        """End the work on a document with its reason."""
+        self._database.execute(tenant_id, "mark_failed", document_id=document_id, message=sentence)
+        note_costs(self._database, self._ledger, tenant_id, document_id)
+
+    def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
+        """Say something about a document that is still being worked on, or waits for its provider's yes."""
+        parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
+        self._database.execute(tenant_id, "note_message", **parameters)
+
+    def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
+        """Write into the ledger what calls of dead processes may have cost that nobody sends again.
+
+        Those of documents; and those of questions that nobody looks at, which are closed.
+        """
+        ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
+        return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
+
+    def interrupt(self) -> None:
+        """Have all work end at its next durable point, at once where a file is being read."""
+        self.control.stop()
+        if self.meaning is not None:
+            self.meaning.interrupt()
+        self.sandbox.interrupt()
+        self._trials.interrupt()
+
+    def resume(self) -> None:
+        """Work again after `interrupt`."""
+        self.control.resume()
+
+    def close(self) -> None:
+        """End the processes that read files."""
+        self.interrupt()
+        self.sandbox.close()
+        self.recognition.close()
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(filter(None, parts))

@@ -1,0 +1,107 @@
+"""What makes one version of a document the one that answers, and the last that did not: always one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold, ms_since
+from rag.ingestion.document_rows import amounts_to_json
+from rag.money.ledger import Ledger
+from rag.retrieval.keywords import index_document, remove_document
+from rag.storage.database import queries
+from rag.types import Document, Step
+
+
+def publish(
+    control: JobControl,
+    ledger: Ledger,
+    job: DocumentJob,
+    chunk_count: int,
+    message: str,
+    embedding_model: str,
+    *,
+    waits_for: Step | None = None,
+) -> None:
+    """Make a processed document searchable and the version before it not: states, counts, costs, keywords.
+
+    `waits_for` is a step that is left for later, while the document answers.
+
+    When a version that was asked for later is published already, this one joins the superseded. Raises
+    `ModelChanged` when the collection's vectors are of another model by now.
+    """
+    control.stop_if_asked()
+    started = time.monotonic()
+    control.note_progress(job, Step.PUBLISH, 0, 1)
+    document = job.document
+    costs = ledger.document_costs(document.tenant_id, document.id)
+    with control.database.transaction(document.tenant_id) as connection:
+        hold(connection, job)
+        is_current = take_place(connection, document, embedding_model)
+        parameters = {
+            **job.key,
+            "chunk_count": chunk_count,
+            "message": message,
+            "status": "completed" if is_current else "superseded",
+            "elapsed_ms": ms_since(started),
+            "waits_for": waits_for,
+        }
+        connection.execute(queries["publish_document"], parameters)
+        if is_current:
+            _index(connection, document)
+        connection.execute(queries["note_costs"], {**job.key, "costs": Jsonb(amounts_to_json(costs))})
+
+
+def take_place(connection: Connection, document: Document, embedding_model: str) -> bool:
+    """Supersede the version that answers now; False when that one was asked for later than this."""
+    parameters: dict[str, Any] = {
+        "document_id": document.id,
+        "original_id": document.original_id,
+        "collection_id": document.collection_id,
+    }
+    connection.execute(queries["lock_versions"], parameters)
+    model = connection.execute(queries["hold_embedding_model"], parameters).fetchone()
+    if model is None or model[0] != embedding_model:
+        raise ModelChanged
+    if connection.execute(queries["later_version_answers"], parameters).fetchone():
+        return False
+    for (replaced,) in connection.execute(queries["supersede_versions"], parameters).fetchall():
+        remove_document(
+            connection,
+            tenant_id=document.tenant_id,
+            collection_id=document.collection_id,
+            document_id=replaced,
+        )
+    return True
+
+
+def restore(connection: Connection, document: Document, embedding_model: str) -> bool:
+    """Let an earlier version answer again, within the caller's transaction.
+
+    False when its vectors are of another model than the collection's: then it waits to be embedded again first.
+    """
+    key = {"document_id": document.id}
+    connection.execute(queries["ask_again"], key)
+    models: Sequence[tuple[str]] = connection.execute(queries["models_of_document"], key).fetchall()
+    if {model for (model,) in models} != {embedding_model}:
+        return False
+    take_place(connection, document, embedding_model)
+    connection.execute(queries["restore_version"], key)
+    _index(connection, document)
+    return True
+
+
+def _index(connection: Connection, document: Document) -> None:
+    index_document(
+        connection,
+        tenant_id=document.tenant_id,
+        collection_id=document.collection_id,
+        document_id=document.id,
+    )
+    # Also where no model of meaning is installed: then the job waits until one is.
+    parameters = {"tenant_id": document.tenant_id, "collection_id": document.collection_id, "wait_seconds": 0.0}
+    connection.execute(queries["enqueue_meaning"], parameters)

@@ -1,0 +1,464 @@
+"""The queue of documents, in the same Postgres: a job is written in the transaction that asks for it.
+
+procrastinate hands jobs to workers on any machine. Work runs in daemon threads, so that a call that hangs never keeps
+the application from stopping; what a dead process left is taken up as soon as its lock on the document is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
+from psycopg import AsyncConnection, Connection
+from psycopg_pool import AsyncConnectionPool
+
+from rag.errors import (
+    DatabaseUnavailable,
+    ProviderAnswerInvalid,
+    ProviderError,
+    ProviderKeyRejected,
+    TenantSuspended,
+)
+from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
+from rag.ingestion.pipeline import Pipeline
+from rag.ingestion.slots import FairJobs, Places
+from rag.ingestion.uploads import TAGS_WAIT
+from rag.providers.connections import KEY_VARIABLES
+from rag.providers.registry import provider_name
+from rag.providers.retry import retry_after
+from rag.storage.database import ENTER, WORKER, Database, entering, queries
+
+log = logging.getLogger("rag.jobs")
+QUEUE = "documents"
+TASK = "process_document"
+#: Work that waits for nothing and that nobody waits for has a queue of its own: it takes no document's place.
+MEANING_QUEUE = "meaning"
+#: Documents that one process works on at once: while one waits for its provider, another is read. One more place is for
+#: tenants that have none of these.
+DOCUMENTS_AT_ONCE = 2
+#: Waits before each further try when a provider is down or sends what cannot be read; then the document has failed.
+#: While a key is refused or there is no money left, it goes on at the last of them for as long as it takes.
+RETRY_SECONDS = (5.0, 20.0, 60.0, 180.0)
+#: How often jobs are looked for besides being notified, and where a pooler in transaction mode passes nothing on.
+POLLING_SECONDS = 2.0
+POOLED_POLLING_SECONDS = 0.5
+#: How long the worker waits for a database that does not answer before it ends, to begin again later.
+OUTAGE_SECONDS = 3.0
+#: How often what dead processes left is looked for, and how long it has to have been quiet.
+RESCUE_SECONDS = 5.0
+ABANDONED_SECONDS = 3.0
+FORGOTTEN_SECONDS = 60.0
+#: When work that another process has is looked at again.
+ELSEWHERE_SECONDS = 5.0
+#: How often jobs of a suspended tenant are looked at again; resuming it wakes them at once.
+SUSPENDED_SECONDS = 300.0
+#: Longest wait for work to end by itself when the application stops.
+STOP_SECONDS = 1.5
+
+
+#: How often files that could not be removed are tried again.
+FILES_SECONDS = 60.0
+
+
+class FilesLeft(Exception):
+    """Files of deleted documents could not be removed yet."""
+
+
+class WorkerPool(AsyncConnectionPool):
+    """Connections of the queue's library: each statement is in a transaction of the worker's."""
+
+    def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
+        super().__init__(conninfo, **options)
+        self._key = key
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[AsyncConnection[Any]]:
+        async with super().connection(timeout) as connection, connection.transaction():
+            await connection.execute(ENTER, entering(self._key, WORKER))
+            yield connection
+
+
+class Queue:
+    """Work on documents: left by any process, done by those that started a worker."""
+
+    def __init__(
+        self,
+        database: Database,
+        pipeline: Pipeline,
+        *,
+        concurrency: int = DOCUMENTS_AT_ONCE,
+        retry_seconds: tuple[float, ...] = RETRY_SECONDS,
+        rescue_seconds: float = RESCUE_SECONDS,
+        abandoned_seconds: float = ABANDONED_SECONDS,
+    ) -> None:
+        self._database = database
+        self._pipeline = pipeline
+        self._concurrency = concurrency
+        self.retry_seconds = retry_seconds
+        self._rescue_seconds = rescue_seconds
+        self._abandoned_seconds = abandoned_seconds
+        #: Tries that count, and those that ended with a refused key or without money.
+        self._failures: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
+        self._waits: dict[str, float] = {}
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = threading.Event()
+        self._wake: asyncio.Event | None = None
+        #: Does what waits for a collection that follows a source; set by whoever has the sources.
+        self.on_sync: Callable[[str, UUID], object] | None = None
+
+    def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
+        """Have a document worked on; with `connection`, once the caller's transaction is committed."""
+        parameters = {"tenant_id": tenant_id, "document_id": str(document_id)}
+        if connection is not None:
+            connection.execute(queries["enqueue"], parameters)
+            return
+        with self._database.transaction(tenant_id) as own:
+            own.execute(queries["enqueue"], parameters)
+
+    def start_worker(self) -> None:
+        """Work on documents in the background of this process. Does nothing when that is so already."""
+        if self.is_running:
+            return
+        self._stop.clear()
+        self._pipeline.resume()
+        self._thread = threading.Thread(target=self._work, name="documents", daemon=True)
+        self._thread.start()
+
+    def stop_worker(self) -> None:
+        """Stop within about two seconds, also in the middle of work: it goes on at the next start."""
+        self._stop.set()
+        loop, wake = self._loop, self._wake
+        if loop is not None and wake is not None:
+            with suppress(RuntimeError):  # ended by itself in the meantime
+                loop.call_soon_threadsafe(wake.set)
+        self._pipeline.interrupt()
+        if self._thread is not None:
+            self._thread.join(timeout=STOP_SECONDS + 1.5)
+            self._thread = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
+        """Wait until no job is left; False when there still is one after the time given."""
+        deadline = time.monotonic() + timeout_seconds
+        while time.monotonic() < deadline:
+            if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def take_up_abandoned(self) -> None:
+        """Put back what dead processes left: their jobs, and documents in the middle of work without a job."""
+        with self._database.transaction(WORKER) as connection:
+            quiet = {"quiet_seconds": self._abandoned_seconds}
+            connection.execute(queries["drop_abandoned"], quiet)
+            connection.execute(queries["take_up_abandoned"], quiet)
+            tenants = {row[0] for row in connection.execute(queries["known_tenants"]).fetchall()}
+        for tenant_id in {*tenants, self._pipeline.settings.tenant}:
+            with self._database.transaction(tenant_id) as connection:
+                parameters = {"tenant_id": tenant_id, "quiet_seconds": FORGOTTEN_SECONDS}
+                for (document_id,) in connection.execute(queries["unfinished_documents"], parameters).fetchall():
+                    self.enqueue(tenant_id, document_id, connection=connection)
+            self._pipeline.settle_abandoned_calls(tenant_id)
+
+    # In the worker's thread
+
+    def _work(self) -> None:
+        availability = self._database.availability
+        is_first = True
+        while not self._stop.is_set():
+            availability.wait_until_up(self._stop)
+            try:
+                if is_first:
+                    with self._database.transaction(WORKER) as connection:
+                        connection.execute(queries["wake_waiting_jobs"])
+                    is_first = False
+                self._pipeline.sandbox.warm_up()
+                asyncio.run(self._serve())
+            except Exception:
+                if availability.is_down:
+                    log.warning("The queue waits for the database")
+                else:
+                    log.exception("The queue's worker ended; it starts again")
+            self._stop.wait(POLLING_SECONDS)
+
+    async def _serve(self) -> None:
+        self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
+        if self._stop.is_set():
+            return
+        connector = PsycopgConnector(
+            conninfo=self._database.conninfo,
+            min_size=1,
+            max_size=4,
+            # In an outage the worker ends soon, and begins again once the database answers.
+            timeout=OUTAGE_SECONDS,
+            reconnect_timeout=OUTAGE_SECONDS,
+            kwargs={"prepare_threshold": None},
+            pool_factory=partial(WorkerPool, self._database.key),
+        )
+        is_pooled = self._database.is_pooled
+        places = Places(self._concurrency)
+        # Of each queue: how many jobs at once, and who hands them out.
+        served: list[tuple[str, int, JobManager]] = [
+            (QUEUE, self._concurrency, FairJobs(connector, places, is_spare=False)),
+            (QUEUE, 1, FairJobs(connector, places, is_spare=True)),
+        ]
+        if self._pipeline.meaning is not None:
+            served.append((MEANING_QUEUE, 1, JobManager(connector)))
+        async with App(connector=connector).open_async():
+            workers = [
+                asyncio.create_task(
+                    self._app(connector, jobs).run_worker_async(
+                        queues=[queue],
+                        concurrency=concurrency,
+                        install_signal_handlers=False,
+                        # LISTEN belongs to a session, which such a pooler does not keep.
+                        listen_notify=not is_pooled,
+                        fetch_job_polling_interval=POOLED_POLLING_SECONDS if is_pooled else POLLING_SECONDS,
+                        shutdown_graceful_timeout=STOP_SECONDS,
+                        delete_jobs="successful",
+                    )
+                )
+                for queue, concurrency, jobs in served
+            ]
+            rescue = asyncio.create_task(self._rescue())
+            stopped = asyncio.create_task(self._wake.wait())
+            await asyncio.wait({*workers, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (*workers, rescue, stopped):
+                task.cancel()
+            await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
+
+    def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
+        """The library's application with every task, whose worker takes its jobs from `jobs`."""
+        app = App(connector=connector)
+        app.job_manager = jobs
+        later = RetrySchedule(self)
+        for name, queue, work in (
+            (TASK, QUEUE, self._process),
+            ("reembed", QUEUE, self._reembed),
+            ("remove_files", QUEUE, self._remove_files),
+            ("sync", QUEUE, self._sync),
+            ("embed_meaning", MEANING_QUEUE, self._embed_meaning),
+        ):
+            app.task(name=name, queue=queue, retry=later, pass_context=True)(self._leaving_rest_to_waiting(work))
+        return app
+
+    def _leaving_rest_to_waiting(self, work: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        """Wrap a task so that a try that failed leaves the rest to a job of the same name that waits already.
+
+        Somebody may confirm a document while its first job still runs. Two jobs of one name cannot wait: the failed
+        one ends, and the other begins when the next try is due.
+        """
+
+        @functools.wraps(work)
+        async def task(context: JobContext, **arguments: str) -> None:
+            try:
+                await work(**arguments)
+            except Exception as exc:
+                wait = self.wait_after(exc, arguments)
+                lock = context.job.queueing_lock
+                if wait is None or lock is None or not await self._postpone(lock, wait):
+                    raise
+
+        return task
+
+    async def _postpone(self, queueing_lock: str, wait_seconds: float) -> bool:
+        """Have the waiting job of a name begin no sooner than after `wait_seconds`; whether there is one."""
+        changed: list[int] = []
+
+        def postpone() -> None:
+            with self._database.transaction(WORKER) as connection:
+                parameters = {"queueing_lock": queueing_lock, "wait_seconds": wait_seconds}
+                changed.append(connection.execute(queries["postpone_job"], parameters).rowcount)
+
+        try:
+            await in_daemon_thread(postpone)
+        except DatabaseUnavailable:
+            return False
+        return changed[0] > 0
+
+    async def _process(self, tenant_id: str, document_id: str) -> None:
+        try:
+            await in_daemon_thread(lambda: self._pipeline.run(tenant_id, UUID(document_id)))
+        except ProviderError as exc:
+            self._tries(exc)[document_id] += 1
+            note = partial(self._note_failure, tenant_id, document_id, exc)
+            await in_daemon_thread(note)
+            if isinstance(exc, WAITED_FOR) or self._failures[document_id] <= len(self.retry_seconds):
+                raise
+        self._forget(document_id)
+
+    async def _reembed(self, tenant_id: str, reembedding_id: str) -> None:
+        work = self._pipeline.reembedding
+        try:
+            await in_daemon_thread(lambda: work.run(tenant_id, UUID(reembedding_id)))
+        except ProviderError as exc:
+            # Searches go on with the old vectors: there is no hurry, and it is tried for as long as it takes. Only
+            # answers that cannot be used come to an end, for each of them may be billed.
+            self._tries(exc)[reembedding_id] += 1
+            is_hopeless = isinstance(exc, ProviderAnswerInvalid)
+            if not is_hopeless or self._failures[reembedding_id] <= len(self.retry_seconds):
+                wait = self._waits[reembedding_id] = self._wait(reembedding_id, exc)
+                await in_daemon_thread(
+                    partial(work.note_waiting, tenant_id, UUID(reembedding_id), waiting_sentence(exc, wait))
+                )
+                raise
+            await in_daemon_thread(partial(work.fail, tenant_id, UUID(reembedding_id), exc.message))
+        self._forget(reembedding_id)
+
+    async def _sync(self, tenant_id: str, collection_id: str) -> None:
+        on_sync = self.on_sync
+        if on_sync is not None:
+            await in_daemon_thread(lambda: on_sync(tenant_id, UUID(collection_id)))
+
+    async def _embed_meaning(self, tenant_id: str, collection_id: str) -> None:
+        await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
+
+    def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
+        """A turn of a collection. What is left has a job of its own: one of a document may wait by now, and two of a
+        name cannot."""
+        work = self._pipeline.meaning
+        wait: float | None = 0.0
+        try:
+            if work is None or work.run(tenant_id, UUID(collection_id)):
+                wait = None
+        except JobInterrupted:
+            pass
+        except JobTaken:
+            wait = ELSEWHERE_SECONDS
+        except TenantSuspended:
+            wait = SUSPENDED_SECONDS
+        except ProviderError as exc:
+            # Searches go on by words: it is tried for as long as it takes.
+            log.warning("%s Vectors of meaning are made later.", exc.message)
+            wait = self.retry_seconds[-1]
+        if wait is not None:
+            key = {"tenant_id": tenant_id, "collection_id": UUID(collection_id), "wait_seconds": wait}
+            with self._database.transaction(tenant_id) as connection:
+                connection.execute(queries["enqueue_meaning"], key)
+
+    async def _remove_files(self, tenant_id: str) -> None:
+        left: list[int] = []
+        await in_daemon_thread(lambda: left.append(self._pipeline.remove_files(tenant_id)))
+        if left and left[0]:
+            raise FilesLeft
+
+    def _wait(self, key: str, error: ProviderError) -> float:
+        """Seconds before the next try: growing, and never less than the provider asked for."""
+        step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
+        return max(step, retry_after(error))
+
+    def _tries(self, error: ProviderError) -> Counter[str]:
+        """Where a failed try is counted: waiting for a key or for money uses up no attempt."""
+        return self._refusals if isinstance(error, WAITED_FOR) else self._failures
+
+    def _forget(self, key: str) -> None:
+        for counted in (self._failures, self._refusals, self._waits):
+            counted.pop(key, None)
+
+    def _note_failure(self, tenant_id: str, document_id: str, error: ProviderError) -> None:
+        is_waiting = isinstance(error, WAITED_FOR)
+        if not is_waiting and self._failures[document_id] > len(self.retry_seconds):
+            self._pipeline.mark_failed(tenant_id, UUID(document_id), error.message)
+            return
+        wait = self._waits[document_id] = self._wait(document_id, error)
+        sentence = waiting_sentence(error, wait)
+        self._pipeline.note_message(tenant_id, UUID(document_id), sentence, is_waiting=is_waiting)
+
+    async def _rescue(self) -> None:
+        while True:
+            if self._pipeline.meaning is not None:
+                self._pipeline.meaning.rest_when_idle()
+            try:
+                await in_daemon_thread(self.take_up_abandoned)
+            except DatabaseUnavailable:
+                log.warning("The database does not answer; looking for abandoned work later")
+            except Exception:  # another process may have taken it up at the same moment
+                log.exception("Abandoned work could not be taken up; looking again later")
+            await asyncio.sleep(self._rescue_seconds)
+
+    def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
+        """Seconds until a job with these arguments is tried again; None when it is not."""
+        if isinstance(error, (JobInterrupted, asyncio.CancelledError)):
+            return 0.0
+        if isinstance(error, (JobTaken, DatabaseUnavailable)):
+            return ELSEWHERE_SECONDS
+        if isinstance(error, TenantSuspended):
+            return SUSPENDED_SECONDS
+        if isinstance(error, FilesLeft):
+            return FILES_SECONDS
+        if isinstance(error, ProviderError):
+            key = str(arguments.get("document_id") or arguments.get("reembedding_id"))
+            return self._waits.get(key, self.retry_seconds[-1])
+        return None
+
+
+def waiting_sentence(error: ProviderError, wait: float) -> str:
+    """Why work waits and when it goes on, for the documents page."""
+    again = f"It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
+    provider = str(error.details.get("provider") or "")
+    if not isinstance(error, WAITED_FOR):
+        return f"{error.message} {again}"
+    waiting = f"{TAGS_WAIT} Waiting" if error.details.get("is_searchable") else "Waiting"
+    if provider not in KEY_VARIABLES:
+        return f"{waiting}: {error.message} {again}"
+    name, variable = provider_name(provider), KEY_VARIABLES[provider]
+    if isinstance(error, ProviderKeyRejected):
+        return f"{waiting}: the key was refused by {name}. An administrator has to check {variable}. {again}"
+    return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"
+
+
+class RetrySchedule(BaseRetryStrategy):
+    """Which jobs are tried again, and when: the queue knows how often each has failed."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        wait = self._queue.wait_after(exception, job.task_kwargs)
+        if wait is None:
+            return None
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=wait))
+
+
+async def in_daemon_thread(function: Callable[[], object]) -> None:
+    """Run a blocking function in a thread that does not keep the process alive, and wait for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        error: BaseException | None = None
+        try:
+            function()
+        except BaseException as exc:
+            error = exc
+        with suppress(RuntimeError):  # the loop is closed: the application has stopped
+            loop.call_soon_threadsafe(settle, error)
+
+    threading.Thread(target=work, name="document", daemon=True).start()
+    await done

@@ -1,0 +1,95 @@
+"""The files behind attachments' addresses: fetched only from where the installation's settings allow, and if small.
+
+Addresses come from a table that others write. Without such a rule they could name machines that only this one reaches.
+Names that lead to addresses within a network are refused too, unless the settings give that very address.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import unquote, urljoin, urlsplit
+
+import httpx
+
+from rag.errors import InvalidInput, ProviderUnavailable
+from rag.ingestion.loaders.attachments import KINDS
+from rag.ingestion.sources.board.posts import PostAttachment
+from rag.providers.connections import OutwardTransport
+
+TIMEOUT_SECONDS = 20.0
+
+
+class AttachmentFiles:
+    """Fetches attachments. `allowed` are the beginnings of addresses they may have, such as a Storage bucket's."""
+
+    def __init__(self, allowed: tuple[str, ...] = (), *, transport: httpx.BaseTransport | None = None) -> None:
+        self._allowed = allowed
+        self._transport = transport
+        self._client: httpx.Client | None = None
+
+    def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
+        """The attachment with its bytes where they can be described and are no more than allowed; else as it is.
+
+        Raises `ProviderUnavailable` when they cannot be fetched now.
+        """
+        is_readable = KINDS.get(attachment.ending) in ("image", "document")
+        if attachment.content is not None:
+            keeps = is_readable and len(attachment.content) <= maximum_bytes
+            return attachment if keeps else replace(attachment, content=None)
+        if not is_readable or attachment.size > maximum_bytes or attachment.description:
+            return attachment
+        address = self.allowed_address(attachment.url)
+        content = self._fetch(address, maximum_bytes) if address else None
+        return replace(attachment, content=content, size=len(content)) if content else attachment
+
+    def allowed_address(self, url: str) -> str:
+        """The address to fetch, a relative one taken from the first that is allowed; "" where it may not be."""
+        if not url or not self._allowed:
+            return ""
+        try:
+            address = urljoin(self._allowed[0].rstrip("/") + "/", url)
+            wanted = urlsplit(address)
+            is_allowed = any(_begins(wanted.scheme, wanted.netloc, wanted.path, prefix) for prefix in self._allowed)
+        except ValueError:
+            return ""
+        return address if is_allowed and not _leaves(wanted.path) else ""
+
+    def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
+        """The bytes; None when they are not there or too many."""
+        try:
+            # Never elsewhere: a redirect could leave what is allowed.
+            with self._http().stream("GET", address, follow_redirects=False) as answer:
+                if answer.status_code >= 500 or answer.status_code == 429:
+                    raise ProviderUnavailable("An attachment cannot be fetched at the moment. It is tried again later.")
+                if answer.status_code != 200:
+                    return None
+                parts, size = [], 0
+                for part in answer.iter_bytes():
+                    size += len(part)
+                    if size > maximum_bytes:
+                        return None
+                    parts.append(part)
+                return b"".join(parts)
+        except InvalidInput:
+            return None  # an allowed name that leads into a network of ours
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
+            raise ProviderUnavailable(
+                "An attachment cannot be fetched at the moment. It is tried again later."
+            ) from exc
+
+    def _http(self) -> httpx.Client:
+        if self._client is None:
+            self._client = httpx.Client(timeout=TIMEOUT_SECONDS, transport=self._transport or OutwardTransport())
+        return self._client
+
+
+def _leaves(path: str) -> bool:
+    """Whether a path climbs, also where its dots or slashes are encoded."""
+    return ".." in unquote(path).replace("\\", "/").split("/")
+
+
+def _begins(scheme: str, netloc: str, path: str, prefix: str) -> bool:
+    allowed = urlsplit(prefix)
+    folder = allowed.path.rstrip("/") + "/"
+    is_same_host = (scheme, netloc.lower()) == (allowed.scheme, allowed.netloc.lower())
+    return scheme in ("http", "https") and is_same_host and (path or "/").startswith(folder)

@@ -1,0 +1,132 @@
+"""Word of changed posts, as Supabase's database webhooks send it: kept per post, followed by the queue.
+
+Events come late, twice and out of order. Of each post only the newest is kept, by the time of its change; an older or
+equal one changes nothing. Following it, the table itself is asked for the post as it is now; where there is no table to
+ask, the event's own record counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.errors import InvalidInput
+from rag.ingestion.document_jobs import JobControl, JobQueue
+from rag.ingestion.extracted import storable_json
+from rag.ingestion.sources.board.posts import PostsMapping, is_hidden, mapping_from, post_from_record
+from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.sync import Source, SourceItem, SyncReport, SyncWriter
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import Collection
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingEvent:
+    """An event that has not been followed yet."""
+
+    key: str
+    event: dict[str, Any]
+    event_at: datetime
+
+
+class PostEvents:
+    """Keeps and follows events. Thread-safe."""
+
+    kind = PostsTable.kind
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def is_of(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+        """Whether the event is of the table that these settings name."""
+        return mapping_from(settings).is_table(str(payload.get("table") or ""))
+
+    def note(
+        self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> bool:
+        """Keep the event if it is the newest of its post, and queue what has to be done, in the caller's transaction.
+
+        Raises `InvalidInput` for what is no event.
+        """
+        mapping = mapping_from(settings)
+        kind = payload.get("type")
+        record = payload.get("old_record") if kind == "DELETE" else payload.get("record")
+        if kind not in ("INSERT", "UPDATE", "DELETE") or not isinstance(record, Mapping):
+            raise InvalidInput("An event has a type (INSERT, UPDATE or DELETE) and the record that changed.")
+        post = post_from_record(record, mapping)
+        event = {"type": kind, "record": storable_json(dict(record))}
+        row = {
+            "collection_id": collection.id,
+            "kind": self.kind,
+            "key": post.id,
+            "title": post.title,
+            "event": Jsonb(event),
+            # Without a time of change, the order of arrival is all there is.
+            "event_at": post.updated_at or datetime.now(UTC),
+            "is_deletion": kind == "DELETE",
+        }
+        is_new = connection.execute(queries["note_event"], row).fetchone() is not None
+        if is_new:
+            connection.execute(queries["enqueue_sync"], row)
+        return is_new
+
+    def follow(
+        self,
+        collection: Collection,
+        source: Source,
+        settings: Mapping[str, Any],
+        files: Originals,
+        queue: JobQueue,
+        control: JobControl,
+    ) -> SyncReport:
+        """Do what the waiting events ask for, until none is left; those that fail for now stay."""
+        mapping = mapping_from(settings)
+        keeper = SyncWriter(self._database, files, collection, self.kind, queue=queue)
+        table = cast(PostsTable, source)
+        report, tried = SyncReport(), set[tuple[str, datetime]]()
+        while True:
+            where = {"collection_id": collection.id, "kind": self.kind}
+            found = self._database.fetch_all(collection.tenant_id, "waiting_events", WaitingEvent, **where)
+            waiting = [event for event in found if (event.key, event.event_at) not in tried]
+            if not waiting:
+                return report
+            current = table.find([event.key for event in waiting]) if table.is_readable() else None
+            for event in waiting:
+                control.stop_if_asked()
+                tried.add((event.key, event.event_at))
+                item = current.get(event.key) if current is not None else self._told(table, event, mapping)
+                before = report
+                report = self._follow_one(keeper, event, item, report)
+                if report.failed == before.failed or not report.is_temporary:
+                    self._database.execute(
+                        collection.tenant_id,
+                        "finish_event",
+                        **where,
+                        key=event.key,
+                        event_at=event.event_at,
+                        event=Jsonb(event.event),
+                    )
+
+    def _follow_one(
+        self, keeper: SyncWriter, event: WaitingEvent, item: SourceItem | None, report: SyncReport
+    ) -> SyncReport:
+        before = keeper.known(event.key).get(event.key)
+        if item is not None:
+            return keeper.follow(item, before, report)
+        if before is not None and (before.has_document or not before.is_deleted):
+            keeper.remove(event.key, before, updated_at=event.event_at)
+            return report.with_one("removed")
+        return report
+
+    def _told(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
+        """The post as the event has it; None when it is gone or hidden."""
+        record = event.event["record"]
+        if event.event["type"] == "DELETE" or is_hidden(record, mapping):
+            return None
+        return table.item_of(post_from_record(record, mapping))

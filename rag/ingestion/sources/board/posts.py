@@ -1,0 +1,293 @@
+"""A post as a value: made from a row of the table or an event, stored as one file with its attachments.
+
+The names of the metadata are those of source 000's vector record; times are milliseconds since 1970, 0 where not set.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from rag.errors import InvalidInput
+from rag.ingestion.extracted import storable
+from rag.ingestion.loaders.attachments import KINDS
+
+#: A post as it is stored: its HTML and its attachments in one JSON file.
+POST_TYPE = "application/vnd.hr-assistant.post+json"
+#: Source 000: where posts without a category are.
+FALLBACK_SLUG, FALLBACK_NAME = "general", "일반"
+#: Part of a post's hash; raised when the same post is to be read in another way.
+READING = "1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostAttachment:
+    """A file that hangs on a post; `content` where the source holds it, else it is at `url`."""
+
+    file_name: str
+    size: int
+    mime_type: str = ""
+    url: str = ""
+    content: bytes | None = None
+    #: What is in it, where that is known without a model.
+    description: str = ""
+
+    @property
+    def ending(self) -> str:
+        return self.file_name.rsplit(".", 1)[-1].lower() if "." in self.file_name else ""
+
+    @property
+    def fingerprint(self) -> list[Any]:
+        """What changes when the file does."""
+        digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
+        return [self.file_name, self.size, self.url, digest, self.description]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Post:
+    """A post of a board."""
+
+    id: str
+    title: str
+    html: str
+    category_id: str = ""
+    category_name: str = FALLBACK_NAME
+    category_slug: str = FALLBACK_SLUG
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    published_at: datetime | None = None
+    is_pinned: bool = False
+    is_important: bool = False
+    status: str = ""
+    view_count: int = 0
+    attachments: tuple[PostAttachment, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        """Of all that makes its text; pins, views and dates are not among it."""
+        parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
+
+    def metadata(self) -> dict[str, Any]:
+        """The vector record's metadata as far as the row itself has it."""
+        kinds = {KINDS.get(a.ending, "other") for a in self.attachments}
+        return {
+            "postId": self.id,
+            "categoryId": self.category_id,
+            "categoryName": self.category_name,
+            "categorySlug": self.category_slug,
+            "title": self.title,
+            "createdAt": milliseconds(self.created_at),
+            "updatedAt": milliseconds(self.updated_at),
+            "publishedAt": milliseconds(self.published_at),
+            "isPinned": self.is_pinned,
+            "isImportant": self.is_important,
+            "status": self.status,
+            "viewCount": self.view_count,
+            "attachmentCount": len(self.attachments),
+            "hasImages": "image" in kinds,
+            "hasDocuments": bool(kinds & {"document", "office"}),
+        }
+
+
+def post_from_record(
+    record: Mapping[str, Any],
+    mapping: PostsMapping,
+    *,
+    categories: Mapping[str, Mapping[str, Any]] | None = None,
+    attachments: Sequence[Mapping[str, Any]] = (),
+) -> Post:
+    """A post from a row as JSON, with the categories by id and the rows of its attachments.
+
+    What a row lacks is not set. Raises `InvalidInput` for one without an id.
+    """
+    if (key := _text(record.get(mapping.id))) == "":
+        raise InvalidInput(f"The post has no {mapping.id!r}.")
+    category_id = _text(record.get(mapping.category_id))
+    category = (categories or {}).get(category_id, {})
+    return Post(
+        id=key,
+        title=" ".join(_text(record.get(mapping.title)).split()),
+        html=_text(record.get(mapping.content)),
+        category_id=category_id,
+        category_name=_text(category.get(mapping.categories.name)) or FALLBACK_NAME,
+        category_slug=_text(category.get(mapping.categories.slug)) or FALLBACK_SLUG,
+        created_at=moment(record.get(mapping.created_at)),
+        updated_at=moment(record.get(mapping.updated_at)) or moment(record.get(mapping.created_at)),
+        published_at=moment(record.get(mapping.published_at)),
+        is_pinned=record.get(mapping.is_pinned) is True,
+        is_important=record.get(mapping.is_important) is True,
+        status=_text(record.get(mapping.status)),
+        view_count=_count(record.get(mapping.view_count)),
+        attachments=tuple(attachment_from_record(row, mapping.attachments) for row in attachments),
+    )
+
+
+def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAttachment:
+    """An attachment from a row as JSON; bytes are hexadecimal, as Postgres writes them, or base64."""
+    content = _bytes(row.get(names.content))
+    return PostAttachment(
+        file_name=_text(row.get(names.file_name)).replace("\n", " ")[:200] or "attachment",
+        size=len(content) if content is not None else _count(row.get(names.size)),
+        mime_type=_text(row.get(names.mime_type)),
+        url=_text(row.get(names.url)),
+        content=content,
+    )
+
+
+def is_hidden(record: Mapping[str, Any], mapping: PostsMapping) -> bool:
+    """Whether people are not meant to read this row."""
+    return _text(record.get(mapping.status)).lower() in mapping.hidden_statuses
+
+
+def moment(value: Any) -> datetime | None:
+    """A time from ISO text, or milliseconds since 1970; UTC where no zone is given. None for anything else."""
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else None
+        found = datetime.fromisoformat(value) if isinstance(value, str) and value else None
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+
+
+def milliseconds(value: datetime | None) -> int:
+    """Milliseconds since 1970; 0 for none."""
+    return round(value.timestamp() * 1000) if value is not None else 0
+
+
+def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
+    """The file that a post is stored as: what is read of it, nothing that changes without its text."""
+    stored = {
+        "title": post.title,
+        "html": post.html,
+        "attachments": [
+            {
+                "fileName": item.file_name,
+                "size": item.size,
+                "mimeType": item.mime_type,
+                "url": item.url,
+                "description": item.description,
+                "content": base64.b64encode(item.content).decode() if item.content is not None else None,
+            }
+            for item in attachments
+        ],
+    }
+    return json.dumps(stored, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def post_from_bytes(content: bytes) -> tuple[str, str, tuple[PostAttachment, ...]]:
+    """Title, HTML and attachments of a stored post."""
+    stored = json.loads(content)
+    return (
+        str(stored["title"]),
+        str(stored["html"]),
+        tuple(
+            PostAttachment(
+                file_name=item["fileName"],
+                size=item["size"],
+                mime_type=item["mimeType"],
+                url=item["url"],
+                description=item["description"],
+                content=base64.b64decode(item["content"]) if item["content"] is not None else None,
+            )
+            for item in stored["attachments"]
+        ),
+    )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else storable(value).strip()
+
+
+def _count(value: Any) -> int:
+    return int(value) if isinstance(value, (int, float)) or (isinstance(value, str) and value.isdigit()) else 0
+
+
+def _bytes(value: Any) -> bytes | None:
+    if not isinstance(value, str) or not value:
+        return None
+    try:
+        return bytes.fromhex(value[2:]) if value.startswith("\\x") else base64.b64decode(value, validate=True)
+    except (ValueError, binascii.Error):
+        return None
+
+
+#: A table's name, with or without its schema.
+TABLE = re.compile(r"[A-Za-z_][\w$]{0,62}(?:\.[A-Za-z_][\w$]{0,62})?")
+
+
+class _Columns(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("table", check_fields=False)
+    @classmethod
+    def _table(cls, name: str) -> str:
+        if not TABLE.fullmatch(name):
+            raise ValueError("not the name of a table")
+        return name
+
+
+class Categories(_Columns):
+    """The table of categories."""
+
+    table: str = "hof_categories"
+    id: str = "id"
+    name: str = "name"
+    slug: str = "slug"
+
+
+class Attachments(_Columns):
+    """The table of attachments. A row has its file's bytes in `content`, or where they are in `url`."""
+
+    table: str = "hof_attachments"
+    post_id: str = "post_id"
+    file_name: str = "file_name"
+    url: str = "file_url"
+    size: str = "file_size"
+    mime_type: str = "mime_type"
+    content: str = "content"
+
+
+class PostsMapping(_Columns):
+    """The table of posts and the tables beside it; one that does not exist is done without."""
+
+    table: str = "hof_posts"
+    id: str = "id"
+    title: str = "title"
+    content: str = "content"
+    category_id: str = "category_id"
+    created_at: str = "created_at"
+    updated_at: str = "updated_at"
+    published_at: str = "published_at"
+    is_pinned: str = "is_pinned"
+    is_important: str = "is_important"
+    status: str = "status"
+    view_count: str = "view_count"
+    #: Posts of these are no posts: people are not meant to read them.
+    hidden_statuses: tuple[str, ...] = ("draft", "hidden", "private", "archived", "deleted", "trash")
+    categories: Categories = Field(default_factory=Categories)
+    attachments: Attachments = Field(default_factory=Attachments)
+
+    def is_table(self, name: str) -> bool:
+        """Whether an event names this table, with or without its schema."""
+        return name == self.table or name == self.table.rpartition(".")[2]
+
+
+def mapping_from(settings: Mapping[str, Any]) -> PostsMapping:
+    """The mapping that a collection's source keeps. Raises `InvalidInput` naming the setting that does not fit."""
+    try:
+        return PostsMapping.model_validate(settings)
+    except ValidationError as exc:
+        error = exc.errors()[0]
+        name = ".".join(map(str, error["loc"])) or "the settings"
+        raise InvalidInput(f"The columns of the posts cannot be used: {name}: {error['msg']}.") from exc

@@ -1,0 +1,165 @@
+"""An import: what it would add and cost, then its documents one by one through the pipeline of all others.
+
+Documents are known by their source, as those of a sync are: one that has not changed is left alone and costs nothing,
+and an import that was killed goes on where it was. Nothing is removed: an export may be a part of what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+from rag.ingestion.chunking import join_pages
+from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_rows import find_documents
+from rag.ingestion.estimate import estimate_costs
+from rag.ingestion.sources.sync import KnownItem, SourceContent, SourceItem, SyncReport, SyncWriter
+from rag.ingestion.sources.vector_export import (
+    EXPORT_TYPE,
+    Passages,
+    Problem,
+    documents_from,
+    joined,
+    pages_and_chunks,
+    passages_from_bytes,
+    read_export,
+)
+from rag.profiles import profile_of
+from rag.providers.registry import Providers
+from rag.storage.database import Database
+from rag.storage.files import Originals
+from rag.types import Collection, Document, DocumentStatus
+
+KIND = "vectors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportPlan:
+    """What an import would do. `cost` is in dollars, None where no price is known."""
+
+    documents: tuple[Passages, ...]
+    #: Stored by an import before that did not come to its end.
+    unfinished: tuple[UUID, ...]
+    unchanged: int
+    passages: int
+    tokens: int
+    cost: Decimal | None
+    problems: tuple[Problem, ...]
+
+
+class VectorImport:
+    """Imports export files into one collection, whose model makes all vectors anew."""
+
+    def __init__(
+        self,
+        database: Database,
+        files: Originals,
+        providers: Providers,
+        collection: Collection,
+        *,
+        generate_metadata: bool = False,
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._providers = providers
+        self._collection = collection
+        self._generate_metadata = generate_metadata
+        self._keeper = SyncWriter(database, files, collection, KIND, queue=None, generate_metadata=generate_metadata)
+
+    def plan(self, paths: Sequence[Path]) -> ImportPlan:
+        """Read the files and compare them with what is there. Nothing is stored or spent. Raises `InvalidInput`."""
+        wanted: dict[str, Passages] = {}
+        problems: list[Problem] = []
+        for path in paths:
+            export = read_export(path)
+            problems += export.problems
+            for document in documents_from(export.records, name=path.stem):
+                before = wanted.get(document.key)
+                wanted[document.key] = joined(before, document) if before else document
+        known = self._keeper.known()
+        stored = self._latest(known)
+        new, unfinished, unchanged = [], [], 0
+        for key, passages in wanted.items():
+            latest = stored.get(key)
+            whole = passages if latest is None else joined(self._read(latest, key), passages)
+            before_it = known.get(key)
+            if before_it is None or not before_it.is_same_as(_item(whole)):
+                new.append(whole)
+            elif latest is not None and latest.status is not DocumentStatus.COMPLETED:
+                unfinished.append(latest.id)
+            else:
+                unchanged += 1
+        tokens, cost = self._estimate([*new, *(self._read(d, k) for k, d in stored.items() if d.id in unfinished)])
+        return ImportPlan(
+            documents=tuple(new),
+            unfinished=tuple(unfinished),
+            unchanged=unchanged,
+            passages=sum(len(passages.records) for passages in new),
+            tokens=tokens,
+            cost=cost,
+            problems=tuple(problems),
+        )
+
+    def store(self, passages: Passages) -> SyncReport:
+        """Store one document, or its next version, to be processed; what became of it."""
+        known = self._keeper.known(passages.key).get(passages.key)
+        return self._keeper.follow(_item(passages), known, SyncReport())
+
+    def _latest(self, known: Mapping[str, KnownItem]) -> dict[str, Document]:
+        """The last version of each imported document that is there, by its key."""
+        keys = {item.original_id: key for key, item in known.items() if item.has_document and not item.is_deleted}
+        latest: dict[str, Document] = {}
+        found = find_documents(self._database, self._collection.tenant_id, collection_id=self._collection.id)
+        for document in sorted(found, key=lambda document: document.version):
+            if document.mime_type == EXPORT_TYPE and document.original_id in keys:
+                latest[keys[document.original_id]] = document
+        return latest
+
+    def _read(self, document: Document, key: str) -> Passages:
+        return passages_from_bytes(self._files.get(document.tenant_id, document.file_path), key=key)
+
+    def _estimate(self, documents: Sequence[Passages]) -> tuple[int, Decimal | None]:
+        """Tokens and dollars of what has to be embedded, and tagged where that is wanted."""
+        tenant_id = self._collection.tenant_id
+        profile = profile_of(self._collection)
+        embedder = self._providers.embedder_for(self._collection.embedding_model)
+        tagger = self._providers.translation_model_for(profile) if self._generate_metadata else None
+        prices = price_overrides(self._database, tenant_id)
+        tokens, cost = 0, Decimal(0)
+        is_priced = True
+        for document in documents:
+            pages, chunks = pages_and_chunks(document.records)
+            estimate = estimate_costs(
+                document.title,
+                join_pages(pages),
+                len(pages),
+                chunks,
+                method="smart",
+                embedder=embedder,
+                tagger=tagger,
+                prices=prices,
+                chunk_tags=profile.reading.chunk_tags,
+            )
+            tokens += estimate.tokens
+            cost += estimate.total or 0
+            is_priced = is_priced and estimate.total is not None
+        return tokens, cost if is_priced else None
+
+
+def _item(passages: Passages) -> SourceItem:
+    content = passages.to_bytes()
+
+    def load() -> SourceContent:
+        return SourceContent(file_name=passages.file_name, content=content, mime_type=EXPORT_TYPE, title=passages.title)
+
+    return SourceItem(
+        key=passages.key,
+        updated_at=None,
+        hash=hashlib.sha256(content).hexdigest(),
+        title=passages.title,
+        load=load,
+    )

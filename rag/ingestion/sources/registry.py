@@ -1,0 +1,72 @@
+"""Which sources there are: each kind with what makes it from a collection's settings and the installation's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rag.ingestion.document_jobs import JobControl, JobQueue
+from rag.ingestion.extracted import ExtractionLimits
+from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
+from rag.ingestion.sources.board.attachments import AttachmentFiles
+from rag.ingestion.sources.board.events import PostEvents
+from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.table import PostsTable
+from rag.ingestion.sources.folder import FolderSource, allowed_folder
+from rag.ingestion.sources.github import GitHub, GitHubSource
+from rag.ingestion.sources.runs import SourceMaker, Syncs
+from rag.ingestion.sources.sync import Source
+from rag.profiles import BOARD_PROFILES, profile_of
+from rag.samples.board import SampleBoard
+from rag.settings import Settings
+from rag.storage.database import Database
+from rag.storage.files import Originals
+from rag.types import Collection
+
+
+def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -> GitHubSource:
+    """The repositories of an account, read with the installation's token."""
+    github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
+    return GitHubSource(github, owner, with_forks=with_forks)
+
+
+def make_syncs(database: Database, files: Originals, control: JobControl, queue: JobQueue, settings: Settings) -> Syncs:
+    """The syncs of this installation with every kind of source there is."""
+    attachment_files = AttachmentFiles(
+        tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
+    )
+
+    def posts(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        profile = profile_of(collection)
+        return PostsTable(
+            settings.posts_database_url or database.conninfo,
+            mapping_from(kept),
+            files=attachment_files,
+            is_own_database=not settings.posts_database_url,
+            maximum_attachment_bytes=profile.reading.maximum_attachment_bytes or MAXIMUM_BYTES,
+        )
+
+    def samples(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return SampleBoard()
+
+    def folder(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return FolderSource(allowed_folder(str(kept.get("path", "")), settings), ExtractionLimits.of(settings))
+
+    def github(collection: Collection, kept: Mapping[str, Any]) -> Source:
+        return github_source(settings, str(kept.get("owner", "")), with_forks=kept.get("with_forks") is True)
+
+    makers: dict[str, SourceMaker] = {
+        PostsTable.kind: posts,
+        SampleBoard.kind: samples,
+        FolderSource.kind: folder,
+        GitHubSource.kind: github,
+    }
+    return Syncs(
+        database,
+        files,
+        control,
+        queue,
+        PostEvents(database),
+        makers=makers,
+        usual=dict.fromkeys(BOARD_PROFILES, PostsTable.kind),
+    )

@@ -1,0 +1,339 @@
+"""Runs that keep collections equal to their sources: asked for by people, commands and events, done by the queue."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
+from rag.ingestion.collections import find_collections
+from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
+from rag.ingestion.sources.board.events import PostEvents
+from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import Collection, Identity, Role, Who
+
+log = logging.getLogger("rag.ingestion")
+#: Progress is written at most this often, in seconds.
+PROGRESS_SECONDS = 0.3
+#: The kind of source of the board that comes with the product.
+SAMPLES = "samples"
+#: Sentences on things that could not be read, kept with a run.
+MOST_PROBLEMS = 5
+
+SourceMaker = Callable[[Collection, Mapping[str, Any]], Source]
+"""Makes a collection's source from the settings kept for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings:
+    """A row of `collection_sources`."""
+
+    collection_id: UUID
+    kind: str
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncRun:
+    """A row of `sync_runs`, with what the documents it changed have cost so far."""
+
+    id: UUID
+    collection_id: UUID
+    kind: str
+    status: str
+    items_done: int
+    items_total: int
+    added: int
+    updated: int
+    unchanged: int
+    removed: int
+    failed: int
+    message: str
+    asked_by: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    #: US dollars; None when nothing was paid, or something has no known price (`is_priced` is false then).
+    cost: Decimal | None
+    is_priced: bool
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in ("waiting", "running")
+
+
+class Syncs:
+    """Asks for runs, does them, and says what they found. Thread-safe; a collection is synced by one worker at a time.
+
+    `makers` make a source of each kind; `usual` says which kind a profile's collection has when none is kept for it.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        files: Originals,
+        control: JobControl,
+        queue: JobQueue,
+        events: PostEvents,
+        *,
+        makers: Mapping[str, SourceMaker],
+        usual: Mapping[str, str],
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._control = control
+        self._queue = queue
+        self._events = events
+        self._makers = makers
+        self._usual = usual
+
+    # Where documents come from
+
+    def sources(self, collection: Collection) -> list[SourceSettings]:
+        """The collection's sources; the usual one of its profile where none is kept."""
+        found = self._database.fetch_all(
+            collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
+        )
+        return self._or_usual(collection, found)
+
+    def _or_usual(self, collection: Collection, kept: list[SourceSettings]) -> list[SourceSettings]:
+        kind = self._usual.get(collection.profile)
+        if kept or kind is None:
+            return kept
+        return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
+
+    def default_collection(self, who: Who) -> Collection | None:
+        """The collection that is synced unless another is named: the oldest notice board, the sample after all others.
+
+        Without a notice board it is the oldest collection with a source, if there is one.
+        """
+        collections = find_collections(self._database, who)
+        kinds: dict[UUID, set[str]] = {c.id: set() for c in collections}
+        for source in self._database.fetch_all(who, "find_sources", SourceSettings, collection_id=None):
+            kinds.setdefault(source.collection_id, set()).add(source.kind)
+        boards = [c for c in collections if c.profile in self._usual]
+        boards.sort(key=lambda board: kinds[board.id] == {SAMPLES})
+        return next(iter(boards or [c for c in collections if kinds[c.id]]), None)
+
+    def _required_sources(self, collection: Collection) -> list[SourceSettings]:
+        kept = self.sources(collection)
+        if not kept:
+            raise InvalidInput(f"“{collection.name}” has no source to sync with: its documents are uploaded.")
+        return kept
+
+    def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
+        """Keep where a collection's documents come from. Raises `InvalidInput` for settings that do not fit."""
+        _require_admin(identity, collection)
+        self.source(collection, kind, settings)
+        row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
+        self._database.execute(identity, "set_source", **row)
+
+    def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
+        """Follow a source no longer; the documents that came from it stay."""
+        _require_admin(identity, collection)
+        self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
+
+    def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
+        """A source of a kind there is a maker for. Raises `InvalidInput`."""
+        if kind not in self._makers:
+            raise InvalidInput(f"There is no source of kind {kind!r}; there are {', '.join(self._makers)}.")
+        return self._makers[kind](collection, settings)
+
+    # Asking
+
+    def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
+        """Ask for a comparison with each source; those that wait already are enough. Raises `InvalidInput`."""
+        _require_admin(identity, collection)
+        kept = self._required_sources(collection)
+        ids = []
+        with self._database.transaction(identity) as connection:
+            for source in kept:
+                parameters = {"collection_id": collection.id, "kind": source.kind, "asked_by": identity.name}
+                found = connection.execute(queries["ask_for_run"], parameters).fetchone()
+                ids += [found[0]] if found else []
+            connection.execute(queries["enqueue_sync"], {"collection_id": collection.id})
+        return [run for run in self.runs(identity, collection.id) if run.id in ids]
+
+    def runs(self, who: Who, collection_id: UUID, *, limit: int = 20) -> list[SyncRun]:
+        """The collection's runs, the latest first."""
+        parameters = {"collection_id": collection_id, "run_id": None, "limit": limit}
+        return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
+
+    # Doing
+
+    def run(self, tenant_id: str, collection_id: UUID) -> None:
+        """Do the runs that wait for a collection, and follow its events. For the queue's worker.
+
+        Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it is run again.
+        """
+        with self._control.claimed(tenant_id, f"sync {collection_id}"):
+            found = find_collections(self._database, tenant_id, collection_id=collection_id)
+            if not found:
+                return
+            with self._database.transaction(tenant_id) as connection:
+                waiting = connection.execute(queries["runs_to_do"], {"collection_id": collection_id}).fetchall()
+            for run_id, kind in waiting:
+                self._run_one(found[0], run_id, kind)
+            self._follow_events(found[0])
+
+    def sync_now(self, identity: Identity, collection: Collection, *, allow_empty: bool = False) -> SyncReport:
+        """Compare with every source in the caller's thread; what changed is left to the queue. For the command line.
+
+        Raises `InvalidInput` where it has no source, `JobTaken`, and what reading the sources raises.
+        """
+        _require_admin(identity, collection)
+        self._control.stop_if_suspended(collection.tenant_id)
+        kept_sources = self._required_sources(collection)
+        whole = SyncReport()
+        with self._control.claimed(collection.tenant_id, f"sync {collection.id}"):
+            for kept in kept_sources:
+                parameters = {"collection_id": collection.id, "kind": kept.kind, "asked_by": identity.name}
+                run_id = self._database.fetch_value(collection.tenant_id, "ask_for_run", **parameters)
+                try:
+                    whole = _sum(whole, self._compare(collection, run_id, kept, allow_empty=allow_empty))
+                except RagError as error:
+                    self._end(collection, run_id, SyncReport(), error.message)
+                    raise
+        return whole
+
+    def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
+        """Do one run; what keeps it from being done is written to it."""
+        kept = next((s for s in self.sources(collection) if s.kind == kind), None)
+        if kept is None:
+            self._end(collection, run_id, SyncReport(), "This source is no longer set.")
+            return
+        try:
+            self._compare(collection, run_id, kept)
+        except TEMPORARY as error:
+            sentence = f"{error.message} It is tried again by itself."
+            self._database.execute(collection.tenant_id, "note_run_trouble", run_id=run_id, message=sentence)
+            raise
+        except RagError as error:
+            log.warning("Syncing %s failed: %s", collection.name, error)
+            self._end(collection, run_id, SyncReport(), error.message)
+
+    def _compare(
+        self, collection: Collection, run_id: UUID, kept: SourceSettings, *, allow_empty: bool = False
+    ) -> SyncReport:
+        """One comparison with its row; the caller writes what kept it from ending."""
+        tenant_id, told = collection.tenant_id, 0.0
+        self._database.execute(tenant_id, "begin_run", run_id=run_id)
+
+        def tell(done: int, total: int) -> None:
+            nonlocal told
+            self._control.stop_if_asked()
+            if time.monotonic() - told >= PROGRESS_SECONDS:
+                told = time.monotonic()
+                self._control.stop_if_suspended(tenant_id)
+                self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
+
+        report = sync_collection(
+            self._database,
+            self._files,
+            collection,
+            self.source(collection, kept.kind, kept.settings),
+            queue=self._queue,
+            allow_empty=allow_empty,
+            on_progress=tell,
+        )
+        self._end(collection, run_id, report)
+        return report
+
+    def _end(self, collection: Collection, run_id: UUID, report: SyncReport, problem: str = "") -> None:
+        self._database.execute(
+            collection.tenant_id,
+            "end_run",
+            run_id=run_id,
+            status="failed" if problem else "done",
+            message=problem or "\n".join(report.problems[:MOST_PROBLEMS]),
+            added=report.added,
+            updated=report.updated,
+            unchanged=report.unchanged,
+            removed=report.removed,
+            failed=report.failed,
+            items_done=report.items,
+        )
+
+    # Events
+
+    def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
+        """Take an event of a table of posts; whether it says anything new. What has to be done for it is queued.
+
+        Raises `InvalidInput` for what is no event, `NotFound` when no collection follows its table, `TenantSuspended`.
+        """
+        # All in one transaction: who sends an event waits for the answer.
+        with self._database.transaction(tenant_id) as connection:
+            require_active(connection)
+            followed = self._following(connection, payload, collection)
+            heard = [self._events.note(connection, c, payload, settings) for c, settings in followed]
+        return any(heard)
+
+    def _following(
+        self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
+    ) -> list[tuple[Collection, Mapping[str, Any]]]:
+        """The collections that an event is for, of all or the one given, with how they read it. Raises `NotFound`."""
+        with connection.cursor(row_factory=class_row(Collection)) as cursor:
+            all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
+            chosen = cursor.execute(queries["find_collections"], all_of_them).fetchall()
+        with connection.cursor(row_factory=class_row(SourceSettings)) as cursor:
+            kept = cursor.execute(queries["find_sources"], {"collection_id": None}).fetchall()
+        boards = [(c, *self._event_settings(c, [s for s in kept if s.collection_id == c.id])) for c in chosen]
+        followed = [
+            (c, settings, is_set)
+            for c, settings, is_set in boards
+            if settings is not None and self._events.is_of(payload, settings)
+        ]
+        if not followed:
+            raise NotFound("No collection follows this table.")
+        # A board that has another source hears of events only where no other board does.
+        wanted = [f for f in followed if f[2]] or followed
+        return [(c, settings) for c, settings, _ in wanted]
+
+    def _event_settings(
+        self, collection: Collection, sources: list[SourceSettings]
+    ) -> tuple[Mapping[str, Any] | None, bool]:
+        """How a collection reads events, None when it does not; and whether a table of posts is its source."""
+        for kept in self._or_usual(collection, sources):
+            if kept.kind == self._events.kind:
+                return kept.settings, True
+        return ({}, False) if self._usual.get(collection.profile) == self._events.kind else (None, False)
+
+    def _follow_events(self, collection: Collection) -> None:
+        settings, _ = self._event_settings(collection, self.sources(collection))
+        if settings is not None:
+            source = self.source(collection, self._events.kind, settings)
+            report = self._events.follow(collection, source, settings, self._files, self._queue, self._control)
+            if report.is_temporary:
+                raise ProviderUnavailable(report.problems[-1])
+
+
+def _sum(one: SyncReport, other: SyncReport) -> SyncReport:
+    return replace(
+        one,
+        added=one.added + other.added,
+        updated=one.updated + other.updated,
+        unchanged=one.unchanged + other.unchanged,
+        removed=one.removed + other.removed,
+        failed=one.failed + other.failed,
+        documents=(*one.documents, *other.documents),
+        problems=(*one.problems, *other.problems),
+    )
+
+
+def _require_admin(identity: Identity, collection: Collection) -> None:
+    if not identity.may(Role.ADMIN):
+        raise NotAllowed
+    if collection.tenant_id != identity.tenant_id:
+        raise NotFound

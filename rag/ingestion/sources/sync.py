@@ -1,0 +1,275 @@
+"""Keeps a collection equal to a source: a table of posts, a folder, a GitHub account.
+
+A source lists what it holds with a hash or a time of change; only what differs is loaded, stored as the next version of
+its document and left to the queue. So a sync that finds nothing new costs nothing, and one that was killed begins again
+and finds what it had done unchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol, cast
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag.errors import InvalidInput, RagError
+from rag.ingestion.document_jobs import TEMPORARY, JobQueue
+from rag.ingestion.document_rows import request_file_removal
+from rag.ingestion.uploads import display_name
+from rag.profiles import profile_of
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import Collection
+
+log = logging.getLogger("rag.ingestion")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceContent:
+    """What is stored and read of one thing of a source: a file, and what is known of it beside its text."""
+
+    file_name: str
+    content: bytes
+    mime_type: str = ""
+    title: str = ""
+    #: Becomes the document's metadata.
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceItem:
+    """One thing of a source, as it lists it. `key` is its name there and never changes."""
+
+    key: str
+    #: When it was last changed; None where the source does not know.
+    updated_at: datetime | None
+    #: Of everything that makes its text; "" where it is not known without loading: then `updated_at` decides.
+    hash: str
+    title: str
+    load: Callable[[], SourceContent]
+    #: What may change without the text and is written free of charge: pins, counts.
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Where things come from. `kind` names it in the tables; a collection may have one source of each kind."""
+
+    kind: str
+
+    def items(self) -> Iterator[SourceItem]:
+        """Everything the source holds now. Raises `ProviderError`s, `DatabaseUnavailable`."""
+        ...
+
+    def expected(self) -> int:
+        """About how many things that will be, for those who wait; 0 where only listing them tells."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncReport:
+    """What a sync found. `documents` are those that have to be processed, by their ids."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    failed: int = 0
+    documents: tuple[UUID, ...] = ()
+    #: Sentences on things that could not be read, by their titles.
+    problems: tuple[str, ...] = ()
+    #: Whether one of them is worth another try later.
+    is_temporary: bool = False
+
+    @property
+    def items(self) -> int:
+        """How many things the source holds."""
+        return self.added + self.updated + self.unchanged + self.failed
+
+    def with_one(self, outcome: str, document_id: UUID | None = None, problem: str = "") -> SyncReport:
+        """The report with one more of an outcome."""
+        counted = replace(self, **{outcome: getattr(self, outcome) + 1})
+        if document_id is not None:
+            counted = replace(counted, documents=(*self.documents, document_id))
+        return replace(counted, problems=(*self.problems, problem)) if problem else counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownItem:
+    """What is known of a thing from before."""
+
+    key: str
+    updated_at: datetime | None
+    hash: str
+    is_deleted: bool
+    original_id: UUID | None
+    has_document: bool
+
+    def is_same_as(self, item: SourceItem) -> bool:
+        """Whether its document is the thing as it is now."""
+        if self.is_deleted or not self.has_document:
+            return False
+        return self.hash == item.hash if item.hash else self.updated_at == item.updated_at
+
+
+def sync_collection(
+    database: Database,
+    files: Originals,
+    collection: Collection,
+    source: Source,
+    *,
+    queue: JobQueue | None,
+    generate_metadata: bool = False,
+    allow_empty: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> SyncReport:
+    """Make the collection hold what the source holds: add, renew and remove documents.
+
+    Changed documents are queued; without a queue the caller processes those of the report. `on_progress(done, total)`
+    is told after each thing; `total` is 0 where it is not known. A thing that cannot be read is counted and keeps the
+    document it has. Raises `InvalidInput` when the source suddenly lists nothing, unless that is allowed, and what
+    `source.items` raises; nothing is removed then.
+    """
+    keeper = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
+    known = keeper.known()
+    report, seen = SyncReport(), set[str]()
+    there = sum(not before.is_deleted for before in known.values())
+    total = max(there, source.expected() if on_progress is not None else 0)
+    for item in source.items():
+        if item.key in seen:
+            continue  # a source that lists a thing twice, as pages of a list that grows meanwhile do
+        seen.add(item.key)
+        report = keeper.follow(item, known.get(item.key), report)
+        if on_progress is not None:
+            on_progress(len(seen), total if total >= len(seen) else 0)
+    missing = [before for key, before in known.items() if key not in seen and not before.is_deleted]
+    if missing and not seen and not allow_empty:
+        raise InvalidInput(
+            f"The source lists nothing, but {len(missing)} documents come from it. Nothing was removed: check that it "
+            "can be read, and sync with --allow-empty if it is really empty."
+        )
+    for before in missing:
+        keeper.remove(before.key, before)
+        report = report.with_one("removed")
+    return report
+
+
+class SyncWriter:
+    """Adds, renews and removes the documents of one source of a collection, each in one transaction."""
+
+    def __init__(
+        self,
+        database: Database,
+        files: Originals,
+        collection: Collection,
+        kind: str,
+        *,
+        queue: JobQueue | None,
+        generate_metadata: bool = False,
+    ) -> None:
+        self._database = database
+        self._files = files
+        self._collection = collection
+        self._kind = kind
+        self._queue = queue
+        self._generate_metadata = generate_metadata
+        profile = profile_of(collection)
+        self._method = profile.chunking.chunking_method
+
+    def known(self, key: str | None = None) -> dict[str, KnownItem]:
+        """What is known of the source's things, by their keys; of one, when it is named."""
+        found = self._database.fetch_all(self._collection.tenant_id, "known_items", KnownItem, **self._where, key=key)
+        return {item.key: item for item in found}
+
+    def follow(self, item: SourceItem, before: KnownItem | None, report: SyncReport) -> SyncReport:
+        """Make the document of one thing what the thing is; the report with its outcome."""
+        if before is not None and before.is_same_as(item):
+            return report.with_one("updated" if self._renew_metadata(item, before) else "unchanged")
+        try:
+            content = item.load()
+            document_id = self._store(item, content, before)
+        except RagError as error:
+            log.warning("%s of %s could not be read: %s", item.key, self._kind, error)
+            parameters = {"key": item.key, "title": item.title, "problem": error.message}
+            self._database.execute(self._collection.tenant_id, "note_item_problem", **self._where, **parameters)
+            report = report.with_one("failed", problem=f"{item.title or item.key}: {error.message}")
+            return replace(report, is_temporary=report.is_temporary or isinstance(error, TEMPORARY))
+        is_new = before is None or before.is_deleted or not before.has_document
+        return report.with_one("added" if is_new else "updated", document_id)
+
+    def remove(self, key: str, before: KnownItem | None, *, updated_at: datetime | None = None) -> None:
+        """Remove a thing's document with all its versions, and mark the thing as gone."""
+        tenant_id = self._collection.tenant_id
+        original_id = before.original_id if before else None
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["lock_versions"], {"original_id": original_id})
+            removed = connection.execute(queries["remove_synced_document"], {"original_id": original_id}).fetchall()
+            if removed:
+                request_file_removal(connection, tenant_id, [path for _, path in removed])
+            gone = {"key": key, "original_id": None, "updated_at": updated_at, "hash": "", "title": ""}
+            connection.execute(queries["note_item"], {**self._where, **gone, "is_deleted": True})
+
+    @property
+    def _where(self) -> dict[str, Any]:
+        return {"collection_id": self._collection.id, "kind": self._kind}
+
+    def _renew_metadata(self, item: SourceItem, before: KnownItem) -> bool:
+        """Write what changed beside the text; whether anything did."""
+        with self._database.transaction(self._collection.tenant_id) as connection:
+            parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
+            renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
+            if renewed or before.updated_at != item.updated_at:
+                connection.execute(queries["note_item"], self._noted(item, before.original_id))
+        return bool(renewed)
+
+    def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
+        """Store a thing's file and give it the next version of its document, queued to be read."""
+        tenant_id = self._collection.tenant_id
+        digest = hashlib.sha256(content.content).hexdigest()
+        file_path = f"{digest[:2]}/{digest}"
+        row = {
+            "collection_id": self._collection.id,
+            "key": item.key,
+            "title": content.title or item.title or item.key,
+            "file_name": display_name(content.file_name),
+            "file_path": file_path,
+            "file_size": len(content.content),
+            "mime_type": content.mime_type,
+            # Two things with the same content are two documents.
+            "sha256": hashlib.sha256(f"{self._kind}\0{item.key}\0{digest}".encode()).hexdigest(),
+            "chunking_method": self._method,
+            "generate_metadata": self._generate_metadata,
+            "metadata": Jsonb({**content.metadata, **item.metadata}),
+            "original_id": before.original_id if before else None,
+        }
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["lock_stored_file"], {"file_path": file_path})
+            self._files.put(tenant_id, content.content)
+            added = connection.execute(queries["add_synced_document"], row).fetchone()
+            assert added is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
+            document_id, original_id = added
+            versions = {"document_id": document_id, "original_id": original_id}
+            connection.execute(queries["lock_versions"], versions)
+            connection.execute(queries["carry_attachment_texts"], versions)
+            overtaken = connection.execute(queries["remove_earlier_versions"], versions).fetchall()
+            if overtaken:
+                request_file_removal(connection, tenant_id, [path for _, path in overtaken])
+            connection.execute(queries["note_item"], self._noted(item, original_id))
+            if self._queue is not None:
+                self._queue.enqueue(tenant_id, document_id, connection=connection)
+        return cast(UUID, document_id)
+
+    def _noted(self, item: SourceItem, original_id: UUID | None) -> dict[str, Any]:
+        return {
+            **self._where,
+            "key": item.key,
+            "original_id": original_id,
+            "updated_at": item.updated_at,
+            "hash": item.hash,
+            "title": item.title,
+            "is_deleted": False,
+        }

@@ -1,0 +1,179 @@
+"""The way in: a file is checked, unlocked, stored under its content and given its document."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from uuid import UUID
+
+from rag.errors import DocumentAlreadyStored, NoTextInPdf
+from rag.ingestion.document_jobs import JobQueue
+from rag.ingestion.document_rows import find_documents
+from rag.ingestion.extracted import title_from_file_name
+from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders.page_text import BLANK_PAGE
+from rag.ingestion.loaders.sandbox import Sandbox
+from rag.profiles import profile_of
+from rag.storage.database import Database, queries
+from rag.storage.files import Originals
+from rag.types import (
+    ChunkingMethod,
+    Collection,
+    DocumentStatus,
+    Identity,
+    Page,
+    PdfType,
+)
+
+#: Longest name kept, in characters; file systems allow 255 bytes.
+LONGEST_NAME = 200
+#: Invisible, but part of words in Persian and Indic scripts.
+JOINERS = "\u200c\u200d"
+
+
+def add_document(
+    database: Database,
+    files: Originals,
+    sandbox: Sandbox,
+    collection: Collection,
+    file_name: str,
+    content: bytes,
+    *,
+    password: str | None,
+    chunking_method: ChunkingMethod | None,
+    generate_metadata: bool,
+    added_by: Identity | None,
+    queue: JobQueue | None,
+    is_version: bool = True,
+    pdf_type: PdfType | None = None,
+) -> UUID:
+    """Check a file, store it, and make its document; queued for reading when there is a queue.
+
+    Without a way to cut, or a kind of PDF, those of the collection hold. With `is_version` it is the next version of a
+    document with the same file name, if there is one.
+    """
+    tenant_id = collection.tenant_id
+    profile = profile_of(collection)
+    sha256 = hashlib.sha256(content).hexdigest()
+    name = display_name(file_name)
+    _require_new(database, collection, sha256, name)
+    checked = sandbox.check(content, file_name=name, password=password, tenant_id=tenant_id)
+    stored = checked.decrypted or content
+    key = hashlib.sha256(stored).hexdigest()
+    file_path = f"{key[:2]}/{key}"
+    with database.transaction(added_by or tenant_id) as connection:
+        connection.execute(queries["lock_stored_file"], {"file_path": file_path})
+        files.put(tenant_id, stored)
+        parameters = {
+            "collection_id": collection.id,
+            "title": title_from_file_name(name),
+            "file_name": name,
+            "file_path": file_path,
+            "file_size": len(content),
+            "sha256": sha256,
+            "mime_type": MIME_TYPES[checked.kind],
+            "page_count": checked.page_count,
+            "pdf_type": pdf_type or profile.reading.pdf_type,
+            "chunking_method": chunking_method or profile.chunking.chunking_method,
+            "generate_metadata": generate_metadata,
+            "added_by": added_by.account_id if added_by else None,
+            "is_version": is_version,
+        }
+        connection.execute(queries["lock_name"], parameters)
+        added = connection.execute(queries["add_document"], parameters).fetchone()
+        if added is not None and queue is not None:
+            queue.enqueue(tenant_id, added[0], connection=connection)
+    if added is None:
+        _require_new(database, collection, sha256, name)
+        raise DocumentAlreadyStored
+    document_id: UUID = added[0]
+    return document_id
+
+
+def display_name(file_name: str) -> str:
+    """A name to show: without folders, control and direction-changing characters; in any script; never a path."""
+    name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
+    name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
+    # The slash of a closing HTML tag is no folder.
+    name = " ".join(re.split(r"(?<!<)[/\\]", name)[-1].split())
+    if not name.strip(". "):
+        return "document.pdf"
+    if len(name) > LONGEST_NAME:
+        found = re.search(r"\.[A-Za-z]{2,8}$", name)
+        ending = found[0] if found else ""
+        name = name[: LONGEST_NAME - len(ending) - 1] + "…" + ending
+    return name
+
+
+def _require_new(database: Database, collection: Collection, sha256: str, name: str) -> None:
+    found = find_documents(database, collection.tenant_id, collection_id=collection.id, sha256=sha256)
+    present = next((d for d in found if d.status is not DocumentStatus.SUPERSEDED), None)
+    earlier = next((d for d in found if d.file_name == name), None)
+    known = present or earlier or (found[0] if found else None)
+    if known is not None:
+        raise DocumentAlreadyStored(
+            f"This file has the same content as “{known.title}”, which is already stored.",
+            document_id=known.id,
+            title=known.title,
+            # Uploaded again under its own name, an earlier version is wanted back.
+            is_earlier_version=present is None and known is earlier,
+        )
+
+
+#: Of a document whose tags wait for a key or for money.
+TAGS_WAIT = "This document is found already; its summary, topics and questions are still to be written."
+
+
+def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
+    """What an admin should know about how the pages were read; empty when all went well.
+
+    `awaiting` are pages whose text will be recognised once the document is confirmed; the estimate took each to have
+    `assumed` characters.
+    """
+    sentences = []
+    if awaiting:
+        sentences.append(
+            f"{page_list(awaiting)} will be read by text recognition. How much text that gives is not known yet: the "
+            f"estimate assumes {assumed:,} characters a page."
+        )
+    empty = [p.number for p in pages if not p.text.strip() and not p.warnings and p.number not in awaiting]
+    if empty:
+        verb = "has" if len(empty) == 1 else "have"
+        sentences.append(f"{page_list(empty)} {verb} no text and cannot be searched; scanned pages need OCR.")
+    by_warning: dict[str, list[int]] = {}
+    for page in pages:
+        for warning in page.warnings:
+            by_warning.setdefault(warning, []).append(page.number)
+    for warning, numbers in by_warning.items():
+        where = f"{page_list(numbers)}: " if len(numbers) < len(pages) else ""
+        sentences.append(f"{where}{warning}")
+    return " ".join(sentences)
+
+
+def no_text_message(pages: Sequence[Page]) -> str:
+    """Why there is nothing to search: pages that are pictures, or text that cannot be used."""
+    if all_blank(pages):
+        return "Every page of this file is blank."
+    scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
+    if any(page.warnings for page in pages if page.number in set(scanned)):
+        return reading_message(pages)
+    return f"{NoTextInPdf()} ({page_list(scanned)})"
+
+
+def all_blank(pages: Sequence[Page]) -> bool:
+    """Whether there is nothing on any page, so that text recognition would find nothing either."""
+    return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
+
+
+def page_list(numbers: Sequence[int]) -> str:
+    """Pages in words: "Page 4", "Pages 1–3, 7", the end of a long list left out."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    shown = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b in ranges[:12])
+    return f"Page{'s' if len(numbers) > 1 else ''} {shown}{' and more' if len(ranges) > 12 else ''}"

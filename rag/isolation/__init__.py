@@ -1,0 +1,1 @@
+"""Run untrusted input in processes that can reach nothing."""

@@ -1,0 +1,170 @@
+"""Processes of our own that do dangerous work: how they are started, what limits they have, how they are spoken to.
+
+They know no secrets and no addresses, reach no file and no network, and end with the application. Messages are JSON
+with bytes behind it: nothing a child says is executed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from rag.isolation.confinement import READING, Rules, confinement
+from rag.isolation.enforcement import confine
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits; the time limit of the other side still holds
+    resource = None  # type: ignore[assignment]
+
+PROJECT = Path(__file__).resolve().parents[2]
+HEADER = struct.Struct(">II")
+#: All that is in a process's environment: no keys, no addresses. One thread, because rules bind the thread that takes
+#: them on and the libraries' own would start before it; with more than free cores, OpenMP's also wait for each other.
+ENVIRONMENT = {
+    "LC_CTYPE": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a process sends: its kind, values and bytes."""
+
+    kind: str
+    values: dict[str, Any]
+    blob: bytes
+    #: Bytes it took.
+    size: int = 0
+
+
+class MalformedMessage(Exception):
+    """A process has sent what is no message, or more than it may."""
+
+
+def write_message(stream: BinaryIO, kind: str, values: Mapping[str, Any], blob: bytes = b"") -> None:
+    """One message: the lengths of both parts, JSON, bytes."""
+    body = json.dumps({"kind": kind, **values}).encode()
+    stream.write(HEADER.pack(len(body), len(blob)))
+    stream.write(body)
+    stream.write(blob)
+    stream.flush()
+
+
+def read_message(stream: BinaryIO, most_bytes: int = 2**33) -> Reply | None:
+    """The next message, or None when the other side is gone. Raises `MalformedMessage`."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    body_length, blob_length = HEADER.unpack(header)
+    size = body_length + blob_length
+    if size > most_bytes:
+        raise MalformedMessage
+    body = stream.read(body_length)
+    blob = stream.read(blob_length)
+    if len(body) < body_length or len(blob) < blob_length:
+        return None
+    try:
+        values = json.loads(body)
+        return Reply(str(values.pop("kind")), values, blob, size)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
+        raise MalformedMessage from exc
+
+
+# In the application
+
+
+def start_child(*command: str, rules: Rules = READING) -> subprocess.Popen[bytes]:
+    """Start a module of ours as a process with pipes, afresh rather than forked: the application has threads.
+
+    Its last argument is the order that `bound_child` puts in force.
+    """
+    with confinement(rules) as ready:
+        return subprocess.Popen(  # noqa: S603 - our own module, arguments of our own
+            [*ready.prefix, sys.executable, *command, ready.order],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=PROJECT,
+            env=ENVIRONMENT,
+            pass_fds=ready.descriptors,
+            start_new_session=True,  # Ctrl-C is for the application, which ends this process itself
+        )
+
+
+def end_child(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and close its pipes; does nothing more to one that is gone."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):  # what was still in the buffer has nobody to go to
+                stream.close()
+
+
+# In the child
+
+
+def answers_to_parent() -> BinaryIO:
+    """The stream to answer on. Libraries that print must not disturb the answers: stdout is handed to stderr."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    logging.disable(logging.CRITICAL)
+    return answers
+
+
+def bound_child(order: str, memory_mb: int) -> dict[str, str]:
+    """Confine this process for good, have it end with its parent, and return the means that are in force.
+
+    Call it when everything the process needs is loaded: what is closed to it can be loaded no more.
+    """
+    parent = os.getppid()
+    limit("RLIMIT_AS", memory_mb * 1024 * 1024)
+    if hasattr(signal, "SIGXFSZ"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    in_force = confine(order)
+    threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
+    limit("RLIMIT_NPROC", 0)  # no more threads either
+    return in_force
+
+
+def limit(kind: str, amount: int) -> None:
+    """Limit a resource of this process for good."""
+    # macOS refuses some; the others hold
+    with suppress(OSError, ValueError, AttributeError):
+        resource.setrlimit(getattr(resource, kind), (amount, amount))
+
+
+def limit_time(seconds: float) -> None:
+    """End this process by SIGPROF after so much processor time from now: holds even when the other side is gone.
+
+    By a timer and not by RLIMIT_CPU: that is compared with a count of clock ticks that nobody can read. It ran ahead of
+    the process's time by 18 % on a busy machine, so that every limit was passed after some minutes of work.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def lift_time_limit() -> None:
+    """End the limit of `limit_time`: the task is done."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def end_with_parent(parent: int) -> None:
+    """Do not outlive the application, however it ended."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(0)

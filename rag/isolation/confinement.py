@@ -1,0 +1,329 @@
+"""Make the rules under which processes of our own read untrusted files, from what this kernel offers.
+
+On Linux: an account of its own where the application is root, Landlock for files, a seccomp filter that knows only the
+harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. Where one is missing the others
+still hold, and `python -m rag doctor` says which are in force. `rag.isolation.enforcement` applies them in the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import errno
+import functools
+import json
+import os
+import struct
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag.isolation import enforcement as confined
+from rag.isolation.service_account import NOBODY, READER_ACCOUNT, reader_account
+
+PROJECT = Path(__file__).resolve().parents[2]
+#: Where PDFium looks for fonts that a PDF names and does not hold.
+FONTS = ("/usr/share/fonts", "/usr/share/X11/fonts", "/usr/local/share/fonts", "/usr/share/fontconfig")
+LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
+DEVICES = ("/dev/null", "/dev/urandom")
+
+#: A page of 25 million pixels takes Tesseract about a quarter of this.
+PROGRAM_MEMORY_MB = 4096
+#: Variables that name folders of Tesseract's models.
+MODELS = ("TESSDATA_PREFIX",)
+
+#: System calls that reach nothing outside the process. Files are opened for reading only, and Landlock says which.
+#: No socket, no new process, no signal, no other process's memory, no change to a file is among them; what is not named
+#: here does not exist for the process, whatever kernels add.
+HARMLESS = (
+    # memory
+    "brk", "madvise", "mincore", "mmap", "mprotect", "mremap", "msync", "munmap", "membarrier", "mlock", "munlock",
+    "arch_prctl",
+    # what is open already
+    "read", "readv", "pread64", "preadv", "preadv2", "write", "writev", "lseek", "close", "close_range",
+    "dup", "dup2", "dup3", "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create1", "epoll_ctl",
+    "epoll_wait", "epoll_pwait", "eventfd2", "fadvise64",
+    # files by name, as far as Landlock lets them be seen
+    "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
+    "getdents64", "getcwd",
+    # its own threads and its own clock
+    "futex", "futex_waitv", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "gettid", "getpid",
+    "getppid", "sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres",
+    "gettimeofday", "time", "times", "getrusage", "setitimer", "restart_syscall", "exit", "exit_group",
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "sigaltstack",
+    # facts
+    "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit",
+    "uname", "sysinfo", "getrandom", "getcpu",
+)  # fmt: skip
+CLONE_THREAD = 0x00010000
+#: linux/capability.h
+CAP_SETGID, CAP_SETUID = 6, 7
+#: Whether a descriptor is a terminal, and how it is passed on: nothing that acts on a device.
+HARMLESS_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451, 0x5421)
+#: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC: not F_SETOWN, by which a descriptor sends signals.
+HARMLESS_FCNTLS = (0, 1, 2, 3, 4, 1030)
+#: PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_GET_DUMPABLE.
+HARMLESS_PRCTLS = (15, 16, 0x53564D41, 3)
+
+#: Names, but no content, of files below a closed folder are left open: Python resolves paths through it.
+MAC_PROFILE = """(version 1)
+(allow default)
+(deny network*)
+(deny file-write*)
+(deny process-fork)
+(deny process-exec*)
+(allow process-exec* {executes})
+(deny process-info* (target others))
+(deny signal (target others))
+(deny file-read-data (subpath "/Users") (subpath "/Volumes") (subpath "/private/tmp") (subpath "/private/var") {hidden})
+(allow file-read-data (literal {project}) {reads})
+"""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a process may reach. Everything else is closed."""
+
+    reads: tuple[Path, ...] = ()
+    #: Programs it may become; none of them gets more rights than it has.
+    executes: tuple[Path, ...] = ()
+    #: Address space in MiB; 0 where the process limits itself.
+    memory_mb: int = 0
+    #: Means left unused by tests and measurements: "landlock", "seccomp", "account", "network".
+    without: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """Rules made ready for one start: what stands before the command, the order to apply, descriptors to pass on."""
+
+    prefix: tuple[str, ...]
+    order: str
+    descriptors: tuple[int, ...]
+
+
+def interpreter_files() -> tuple[Path, ...]:
+    """Our code, Python's library and the installed packages, and no folder around them: `.data` may lie beside."""
+    paths = sysconfig.get_paths()
+    installed = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    library = sysconfig.get_config_var("LIBDIR") or ""
+    found = [PROJECT / "rag", *map(Path, installed), *filter(Path.is_absolute, [Path(library)])]
+    return tuple(dict.fromkeys([*found, *map(Path, (*LIBRARIES, *DEVICES, *FONTS))]))
+
+
+READING = Rules(reads=interpreter_files())
+
+
+def program_rules(program: Path) -> Rules:
+    """What Tesseract needs: itself, its libraries, its models."""
+    program = program.resolve()
+    near = program.parent.parent
+    models = [Path(folder) for folder in program_environment().values()]
+    places = ("/usr/share/tesseract-ocr", "/usr/share/tessdata", "/usr/local/share/tessdata")
+    reads = (program, *map(Path, (*LIBRARIES, *DEVICES, *places)), near / "lib", near / "share" / "tessdata", *models)
+    loader = elf_loader(program)
+    # A script needs its interpreter, which is somewhere else on each machine.
+    executes = (program, loader) if loader else (program, Path("/bin"), Path("/usr/bin"), *map(Path, LIBRARIES))
+    return Rules(reads=(*reads, *executes), executes=executes, memory_mb=PROGRAM_MEMORY_MB)
+
+
+def bounds_programs() -> str:
+    """What keeps a program such as Tesseract from files that are none of its own; empty where nothing does.
+
+    It has to open files itself, so the filter of system calls cannot keep it from any.
+    """
+    if sys.platform == "darwin":
+        return "sandbox-exec"
+    if version := _landlock_version():
+        return f"Landlock {version}"
+    return READER_ACCOUNT if _account(Rules()) is not None else ""
+
+
+def elf_loader(program: Path) -> Path | None:
+    """The dynamic loader an ELF program of 64 bits names (its entry PT_INTERP); None for anything else."""
+    with suppress(OSError, struct.error, ValueError), program.open("rb") as file:
+        head = file.read(64)
+        if head[:5] != b"\x7fELF\x02":
+            return None
+        offset, (size, count) = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<HH", head, 54)
+        for index in range(count):
+            file.seek(offset + index * size)
+            entry = file.read(size)
+            if struct.unpack_from("<I", entry)[0] == 3:
+                file.seek(struct.unpack_from("<Q", entry, 8)[0])
+                return Path(file.read(struct.unpack_from("<Q", entry, 32)[0]).rstrip(b"\0").decode())
+    return None
+
+
+def program_environment() -> dict[str, str]:
+    """The environment of a program: where its models are, and nothing else."""
+    return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
+
+
+@contextmanager
+def confinement(rules: Rules) -> Iterator[Confinement]:
+    """Make the rules ready for a process that is started within."""
+    close_own_memory()
+    account = _account(rules)
+    in_force = {"account": {None: "that of the application", NOBODY: "nobody"}.get(account, READER_ACCOUNT)}
+    if sys.platform == "darwin":
+        in_force |= {"files": "sandbox-exec", "network": "sandbox-exec", "calls": "sandbox-exec"}
+    ruleset = _landlock(rules)
+    try:
+        if ruleset is not None:
+            in_force["files"] = f"Landlock {_landlock_version()}"
+        program = _filter(rules.executes != (), ruleset is not None, rules.without)
+        if program:
+            in_force["calls"] = "seccomp"
+            in_force["network"] = "no sockets (seccomp)"
+            if ruleset is None and not rules.executes:
+                in_force["files"] = "none can be opened (seccomp)"
+        order = {
+            "account": account,
+            "ruleset": ruleset,
+            "filter": base64.b64encode(program).decode(),
+            "leaves_network": "network" not in rules.without,
+            "memory_mb": rules.memory_mb,
+            "in_force": in_force,
+        }
+        descriptors = () if ruleset is None else (ruleset,)
+        yield Confinement(_mac_prefix(rules), json.dumps(order), descriptors)
+    finally:
+        if ruleset is not None:
+            os.close(ruleset)
+
+
+def confined_program(ready: Confinement, program: str, arguments: Sequence[str]) -> list[str]:
+    """The command that confines itself and becomes a program."""
+    launcher = [sys.executable, "-I", "-S", confined.__file__, ready.order, program, *arguments]
+    return [*ready.prefix, *launcher]
+
+
+def close_own_memory() -> None:
+    """Keep this process's memory and environment from others of the same account, those it starts among them."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(confined.PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _account(rules: Rules) -> tuple[int, int] | None:
+    """User and group to become; None where this process is no root that could."""
+    if os.geteuid() != 0 or "account" in rules.without:
+        return None
+    account = reader_account()
+    return account if may_become(*account) else None
+
+
+@functools.cache
+def may_become(user: int, group: int) -> bool:
+    """Whether this root may change accounts: some containers take the right away, or know no other account."""
+    if not sys.platform.startswith("linux"):
+        return True
+
+    def knows(account: int, table: str) -> bool:
+        rows = (map(int, line.split()) for line in Path(table).read_text().splitlines())
+        return any(first <= account < first + count for first, _, count in rows)
+
+    status = Path("/proc/self/status").read_text()
+    rights = int(next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), 16)
+    return (
+        rights >> CAP_SETGID & rights >> CAP_SETUID & 1 == 1
+        and Path("/proc/self/setgroups").read_text().strip() == "allow"
+        and knows(user, "/proc/self/uid_map")
+        and knows(group, "/proc/self/gid_map")
+    )
+
+
+def _landlock_version() -> int:
+    try:
+        import landlockpy
+    except ImportError:  # the package is for Linux only
+        return 0
+    try:
+        return landlockpy.abi_version()
+    except OSError:  # a container that forbids the call
+        return 0
+
+
+def _landlock(rules: Rules) -> int | None:
+    """A descriptor of the rules of files; None where the kernel has no Landlock."""
+    if "landlock" in rules.without or not _landlock_version():
+        return None
+    from landlockpy import AccessFS, Ruleset, Scope
+
+    with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as made:
+        for paths, folder, file in (
+            (rules.reads, AccessFS.READ_FILE | AccessFS.READ_DIR, AccessFS.READ_FILE),
+            (rules.executes, AccessFS.EXECUTE, AccessFS.EXECUTE),
+        ):
+            for path in paths:
+                with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                    made.allow_path(path, folder if path.is_dir() else file)
+        return os.dup(made.fileno())
+
+
+@functools.cache
+def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes:
+    """The seccomp filter as the kernel's program; empty where the kernel or this processor has none.
+
+    Without Landlock no file can be opened any more, unless a program has yet to be loaded.
+    """
+    try:
+        import seccompy
+    except ImportError:  # the package is for Linux only
+        return b""
+    if "seccomp" in without or not _has_seccomp():
+        return b""
+    # "Does not exist" rather than "not permitted": libraries then take the older call, which is decided on by itself.
+    made = seccompy.Filter(default=seccompy.Action.ERRNO | errno.ENOSYS)
+
+    def allow(name: str, *conditions: tuple[int, int, int, int]) -> None:
+        with suppress(ValueError):  # another processor has other calls
+            made.allow(name, args=conditions or None)
+
+    masked = int(seccompy.CmpOp.MASKED_EQ)
+    for name in HARMLESS:
+        allow(name)
+    if may_open or may_execute:
+        to_write = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC
+        allow("open", (1, masked, 0, to_write))
+        allow("openat", (2, masked, 0, to_write))
+    for number in HARMLESS_IOCTLS:
+        allow("ioctl", (1, masked, number, 0xFFFFFFFF))
+    for number in HARMLESS_FCNTLS:
+        allow("fcntl", (1, masked, number, 0xFFFFFFFF))
+    for number in HARMLESS_PRCTLS:
+        allow("prctl", (0, masked, number, 0xFFFFFFFF))
+    allow("prlimit64", (0, masked, 0, 0xFFFFFFFF))  # its own limits
+    allow("clone", (0, masked, CLONE_THREAD, CLONE_THREAD))
+    if may_execute:
+        allow("execve")
+    return made.program
+
+
+@functools.cache
+def _has_seccomp() -> bool:
+    import seccompy
+
+    try:
+        return seccompy.supported() and bool(seccompy.audit_arch())
+    except OSError:  # also another processor
+        return False
+
+
+def _mac_prefix(rules: Rules) -> tuple[str, ...]:
+    """On macOS, the command that starts another one under a profile."""
+    if sys.platform != "darwin":
+        return ()
+
+    def listed(paths: Sequence[Path]) -> str:
+        return " ".join(f"(subpath {json.dumps(str(path.resolve()))})" for path in paths)
+
+    executes = listed([Path(sys.base_prefix), Path(sys.executable), *rules.executes])
+    reads = listed([Path(sys.base_prefix), Path(sys.prefix) / "lib", Path(sys.prefix) / "bin",
+                    Path(sys.prefix) / "pyvenv.cfg", *rules.reads])  # fmt: skip
+    profile = MAC_PROFILE.format(executes=executes, reads=reads, hidden=listed([PROJECT]),
+                                project=json.dumps(str(PROJECT)))  # fmt: skip
+    return ("/usr/bin/sandbox-exec", "-p", profile)

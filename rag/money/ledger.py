@@ -1,0 +1,109 @@
+"""The cost ledger: one row for every paid call, written once and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from rag.storage.database import Database, queries
+from rag.types import Charge, Operation, ProcessingCosts, Usage
+
+
+class Ledger:
+    """Writes charges, and adds up those of a document."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(
+        self,
+        tenant_id: str,
+        charge: Charge,
+        *,
+        document_id: UUID | None = None,
+        chat_log_id: UUID | None = None,
+        connection: Connection | None = None,
+    ) -> None:
+        """Write one row; with `connection`, inside the caller's transaction, so that both are kept or neither."""
+        usage = charge.usage
+        row = {
+            "tenant": tenant_id,
+            "operation": charge.operation,
+            "provider": usage.provider,
+            "model": usage.model,
+            "input_tokens": usage.input_tokens,
+            "cached_input_tokens": usage.cached_input_tokens,
+            "output_tokens": usage.output_tokens,
+            "search_units": usage.search_units,
+            "pages": usage.pages,
+            "unit_prices": Jsonb({unit: str(price) for unit, price in charge.unit_prices.items()}),
+            "cost": charge.cost,
+            "is_estimated": usage.is_estimated,
+            "document_id": document_id,
+            "chat_log_id": chat_log_id,
+        }
+        if connection is None:
+            self._database.execute(tenant_id, "record_charge", **row)
+        else:
+            connection.execute(queries["record_charge"], row)
+
+    def begin(self, tenant_id: str, chat_log_id: UUID, operation: Operation, name: str, expected: Usage) -> UUID:
+        """Write down that a call for a question is on its way, and what it is expected to cost.
+
+        Should this process be killed, that is what the ledger holds of it. `finish` takes what this returns.
+        """
+        row = {
+            "operation": operation, "digest": name, "expected": Jsonb(asdict(expected)), "chat_log_id": chat_log_id,
+        }  # fmt: skip
+        return UUID(str(self._database.fetch_value(tenant_id, "begin_call_of_question", **row)))
+
+    def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
+        """Write the charge of a call that was begun, None for nothing, and forget the call, in one transaction."""
+        with self._database.transaction(tenant_id) as connection:
+            if charge is not None:
+                self.record(tenant_id, charge, chat_log_id=chat_log_id, connection=connection)
+            connection.execute(queries["finish_paid_call"], {"id": call_id})
+
+    def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
+        """What processing this document did cost, by step. None: a call has no known price; then so has the total.
+
+        Cutting a document into chunks costs nothing, unless it had to embed its sentences to find where topics change.
+        """
+        rows = self._database.fetch_all(tenant_id, "costs_of_document", _OperationCost, document_id=document_id)
+        costs = {row.operation: row.cost for row in rows}
+        zero = Decimal(0)
+        return ProcessingCosts(
+            parsing=costs.get("ocr", zero),
+            chunking=costs.get("chunking", zero),
+            embedding=costs.get("embedding", zero),
+            metadata=costs.get("tagging", zero),
+            total=_sum(costs.values()),
+        )
+
+
+def usage_from_json(value: Mapping[str, Any]) -> Usage:
+    """What a call is expected to be billed as, as its row keeps it."""
+    known = {item.name for item in fields(Usage)}
+    return Usage(**{name: part for name, part in value.items() if name in known})
+
+
+@dataclass(frozen=True)
+class _OperationCost:
+    operation: str
+    #: None when the price of one of its calls is not known.
+    cost: Decimal | None
+
+
+def _sum(costs: Iterable[Decimal | None]) -> Decimal | None:
+    total = Decimal(0)
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total

@@ -1,0 +1,331 @@
+"""What a call cost: the provider's own counts by `genai-prices` for tokens and by `prices.toml` for the rest.
+
+A price that is not known is None, never zero. Lists are data of the installed packages; nothing is fetched. A tenant's
+own prices come first; they are rows with the day from which they count, and changing one adds a row.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import genai_prices
+from psycopg import Connection
+
+from rag.access.sessions import require_recent
+from rag.errors import InvalidInput, NotAllowed
+from rag.providers.tokens import estimate_tokens
+from rag.storage.database import Database, queries
+from rag.types import Charge, Identity, Operation, Role, Usage, Who
+
+__all__ = ["TenantPrices", "charge", "estimate_tokens", "read_prices", "retirement_notice"]
+
+Prices = Mapping[str, Decimal]
+"""US dollars by unit, one of `SIZES`."""
+
+MILLION = Decimal(1_000_000)
+#: What one of each unit is: tokens are priced by the million.
+SIZES: Mapping[str, Decimal] = {
+    "input_mtok": MILLION,
+    "cached_input_mtok": MILLION,
+    "output_mtok": MILLION,
+    "search_unit": Decimal(1),
+    "page": Decimal(1),
+}
+#: What the units are called where people read and choose them.
+UNIT_NAMES: Mapping[str, str] = {
+    "input_mtok": "A million input tokens",
+    "cached_input_mtok": "A million cached input tokens",
+    "output_mtok": "A million output tokens, reasoning included",
+    "search_unit": "A search unit",
+    "page": "A page",
+}
+#: The ledger's numeric(14, 8).
+SMALLEST = Decimal("0.00000001")
+#: A price of a tenant's own beyond it is a slip of the hand.
+HIGHEST = Decimal(1_000_000)
+LONGEST_MODEL = 200
+#: They run here or on the tenant's own machine: no bill comes for them.
+FREE_PROVIDERS = frozenset({"builtin", "ollama"})
+#: Our names of providers, as genai-prices calls them.
+GENAI_NAMES = {"gemini": "google"}
+
+
+def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
+    """The cost of one call, with the unit prices used.
+
+    `overrides` are a tenant's own prices (`read_prices`), by model and unit in US dollars:
+    `{"rerank-v3.5": {"search_unit": "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`; a unit they leave out keeps its listed
+    price. The cost is None when a unit that was used has no price.
+    """
+    if usage.provider in FREE_PROVIDERS:
+        return Charge(operation=operation, usage=usage, cost=Decimal(0), unit_prices={"source": "runs locally"})
+    own = _own_prices(overrides, usage)
+    listed, source = _listed_prices(usage)
+    prices = {**listed, **own}
+    if "input_mtok" in own and "cached_input_mtok" not in own:
+        prices["cached_input_mtok"] = own["input_mtok"]
+    amounts = _amounts(usage)
+    used = {unit: prices[unit] for unit in amounts if unit in prices}
+    shown = {unit: f"{price.normalize():f}" for unit, price in used.items()}
+    if len(used) < len(amounts):
+        return Charge(operation=operation, usage=usage, cost=None, unit_prices=shown)
+    cost = sum((prices[unit] * count / SIZES[unit] for unit, count in amounts.items()), Decimal(0))
+    shown["source"] = "tenant" if own.keys() & used.keys() else source
+    return Charge(operation=operation, usage=usage, cost=cost.quantize(SMALLEST), unit_prices=shown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceChange:
+    """A row of `tenant_prices`: what the tenant pays from a day on."""
+
+    model: str
+    unit: str
+    #: US dollars; None: the listed price counts from this day.
+    price: Decimal | None
+    valid_from: date
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """The price of one unit of a model: as listed, the tenant's own, and what it will be."""
+
+    #: Empty for a model that only the tenant's own prices name.
+    provider: str
+    model: str
+    unit: str
+    #: US dollars; None where no list has it.
+    listed: Decimal | None
+    #: Which list, with its version or date.
+    source: str
+    own: Decimal | None
+    #: The day from which the tenant's own price counts.
+    own_since: date | None
+    #: Changes that have not begun yet, the next first.
+    planned: Sequence[PriceChange]
+
+
+class TenantPrices:
+    """What tenants pay themselves. A changed price never changes the past: the ledger keeps the price of each call."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list(self, who: Who) -> Sequence[Price]:
+        """The prices of every model in use, and of those with prices of the tenant's own. For administrators."""
+        _require_admin(who)
+        with self._database.transaction(who) as connection:
+            used = connection.execute(queries["models_in_use"]).fetchall()
+        changes = self._database.fetch_all(who, "tenant_price_changes", PriceChange)
+        today = datetime.now(UTC).date()
+        models = [(provider, model) for provider, model in used if provider not in FREE_PROVIDERS]
+        named = {model for _, model in models}
+        models += [("", model) for model in sorted({change.model for change in changes} - named)]
+        return [
+            price
+            for provider, model in models
+            for price in _prices_of_model(provider, model, [c for c in changes if c.model == model], today)
+        ]
+
+    def set(self, who: Who, model: str, unit: str, price: Decimal | str | None, valid_from: date | None = None) -> None:
+        """Have a price of the tenant's own count from a day on, today if none is given; None: the listed one again.
+
+        For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a
+        sentence for what cannot be a price.
+        """
+        _require_admin(who)
+        require_recent(self._database, who)
+        today = datetime.now(UTC).date()
+        day = valid_from or today
+        if day < today:
+            raise InvalidInput("A price counts from today or a later day: what was charged before stays as it is.")
+        row = {"model": _model(model), "unit": _unit(unit), "price": _own_price(price), "valid_from": day}
+        with self._database.transaction(who) as connection:
+            connection.execute(queries["add_tenant_price"], row)
+            if not isinstance(who, Identity):
+                paid = "as listed" if row["price"] is None else row["price"]
+                act = {"action": f"price changed: {row['model']} {row['unit']} {paid}"}
+                connection.execute(queries["note_operator_act"], act)
+
+
+def read_prices(connection: Connection) -> Mapping[str, Any]:
+    """The tenant's own prices that count today, by model and unit; empty where it has none."""
+    row = connection.execute(queries["tenant_prices"]).fetchone()
+    return row[0] if row else {}
+
+
+def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], today: date) -> list[Price]:
+    listed, source = _listed_prices(Usage(provider=provider, model=model)) if provider else ({}, "")
+    found = []
+    for unit in SIZES:
+        own = [change for change in changes if change.unit == unit]  # the one that counts last comes first
+        begun = next((change for change in own if change.valid_from <= today), None)
+        if unit not in listed and not own:
+            continue
+        paid = begun if begun is not None and begun.price is not None else None
+        found.append(
+            Price(
+                provider=provider,
+                model=model,
+                unit=unit,
+                listed=listed.get(unit),
+                source=source if unit in listed else "",
+                own=paid.price if paid else None,
+                own_since=paid.valid_from if paid else None,
+                planned=_planned(own, today),
+            )
+        )
+    return found
+
+
+def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
+    """One a day: of several for one day the last one set counts."""
+    days: dict[date, PriceChange] = {}
+    for change in own:
+        if change.valid_from > today:
+            days.setdefault(change.valid_from, change)
+    return [days[day] for day in sorted(days)]
+
+
+def _model(text: str) -> str:
+    model = text.strip()
+    if not model or len(model) > LONGEST_MODEL or not model.isprintable():
+        raise InvalidInput("Name the model as its provider does, such as gpt-4o.")
+    return model
+
+
+def _unit(text: str) -> str:
+    if text not in SIZES:
+        raise InvalidInput(f"There is no unit {text!r}; choose one of {', '.join(SIZES)}.")
+    return text
+
+
+def _own_price(price: Decimal | str | None) -> Decimal | None:
+    if price is None:
+        return None
+    try:
+        value = Decimal(str(price).strip())
+        is_price = value.is_finite() and 0 <= value <= HIGHEST and value == value.quantize(SMALLEST)
+    except InvalidOperation:
+        is_price = False
+    if not is_price:
+        raise InvalidInput("Write the price in US dollars, such as 2.50, with at most eight digits after the point.")
+    return value
+
+
+def _require_admin(who: Who) -> None:
+    if isinstance(who, Identity) and not who.may(Role.ADMIN):
+        raise NotAllowed
+
+
+def retirement_notice(model: str, today: date) -> str | None:
+    """One sentence when a vendor retires this model, from 180 days before on; None otherwise."""
+    for entry in _table()["retirement"]:
+        if model not in entry["models"]:
+            continue
+        day: date = entry["on"]
+        if today >= day:
+            return f"{model} was to leave its provider's API on {day:%Y-%m-%d}. Choose {entry['successor']} instead."
+        if (day - today).days <= 180:
+            return f"{model} leaves its provider's API on {day:%Y-%m-%d}. Plan to move to {entry['successor']}."
+    return None
+
+
+def _amounts(usage: Usage) -> dict[str, int]:
+    """What there is to pay for. Cached tokens are a part of the input tokens and priced apart."""
+    cached = min(usage.cached_input_tokens, usage.input_tokens)
+    amounts: dict[str, int] = {
+        "input_mtok": usage.input_tokens - cached,
+        "cached_input_mtok": cached,
+        "output_mtok": usage.output_tokens,
+        "search_unit": usage.search_units,
+        "page": usage.pages,
+    }
+    return {unit: count for unit, count in amounts.items() if count}
+
+
+def _own_prices(overrides: Mapping[str, Any] | None, usage: Usage) -> Prices:
+    """A tenant's prices of this model; what is not a price is left out, for a wrong setting must not end an answer."""
+    found = (overrides or {}).get(usage.model)
+    return _decimals(found) if isinstance(found, Mapping) else {}
+
+
+def _decimals(raw: Mapping[str, Any]) -> dict[str, Decimal]:
+    prices = {}
+    for unit in SIZES:
+        try:
+            price = Decimal(str(raw[unit]))
+        except (KeyError, InvalidOperation):
+            continue
+        if price.is_finite() and price >= 0:
+            prices[unit] = price
+    return prices
+
+
+def _listed_prices(usage: Usage) -> tuple[Prices, str]:
+    table = _table()
+    for entry in table.get(usage.provider, {}).values():
+        if usage.model in entry["names"]:
+            return _decimals(entry), f"prices.toml {table['updated']}"
+    return _genai_prices(usage), f"genai-prices {_genai_version()}"
+
+
+def _genai_prices(usage: Usage) -> Prices:
+    """Prices per million as genai-prices lists them for a call of this size: some models cost more when it is long."""
+    provider = GENAI_NAMES.get(usage.provider, usage.provider)
+    prices: dict[str, Decimal] = {}
+    base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
+    try:
+        found = genai_prices.calc_price(base, model_ref=usage.model, provider_id=provider)
+    except LookupError:
+        return {}
+    listed, is_free = found.model_price, usage.model.endswith(":free")
+    names: Mapping[str, str] = {
+        "input_mtok": "input_mtok",
+        "output_mtok": "output_mtok",
+        "cached_input_mtok": "cache_read_mtok",
+    }
+    for unit, name in names.items():
+        price = _at_size(getattr(listed, name, None), usage.input_tokens)
+        if price is not None:
+            prices[unit] = price
+        elif is_free:
+            prices[unit] = Decimal(0)
+    if "cached_input_mtok" not in prices and "input_mtok" in prices:
+        prices["cached_input_mtok"] = prices["input_mtok"]
+    return prices
+
+
+def _at_size(price: Any, input_tokens: int) -> Decimal | None:
+    """The price of a call with so many input tokens. Past the start of a tier its price is that of every token."""
+    if price is None or isinstance(price, Decimal):
+        return price
+    reached = [tier.price for tier in price.tiers if input_tokens > tier.start]
+    found: Decimal = reached[-1] if reached else price.base
+    return found
+
+
+@dataclass
+class _Counts:
+    """What genai-prices needs to find a model's price."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("prices.toml").read_text("utf-8"))
+
+
+@cache
+def _genai_version() -> str:
+    return version("genai-prices")

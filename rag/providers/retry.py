@@ -1,0 +1,282 @@
+"""Retry paid calls, limit how many are in flight, and account for those that brought nothing.
+
+How a call is sent, and who writes down its bill, is set around the call and read where requests are made, so that no
+signature in between carries it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import TypeVar
+
+from rag.errors import ProviderAnswerInvalid, ProviderError, ProviderQuotaExhausted, ProviderUnavailable
+from rag.providers.tokens import estimate_tokens
+from rag.types import ChatMessage, Usage
+
+Value = TypeVar("Value")
+
+#: Calls in flight when nothing is wrong.
+MAXIMUM_IN_FLIGHT = 4
+#: Attempts at one call before its document waits in the queue, and the first wait between them, doubled each time.
+ATTEMPTS = 4
+FIRST_WAIT_SECONDS = 0.5
+#: A longer wait than this is left to the queue, where it keeps no worker busy.
+LONGEST_WAIT_SECONDS = 20.0
+
+Wait = Callable[[float], None]
+
+
+class CallGate:
+    """Shared by everything that pays the same provider. Thread-safe.
+
+    Additive increase, multiplicative decrease: a refused call halves the limit, a full round of answers adds one.
+    """
+
+    def __init__(self, maximum: int = MAXIMUM_IN_FLIGHT) -> None:
+        self.maximum = maximum
+        self.limit = float(maximum)
+        self.in_flight = 0
+        self._not_before = 0.0
+        self._changed = threading.Condition()
+
+    def call(self, function: Callable[[], Value], *, wait: Wait) -> Value:
+        """Make a call when there is room, again after waits that obey the provider's Retry-After.
+
+        `wait` sleeps and raises when the application stops. Raises the last `ProviderError`, whose
+        `details["retry_after_seconds"]` says how long the provider asked to wait, where it did.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                with self._place(wait):
+                    return function()
+            except (ProviderQuotaExhausted, ProviderUnavailable, ProviderAnswerInvalid) as exc:
+                asked = retry_after(exc)
+                pause = max(asked, FIRST_WAIT_SECONDS * 2**attempt)
+                if isinstance(exc, ProviderQuotaExhausted):
+                    self._slow_down(asked)
+                if attempt == ATTEMPTS - 1 or pause > LONGEST_WAIT_SECONDS:
+                    raise
+                wait(pause)
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def _place(self, wait: Wait) -> Iterator[None]:
+        while True:
+            with self._changed:
+                pause = self._not_before - time.monotonic()
+                if pause <= 0 and self.in_flight < max(1, int(self.limit)):
+                    self.in_flight += 1
+                    break
+                if pause <= 0:
+                    self._changed.wait(0.1)
+            wait(min(max(pause, 0.0), 0.5))
+        try:
+            yield
+        except BaseException:
+            with self._changed:
+                self.in_flight -= 1
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            self.in_flight -= 1
+            self.limit = min(self.maximum, self.limit + 1 / max(self.limit, 1))
+            self._changed.notify_all()
+
+    def _slow_down(self, asked: float) -> None:
+        with self._changed:
+            self.limit = max(1.0, self.limit / 2)
+            # A wait too long for here is the document's, not that of the calls of other documents.
+            if asked <= LONGEST_WAIT_SECONDS:
+                self._not_before = max(self._not_before, time.monotonic() + asked)
+
+
+def retry_after(error: ProviderError) -> float:
+    """Seconds that the provider asked to wait; 0 when it did not say."""
+    return float(error.details.get("retry_after_seconds") or 0.0)
+
+
+log = logging.getLogger(__name__)
+
+#: Tokens of a picture: what OpenAI counts for one of a page's size.
+IMAGE_TOKENS = 765
+
+
+@dataclass(frozen=True)
+class Sending:
+    #: The same for every attempt at one call: a provider that knows such keys answers and bills it once.
+    key: str = ""
+    #: Attempts made here after the first; None leaves it to the operation.
+    retries: int | None = None
+
+    def headers(self, part: int) -> dict[str, str]:
+        """Headers of one request; a call that is split into several has a key for each."""
+        return {"Idempotency-Key": f"{self.key}-{part}"} if self.key else {}
+
+
+PLAIN = Sending()
+_sending: ContextVar[Sending] = ContextVar("sending", default=PLAIN)
+
+
+@contextmanager
+def sending(key: str, *, retries: int | None = None) -> Iterator[None]:
+    """Send what is called within as one call with this key."""
+    token = _sending.set(Sending(key, retries))
+    try:
+        yield
+    finally:
+        _sending.reset(token)
+
+
+def current_sending() -> Sending:
+    return _sending.get()
+
+
+# Calls that brought nothing
+
+Report = Callable[[Usage], None]
+_report: ContextVar[Report | None] = ContextVar("report", default=None)
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Whoever writes down a request before it is made, so that a kill in the middle of it is known."""
+
+    #: Told what the request is expected to be billed as.
+    send: Report
+    #: Told that it failed and nobody bills it.
+    drop: Callable[[], None]
+
+
+_notes: ContextVar[Notes | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def lost_calls(report: Report, *, notes: Notes | None = None) -> Iterator[None]:
+    """Tell `report` of each request within that brought nothing and was, or may have been, billed.
+
+    `notes` is told of each before it is made; what an answer that came is billed as, the caller knows.
+    """
+    token, noted = _report.set(report), _notes.set(notes)
+    try:
+        yield
+    finally:
+        _report.reset(token)
+        _notes.reset(noted)
+
+
+def report_lost(usage: Usage) -> None:
+    """Say that a request was paid for, or may have been, and brought nothing that can be used."""
+    report = _report.get()
+    if report is None:
+        log.warning("a call to %s %s brought nothing, and nobody keeps its bill", usage.provider, usage.model)
+    else:
+        report(usage)
+
+
+@contextmanager
+def accounted(expected: Callable[[], Usage]) -> Iterator[None]:
+    """Report the one request made within when it fails and was, or may have been, billed.
+
+    As the provider counted it where the error knows (`details["usage"]`), else as `expected`.
+    """
+    try:
+        yield
+    except ProviderError as exc:
+        usage = usage_of_failure(exc, expected)
+        if usage is not None:
+            report_lost(usage)
+        raise
+
+
+@contextmanager
+def requested(expected: Callable[[], Usage]) -> Iterator[None]:
+    """Have the one request made within written down before it is made; it is reported as by `accounted`."""
+    notes = _notes.get()
+    if notes is not None:
+        notes.send(expected())
+    try:
+        with accounted(expected):
+            yield
+    except ProviderError as exc:
+        if notes is not None and usage_of_failure(exc, expected) is None:
+            notes.drop()
+        raise
+
+
+def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usage | None:
+    """What a failed request was, or may have been, billed as; None when nobody bills such a failure."""
+    counted = error.details.get("usage")
+    if isinstance(counted, Usage):
+        return counted
+    return expected() if error.details.get("is_perhaps_billed") else None
+
+
+@contextmanager
+def billed_as(usage: Usage) -> Iterator[None]:
+    """Note in an error raised within that the answer had come and what it was billed as."""
+    try:
+        yield
+    except ProviderError as exc:
+        exc.details["usage"] = usage
+        raise
+
+
+@contextmanager
+def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
+    """Report these answers, too, when what is done within fails: they are of no use without the rest."""
+    try:
+        yield
+    except BaseException:
+        for usage in usages:
+            report_lost(usage)
+        raise
+
+
+def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], text: str = "") -> Usage:
+    """What asking a model this, and getting `text`, is billed as, where the provider does not say."""
+    pictures = sum(len(message.images) for message in messages)
+    return Usage(
+        provider=provider,
+        model=model,
+        input_tokens=sum(estimate_tokens(message.content, model=model) for message in messages)
+        + pictures * IMAGE_TOKENS,
+        output_tokens=estimate_tokens(text, model=model),
+        is_estimated=True,
+    )
+
+
+#: What nobody means: a clock that is wrong, or a quota that returns next month.
+LONGEST_SECONDS = 24 * 3600.0
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Seconds from `retry-after-ms` or `Retry-After`, a number or a date (RFC 9110); None where neither can be read."""
+    found = {name.lower(): value for name, value in headers.items()}
+    seconds = _number(found.get("retry-after-ms"), 0.001)
+    if seconds is None:
+        seconds = _number(found.get("retry-after"), 1.0)
+    if seconds is None:
+        try:
+            until = parsedate_to_datetime(found.get("retry-after", ""))
+        except ValueError:
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        seconds = (until - datetime.now(UTC)).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_SECONDS)
+
+
+def _number(value: str | None, unit: float) -> float | None:
+    try:
+        number = float(value or "") * unit
+    except ValueError:
+        return None
+    return number if isfinite(number) else None

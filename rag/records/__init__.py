@@ -1,0 +1,1 @@
+"""Question logs, conversations, feedback, analytics and the audit log."""

@@ -1,0 +1,1 @@
+"""Where everything is kept: Postgres, its migrations and statements, original files, backups."""

@@ -1,0 +1,124 @@
+"""Whether the database answers: asked every second by a thread of its own, so that nobody else has to wait to know.
+
+During an outage a pool of connections lets each caller wait its full time, and a server that hangs lets them wait for
+ever. Callers ask here first and are refused at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Condition, Event, Thread
+
+import psycopg
+from psycopg import pq
+
+log = logging.getLogger("rag.storage.database")
+
+ASK_SECONDS = 1.0
+#: While it does not answer, so that people wait no longer than they have to.
+ASK_AGAIN_SECONDS = 0.2
+#: A question that waits for so long is reported by `/api/health` …
+SLOW_SECONDS = 1.2
+#: … and for so long, without any other statement answered meanwhile, has callers refused. A busy machine is slower than
+#: one would think, and to refuse what would have been answered is worse than to let it wait.
+HANGING_SECONDS = 10.0
+
+
+class Availability:
+    """Whether one database answers. Thread-safe."""
+
+    def __init__(self, conninfo: str, on_return: Callable[[], None]) -> None:
+        """`on_return` is called, in the thread that asks, when connections made before no longer work."""
+        self._conninfo, self._on_return = conninfo, on_return
+        self._changed = Condition()
+        self._is_down = False
+        #: Questions begun, and the last one that was answered or found unanswerable.
+        self._asked, self._settled = 0, 0
+        self._asked_at: float | None = None
+        self._answered_at = time.monotonic()
+        self._wake, self._stop = Event(), Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        self._thread = Thread(target=self._watch, name="database-availability", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop asking. A question that hangs is left behind."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(timeout=1)
+
+    def note_answer(self) -> None:
+        """A caller's statement was answered just now."""
+        self._answered_at = time.monotonic()
+
+    @property
+    def is_down(self) -> bool:
+        """Whether to refuse callers: nothing can connect, or nothing has been answered for long."""
+        return self._is_down or self._waited_seconds > HANGING_SECONDS
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the last question was answered, and the one under way is not slow."""
+        return not self._is_down and self._waited_seconds < SLOW_SECONDS
+
+    def ask_again(self, timeout_seconds: float = 1.5) -> bool:
+        """Have the database asked now; whether callers should go on waiting for it."""
+        with self._changed:
+            asked = self._asked
+            self._wake.set()
+            self._changed.wait_for(lambda: self._settled > asked or self._is_down, timeout_seconds)
+        return not self.is_down
+
+    def wait_until_up(self, is_stopping: Event) -> None:
+        """Wait while the database does not answer, or until `is_stopping`."""
+        while self.is_down and not is_stopping.wait(0.1):
+            pass
+
+    @property
+    def _waited_seconds(self) -> float:
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else time.monotonic() - max(asked_at, self._answered_at)
+
+    # In the thread that asks
+
+    def _watch(self) -> None:
+        connection: psycopg.Connection | None = None
+        while not self._stop.is_set():
+            self._asked_at, self._asked = time.monotonic(), self._asked + 1
+            connection, is_up, is_new = self._ask(connection)
+            self._asked_at = None
+            if is_up != (not self._is_down):
+                log.warning("The database answers again" if is_up else "The database does not answer")
+            had_trouble = self._is_down or is_new
+            with self._changed:
+                self._is_down = not is_up
+                self._settled = self._asked
+                self._changed.notify_all()
+            if is_up and had_trouble:
+                self._on_return()
+            self._wake.wait(ASK_SECONDS if is_up else ASK_AGAIN_SECONDS)
+            self._wake.clear()
+        if connection is not None:
+            connection.close()
+
+    def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
+        """The connection for the next question, whether the server answers, and whether an earlier connection broke."""
+        if connection is not None:
+            try:
+                connection.execute("SELECT 1")
+            except psycopg.Error:
+                connection.close()
+            else:
+                return connection, True, False
+        try:
+            made = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+            return made, True, connection is not None
+        except psycopg.Error:
+            # Out of connections, it answers all the same.
+            answers = pq.PGconn.ping(self._conninfo.encode()) == pq.Ping.OK
+            return None, answers, connection is not None

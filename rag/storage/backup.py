@@ -1,0 +1,282 @@
+"""Everything of the built-in server in one file: the database as `pg_dump` writes it, and the originals.
+
+It can be made while people work: the database is one moment, and the originals are those that this moment speaks of.
+Passwords of the server's own roles are
+not in it: a restored folder makes new ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from rag.errors import SettingsError
+from rag.settings import Settings
+from rag.storage.data_folder import (
+    BACKUP,
+    RESTORE,
+    RESTORED,
+    START_LOCK,
+    USE_LOCK,
+    move_restored,
+    private_folder,
+    starting,
+    used_alone,
+    whole_file,
+)
+from rag.storage.embedded_postgres import BINARIES, DATABASE, EmbeddedServer, remove_left, start_server
+from rag.storage.files import KEY, TENANT
+from rag.storage.migrations import LAST_REPLACED, MIGRATIONS
+
+DUMP, MANIFEST, FILES = "database.dump", "manifest.json", "files"
+
+
+#: Deleting a document while its file is copied asks for another moment; a file that never was there, for all of these.
+MOST_MOMENTS = 20
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment of the database: its name for `pg_dump`, what it holds, and the originals it speaks of."""
+
+    snapshot: str
+    documents: int
+    migrations: list[str]
+    files: set[str]
+
+
+@dataclass(frozen=True)
+class BackedUp:
+    """What a backup holds. `size` is of the file, in bytes."""
+
+    documents: int
+    files: int
+    size: int
+
+
+def back_up(settings: Settings, path: Path) -> BackedUp:
+    """Write a backup of the built-in server and its originals to `path`, a tar file.
+
+    Raises `SettingsError` when another database is used, there is none yet, the file is there already, or it cannot be
+    written.
+    """
+    _require_built_in(settings)
+    try:
+        with whole_file(path) as file:
+            moment = _write(settings, file)
+    except OSError as exc:
+        raise SettingsError(f"The backup cannot be written to {path}: {exc.strerror or exc}.") from exc
+    return BackedUp(moment.documents, len(moment.files), path.stat().st_size)
+
+
+def _write(settings: Settings, file: BinaryIO) -> Moment:
+    if not (settings.data_dir / "postgres" / "PG_VERSION").exists():
+        raise SettingsError(_nothing_in(settings))
+    server = start_server(settings.data_dir)
+    try:
+        with private_folder(settings.data_dir, BACKUP) as folder, tarfile.open(fileobj=file, mode="w") as archive:
+            dump = folder / DUMP
+            with _moment_with_files(server, archive, settings.data_dir / FILES) as moment:
+                _run(server, "pg_dump", "--format=custom", f"--snapshot={moment.snapshot}", f"--file={dump}")
+            archive.add(dump, DUMP)
+            manifest = folder / MANIFEST
+            values = {
+                "madeAt": datetime.now(UTC).isoformat(),
+                "documents": moment.documents,
+                "files": len(moment.files),
+                "migrations": moment.migrations,
+            }
+            manifest.write_text(json.dumps(values, indent=2), "utf-8")
+            archive.add(manifest, MANIFEST)
+    except psycopg.errors.UndefinedTable as exc:
+        raise SettingsError(_nothing_in(settings)) from exc
+    finally:
+        server.stop()
+    return moment
+
+
+def _nothing_in(settings: Settings) -> str:
+    return f"There is nothing to back up: {settings.data_dir} holds no database of the application yet."
+
+
+def restore(settings: Settings, path: Path) -> BackedUp:
+    """Bring a backup into a data folder that holds nothing yet.
+
+    It is made beside, in a hidden folder of the data folder that gets its name when it is whole: killed at any moment,
+    the folder starts as if nothing had been restored, or with all of it. Raises `SettingsError` when the folder is in
+    use or holds a database, the file is no backup, or it was made by a newer version of the product.
+    """
+    _require_built_in(settings)
+    folder = settings.data_dir.absolute()
+    made = not folder.exists()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        locks = [name for name in (START_LOCK, USE_LOCK) if not (folder / name).exists()]
+    except OSError as exc:
+        raise SettingsError(f"{folder} cannot be written ({exc.strerror}). Set RAG_DATA_DIR to one that can.") from exc
+    try:
+        with used_alone(folder):
+            with starting(folder):
+                move_restored(folder)
+                remove_left(folder)
+            if (folder / "postgres").exists() or (folder / FILES).exists():
+                raise SettingsError(
+                    f"{folder} holds a database already. Stop the application and move the folder away, or set "
+                    "RAG_DATA_DIR to an empty one."
+                )
+            with private_folder(folder, RESTORE) as beside:
+                brought = _restore_into(beside, path)
+                beside.rename(folder / RESTORED)  # from here on it is there, even if this process is killed
+                move_restored(folder)
+    except BaseException as exc:
+        for name in locks:
+            (folder / name).unlink(missing_ok=True)
+        if made and not any(folder.iterdir()):
+            folder.rmdir()
+        if isinstance(exc, OSError | tarfile.TarError | KeyError | TypeError | ValueError | EOFError):
+            raise SettingsError(f"{path} is not a backup that can be read: {exc}.") from exc
+        raise
+    return brought
+
+
+def _restore_into(folder: Path, path: Path) -> BackedUp:
+    """Make a data folder of a backup, and leave it whole with its server stopped."""
+    with tarfile.open(path) as archive:
+        manifest = json.loads(_read(archive, MANIFEST))
+        known = {file.stem for file in MIGRATIONS.glob("*.sql")}
+        if newer := sorted(name for name in {*manifest["migrations"]} - known if name[:14] > LAST_REPLACED):
+            raise SettingsError(f"This backup is of a newer version ({newer[-1]}). Update the product first.")
+        with _opened(archive, DUMP) as dump, (folder / DUMP).open("xb") as file:
+            shutil.copyfileobj(dump, file)
+        server = start_server(folder)
+        try:
+            _run(server, "pg_restore", "--exit-on-error", "--clean", "--if-exists", str(folder / DUMP))
+            with _connect(server) as connection:
+                documents, _ = _contents(connection)
+                wanted = _referenced(connection)
+            brought = _extract_files(archive, folder / FILES, wanted)
+            if missing := wanted - brought:
+                raise SettingsError(f"{path} is damaged: {len(missing)} of {len(wanted)} originals are not in it.")
+        finally:
+            server.stop()
+    return BackedUp(documents, len(brought), path.stat().st_size)
+
+
+def _require_built_in(settings: Settings) -> None:
+    if settings.database_url:
+        raise SettingsError(
+            "DATABASE_URL is set: back up that database by its own means (Supabase: Database, Backups; Postgres: "
+            "pg_dump as a role that may bypass row-level security), and the folder of originals beside it."
+        )
+
+
+@contextmanager
+def _moment_with_files(server: EmbeddedServer, archive: tarfile.TarFile, folder: Path) -> Iterator[Moment]:
+    """Put the originals of one moment into the archive, and hold that moment open for `pg_dump`.
+
+    A file may be deleted between the moment and its copying; then a later moment is taken, which does not speak of it.
+    """
+    kept: set[str] = set()
+    for _ in range(MOST_MOMENTS):
+        with _connect(server) as connection:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            exported = connection.execute("SELECT pg_export_snapshot()").fetchone()
+            assert exported is not None  # noqa: S101  a SELECT without FROM has a row
+            moment = Moment(str(exported[0]), *_contents(connection), _referenced(connection))
+            for name in sorted(moment.files - kept):
+                with contextlib.suppress(FileNotFoundError):
+                    archive.add(folder / name, f"{FILES}/{name}")
+                    kept.add(name)
+            if moment.files <= kept:
+                yield moment
+                return
+    missing = sorted(moment.files - kept)
+    raise SettingsError(
+        f"{len(missing)} originals are not in {folder}, such as {missing[0]}. Delete their documents, or bring the "
+        "files back, and make the backup again."
+    )
+
+
+def _extract_files(archive: tarfile.TarFile, folder: Path, wanted: set[str]) -> set[str]:
+    """Write the originals the database speaks of; those deleted while the backup was made stay out."""
+    written: set[str] = set()
+    for member in archive:
+        name = member.name.removeprefix(f"{FILES}/")
+        tenant, _, key = name.partition("/")
+        if not member.isfile() or not TENANT.fullmatch(tenant) or not KEY.fullmatch(key) or name not in wanted:
+            continue
+        content = _read(archive, member)
+        if not key.endswith(hashlib.sha256(content).hexdigest()):
+            continue  # damaged, and missed for that
+        target = folder / tenant / key
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        written.add(name)
+    return written
+
+
+def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
+    with _opened(archive, member) as content:
+        return content.read()
+
+
+def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
+    """A member to be read; names and links in the archive lead nowhere. Raises `KeyError` when it is not there."""
+    content = archive.extractfile(member)
+    if content is None:
+        raise KeyError(str(member))
+    return content
+
+
+def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
+    """How many documents there are, and the migrations applied."""
+    documents = connection.execute("SELECT count(*) FROM documents").fetchone()
+    migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
+    return (documents[0] if documents else 0), [name for (name,) in migrations]
+
+
+def _referenced(connection: psycopg.Connection) -> set[str]:
+    """The originals that documents of all tenants speak of, as tenant and key."""
+    found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
+    return {f"{tenant}/{path}" for tenant, path in found}
+
+
+def _connect(server: EmbeddedServer) -> psycopg.Connection:
+    # As the superuser: a backup is of all tenants, and row-level security binds the owner of the tables as well.
+    return psycopg.connect(make_conninfo(server.superuser, dbname=DATABASE))
+
+
+def _run(server: EmbeddedServer, program: str, *arguments: str) -> None:
+    parts = conninfo_to_dict(server.superuser)
+    # The password goes by the environment: arguments can be read by everybody on the machine.
+    environment = {
+        "PATH": os.environ.get("PATH", ""),
+        "PGHOST": str(parts["host"]),
+        "PGPORT": str(parts["port"]),
+        "PGUSER": str(parts["user"]),
+        "PGPASSWORD": str(parts["password"]),
+    }
+    command: Sequence[str] = [str(BINARIES / program), "--dbname", DATABASE, *arguments]
+    done = subprocess.run(  # noqa: S603 - our own binaries, arguments of our own
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, umask=0o077
+    )
+    if done.returncode != 0:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SettingsError(f"{program} did not work: {reason[0] if reason else 'no reason given'}")

@@ -1,0 +1,320 @@
+"""The one door to Postgres: a pool, transactions that carry their tenant, statements by name.
+
+Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and presents its
+identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that
+no statement smuggled into a transaction can present another one. All of it lasts for the transaction only, so a pooler
+in transaction mode is fine. Without an identity nothing is visible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import class_row
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from rag.errors import DatabaseUnavailable
+from rag.settings import Settings, first_line
+from rag.storage.availability import Availability
+from rag.storage.pipeline import Pipeline, Session
+from rag.storage.sql import queries
+from rag.types import Identity, Role, Who
+
+Row = TypeVar("Row")
+
+#: A connection that was used so lately is not asked whether it still works: that takes as long as a small statement.
+TRUSTED_SECONDS = 2.0
+#: How long a caller waits for a connection of the pool, between one question and the next whether the server answers.
+#: All are in use now and then; that is no reason to refuse anybody.
+WAITS_SECONDS = (0.4, 2.0, 4.0, 8.6)
+#: A try to connect that fails is left to the next caller; by itself the pool would wait longer each time.
+RECONNECT_SECONDS = 0.3
+CONNECT_SECONDS = 10
+#: What was sent and not acknowledged for so long, in milliseconds, ends the connection: the other side is unreachable.
+UNREACHABLE_MS = 15_000
+#: Supabase's pooler in transaction mode, and PgBouncer as it comes.
+POOLER_PORTS = frozenset({"6543", "6432"})
+
+DISK_FULL = "The disk of the database server is full. Free some space there and try again."
+
+# Postgres takes starting parallel workers for so cheap that scanning the bits of 10,000 vectors, a matter of 5 ms,
+# waited 7 ms for them. At 5000, five times its default, they are started for some 50,000 and more.
+ENTER = """
+SELECT set_config('role', 'rag_app', true), set_config('search_path', 'public, extensions, pg_temp', true),
+       set_config('rag.identity', %(identity)s, true), set_config('rag.seal', %(seal)s, true),
+       set_config('plan_cache_mode', %(plans)s, true), set_config('parallel_setup_cost', '5000', true)
+"""
+
+
+class Worker:
+    """Who looks after the queue of all tenants, and sees nothing else of them."""
+
+
+WORKER = Worker()
+Entering = Who | Worker | None
+
+
+def entering(
+    key: bytes, who: Entering, *, token_hash: str = "", email: str = "", is_search: bool = False
+) -> dict[str, str]:
+    """The parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
+
+    The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
+    A search's statements are planned once, not for each value, which took as long as running the small ones.
+    """
+    values: dict[str, str] = {}
+    if isinstance(who, Identity):
+        reads = "all" if who.may(Role.ADMIN) else f"group:{who.user_group}"
+        actor = who.email or who.name
+        values = {"tenant_id": who.tenant_id, "account_id": str(who.account_id), "actor": actor, "reads": reads}
+    elif isinstance(who, Worker):
+        values = {"worker": "yes"}
+    elif who:
+        values = {"tenant_id": who, "reads": "all"}
+    values |= {name: value for name, value in (("token_hash", token_hash), ("email", email)) if value}
+    # Postgres knows neither zero characters nor halves of surrogate pairs.
+    known = {name: value.replace("\x00", "").encode("utf-8", "replace").decode() for name, value in values.items()}
+    return {**sealed(key, known), "plans": "force_generic_plan" if is_search else "auto"}
+
+
+def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
+    """An identity and its seal, as `rag_verified` of the database checks it."""
+    identity = json.dumps(values) if values else ""
+    return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
+
+
+def sealing_key(conninfo: str) -> bytes:
+    """The key of identities, read as the owner of the tables.
+
+    Raises `DatabaseUnavailable` when the server does not answer, or `conninfo` is not of the owner.
+    """
+    try:
+        with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
+            found = connection.execute("SELECT key FROM rag_private.sealing_key").fetchone()
+    except psycopg.errors.InsufficientPrivilege as exc:
+        raise DatabaseUnavailable(
+            "Only the owner of the tables may read the key by which transactions prove whose they are. "
+            "Set MIGRATION_DATABASE_URL to the owner's address."
+        ) from exc
+    except psycopg.OperationalError as exc:
+        raise DatabaseUnavailable(f"The database does not answer: {first_line(exc)}") from exc
+    if found is None:
+        raise DatabaseUnavailable("The database has lost the key of its identities. Restore a backup.")
+    return bytes(found[0])
+
+
+class Database:
+    """A pool of connections to one database. Thread-safe; hold no connection while a model streams."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        key: bytes = b"",
+        *,
+        maximum_connections: int = 20,
+        is_pooled: bool | None = None,
+        outage: Callable[[], str] | None = None,
+    ) -> None:
+        """`key`: what identities are sealed with (`sealing_key`); without it no tenant is visible.
+
+        `is_pooled`: a pooler in transaction mode stands before the server; None: if the address looks like one.
+
+        `outage` says why the server does not answer, where more is known than that.
+        """
+        self.conninfo = conninfo
+        self.key = key
+        #: How recent a sign-in has to be for sensitive acts (`rag.access.sessions`); 0: any is.
+        self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
+        self._outage = outage
+        self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
+        # A prepared statement lives in a server's session, and behind a pooler the next transaction may have another.
+        self._prepare_threshold = None if self.is_pooled else 5
+        options = _connection_options(conninfo)
+        self._pool = ConnectionPool(
+            conninfo,
+            connection_class=Session,
+            kwargs=options,
+            min_size=1,
+            max_size=maximum_connections,
+            reconnect_timeout=RECONNECT_SECONDS,
+            open=False,
+            configure=self._configure,
+            check=_check,
+            name="rag",
+        )
+        #: Whether the server answers, known without asking it.
+        self.availability = Availability(_with_options(conninfo, options), self._check_pool)
+
+    def open(self) -> None:
+        """Connect. Raises `DatabaseUnavailable` with the driver's reason when the server does not answer."""
+        try:
+            with psycopg.connect(self.conninfo, connect_timeout=10) as connection:
+                connection.execute("SELECT set_config('role', 'rag_app', true)")
+        except psycopg.OperationalError as exc:
+            sentence = self._outage() if self._outage else f"The database does not answer: {first_line(exc)}"
+            raise DatabaseUnavailable(sentence) from exc
+        except psycopg.errors.InsufficientPrivilege as exc:
+            raise DatabaseUnavailable(
+                "The role in DATABASE_URL may not work as rag_app, the role that is bound by row-level security. "
+                "As the owner of the tables, run: GRANT rag_app TO that role."
+            ) from exc
+        except psycopg.ProgrammingError as exc:
+            raise DatabaseUnavailable(f"DATABASE_URL is not a usable address: {first_line(exc)}") from exc
+        try:
+            self._pool.open(wait=True, timeout=15)
+        except PoolTimeout as exc:
+            raise self.unavailable() from exc
+        self.availability.start()
+
+    def close(self) -> None:
+        self.availability.stop()
+        self._pool.close(timeout=5)
+
+    def unavailable(self, reason: BaseException | None = None) -> DatabaseUnavailable:
+        """The error for callers during an outage, with a sentence that fits the server in use."""
+        if isinstance(reason, psycopg.errors.DiskFull):
+            return DatabaseUnavailable(self._outage() if self._outage else DISK_FULL)
+        return DatabaseUnavailable(self._outage() if self._outage else None)
+
+    @contextmanager
+    def transaction(self, who: Entering, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
+        """One transaction as a person or, given a tenant's id, as the product at work for it; committed at its end.
+
+        `WORKER` sees the queue of all tenants.
+
+        `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
+        before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
+        """
+        with self._session() as connection, connection.transaction():
+            connection.execute(ENTER, entering(self.key, who, token_hash=token_hash, email=email))
+            yield connection
+
+    @contextmanager
+    def snapshot(self, who: Who) -> Iterator[Connection]:
+        """A transaction as `who` that only reads, and sees one moment in all its statements.
+
+        Raises `DatabaseUnavailable`.
+        """
+        with self._session() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(ENTER, entering(self.key, who))
+            yield connection
+
+    @contextmanager
+    def pipeline(self, who: Who) -> Iterator[Pipeline]:
+        """Open a `snapshot` of few round trips: statements leave together, and reading rows waits for them.
+
+        Raises `DatabaseUnavailable`.
+        """
+        with self._session() as session, Pipeline(session) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who, is_search=True))
+            yield pipeline
+
+    def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
+        """All rows of a named statement as values of `row`."""
+        with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
+            return cursor.execute(queries[name], parameters).fetchall()
+
+    def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
+        """The first row of a named statement as a value of `row`, or None."""
+        with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
+            return cursor.execute(queries[name], parameters).fetchone()
+
+    def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
+        """The first column of the first row, or None."""
+        with self.transaction(who) as connection:
+            found = connection.execute(queries[name], parameters).fetchone()
+            return found[0] if found else None
+
+    def execute(self, who: Entering, name: str, /, **parameters: Any) -> int:
+        """Run a named statement; the number of rows it touched."""
+        with self.transaction(who) as connection:
+            return connection.execute(queries[name], parameters).rowcount
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        """A connection of the pool. What the pool does at its return would be done in another thread.
+
+        Raises `DatabaseUnavailable`, within about two seconds when the server does not answer.
+        """
+        try:
+            session = self._connection()
+            try:
+                with session:
+                    yield session
+                    session.used_at = time.monotonic()
+                    self.availability.note_answer()
+            finally:
+                self._pool.putconn(session)
+        except psycopg.OperationalError as exc:
+            raise self.unavailable(exc) from exc
+
+    def _connection(self) -> Session:
+        for wait_seconds in WAITS_SECONDS:
+            if self.availability.is_down:
+                break
+            with suppress(PoolTimeout):
+                return self._pool.getconn(timeout=wait_seconds)
+            if not self.availability.ask_again():
+                break
+        raise self.unavailable()
+
+    def _check_pool(self) -> None:
+        """Replace connections that no longer work, before anybody is given one."""
+        with suppress(PoolClosed, PoolTimeout, psycopg.Error):
+            self._pool.check()
+
+    def _configure(self, connection: Session) -> None:
+        connection.prepare_threshold = self._prepare_threshold
+        connection.prepared = None if self.is_pooled else {}
+        with connection.transaction():
+            # As the application's role: another may not see the schema the types are in.
+            connection.execute(
+                "SELECT set_config('role', 'rag_app', true), "
+                "set_config('search_path', 'public, extensions, pg_temp', true)"
+            )
+            register_vector(connection)
+
+
+def _connection_options(conninfo: str) -> dict[str, Any]:
+    """How long to wait for a server that cannot be reached, where the address does not say."""
+    options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
+    try:
+        given = conninfo_to_dict(conninfo)
+    except psycopg.ProgrammingError:
+        given = {}  # connecting with it gives the reason
+    return {name: value for name, value in options.items() if name not in given}
+
+
+def _with_options(conninfo: str, options: dict[str, Any]) -> str:
+    try:
+        return make_conninfo(conninfo, **options)
+    except psycopg.ProgrammingError:
+        return conninfo
+
+
+def _check(session: Session) -> None:
+    if time.monotonic() - session.used_at >= TRUSTED_SECONDS:
+        ConnectionPool.check_connection(session)
+
+
+def looks_pooled(conninfo: str) -> bool:
+    """Whether the address is that of a pooler in transaction mode: its port is Supabase's or PgBouncer's own."""
+    try:
+        port = str(conninfo_to_dict(conninfo).get("port", ""))
+    except psycopg.ProgrammingError:
+        return False  # whoever connects with it says what is wrong
+    return port in POOLER_PORTS
+
+
+__all__ = ["WORKER", "Database", "queries", "sealing_key"]

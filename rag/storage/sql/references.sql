@@ -1,0 +1,69 @@
+-- Reference documents (source 002): registered, chunked, tagged and embedded step by step. Row-level security stands above.
+
+-- find_references --
+-- Documents of collections that hold reference documents, newest first, with how far each is and how many there are in all
+SELECT d.id, d.collection_id, d.title, coalesce(d.metadata ->> 'source_description', '') AS source_description,
+       coalesce(d.metadata ->> 'file_url', '') AS file_url, d.file_name, d.status, d.message, d.page_count,
+       d.created_at, counted.chunks, counted.embedded, counted.tagged, count(*) OVER () AS total
+FROM documents d
+JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS chunks, count(c.embedding) AS embedded, count(*) FILTER (WHERE c.metadata ? 'summary') AS tagged
+    FROM document_chunks c WHERE c.tenant_id = d.tenant_id AND c.document_id = d.id
+) AS counted
+WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+  AND (%(document_id)s::uuid IS NULL OR d.id = %(document_id)s)
+ORDER BY d.created_at DESC, d.id
+LIMIT %(limit)s OFFSET %(offset)s
+
+-- count_references --
+-- How many `find_references` finds in all
+SELECT count(*) FROM documents d JOIN collections l ON l.id = d.collection_id AND l.profile = ANY (%(profiles)s)
+WHERE d.tenant_id = rag_tenant() AND d.status <> 'superseded'
+
+-- register_document --
+-- A document of which only the particulars are known
+INSERT INTO documents (tenant_id, collection_id, title, file_name, mime_type, sha256, status, step, chunking_method,
+                       metadata, added_by)
+SELECT rag_tenant(), %(collection_id)s, %(title)s, %(file_name)s, 'text/plain', 'registered ' || gen_random_uuid(),
+       'registered', 'chunk', %(chunking_method)s, %(metadata)s, (SELECT id FROM accounts WHERE id = %(added_by)s)
+RETURNING id
+
+-- name_document --
+-- The title its administrator gave it, which no title within the file replaces
+UPDATE documents SET title = %(title)s, metadata = metadata || %(metadata)s, updated_at = now()
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- await_steps --
+-- New text: what was made of the old one is gone, and the document is searched again once it is embedded
+UPDATE documents
+SET status = 'registered', step = 'chunk', message = '', page_count = %(page_count)s,
+    character_count = %(character_count)s, chunk_count = %(chunk_count)s, language = %(language)s,
+    empty_pages = '{}', estimate = NULL, updated_at = now(),
+    metadata = metadata - '{sections,summary,topics,questions,suggested_questions,untagged_chunks}'::text[]
+WHERE tenant_id = rag_tenant() AND id = %(document_id)s
+
+-- remove_chunks --
+-- Before a document is cut anew
+DELETE FROM document_chunks WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+
+-- add_bare_chunk --
+-- A chunk without a vector; many are sent in one pipeline
+INSERT INTO document_chunks (document_id, tenant_id, collection_id, content, chunk_index, metadata, first_page,
+                             last_page, start_character, end_character, section, tokens)
+VALUES (%(document_id)s, rag_tenant(), %(collection_id)s, %(content)s, %(chunk_index)s, %(metadata)s, %(first_page)s,
+        %(last_page)s, %(start)s, %(end)s, %(section)s, %(tokens)s)
+
+-- bare_chunks --
+-- Chunks without a vector of this model, in their order
+SELECT chunk_index, content, first_page, last_page, start_character, end_character, section
+FROM document_chunks
+WHERE tenant_id = rag_tenant() AND document_id = %(document_id)s
+  AND (embedding IS NULL OR embedding_model <> %(embedding_model)s)
+ORDER BY chunk_index
+
+-- set_vectors --
+-- Vectors for chunks that are stored, a whole batch in one statement
+UPDATE document_chunks c SET embedding = made.embedding, embedding_model = %(embedding_model)s
+FROM unnest(%(embeddings)b::halfvec[], %(indexes)b::integer[]) AS made (embedding, chunk_index)
+WHERE c.tenant_id = rag_tenant() AND c.document_id = %(document_id)s AND c.chunk_index = made.chunk_index

@@ -1,0 +1,85 @@
+-- create_tenant --
+-- Add the tenant of this transaction unless it is there.
+INSERT INTO tenants (id, name) VALUES (%(id)s, %(name)s)
+ON CONFLICT (id) DO NOTHING;
+
+-- prepare_alone --
+-- Let one process at a time prepare a tenant; the lock ends with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('prepare ' || %(id)s::text, 0));
+
+-- tenant_domains --
+-- The domains of its people's e-mail addresses; none where any will do.
+SELECT ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) FROM tenants WHERE id = rag_tenant();
+
+-- set_tenant_domains --
+-- Name the domains of its people's e-mail addresses.
+UPDATE tenants SET settings = settings || jsonb_build_object('domains', to_jsonb(%(domains)s::text[]))
+WHERE id = rag_tenant();
+
+-- has_accounts --
+-- Whether anybody has an account yet.
+SELECT EXISTS (SELECT FROM accounts);
+
+
+-- tenant --
+-- The tenant of this transaction.
+SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
+FROM tenants WHERE id = rag_tenant();
+
+-- tenants --
+-- All tenants; the application sees only its own.
+SELECT id, name, created_at, suspended_at, ARRAY(SELECT jsonb_array_elements_text(settings -> 'domains')) AS domains
+FROM tenants ORDER BY id;
+
+-- is_suspended --
+-- Whether the tenant is suspended.
+SELECT suspended_at IS NOT NULL FROM tenants WHERE id = rag_tenant();
+
+-- suspend_tenant --
+-- Suspend the tenant and end its sessions.
+WITH ended AS (DELETE FROM sessions WHERE tenant_id = rag_tenant())
+UPDATE tenants SET suspended_at = coalesce(suspended_at, now()) WHERE id = rag_tenant();
+
+-- resume_tenant --
+-- End a suspension.
+UPDATE tenants SET suspended_at = NULL WHERE id = rag_tenant();
+
+-- wake_jobs --
+-- Jobs that waited for another try are due now.
+UPDATE procrastinate_jobs SET scheduled_at = now()
+WHERE args ->> 'tenant_id' = rag_tenant() AND status = 'todo' AND scheduled_at > now();
+
+-- note_operator_act --
+-- What whoever runs the product did with the tenant.
+INSERT INTO audit_log (tenant_id, actor, action, target)
+SELECT id, 'operator', %(action)s, name FROM tenants WHERE id = rag_tenant();
+
+-- delete_tenant --
+-- Delete the tenant; everything of it follows. As the owner: the application's role may not.
+DELETE FROM tenants WHERE id = %(tenant_id)s;
+
+-- enter_tenant --
+-- Make the rest of a transaction of the owner a tenant's.
+SELECT rag_enter(%(tenant_id)s);
+
+-- delete_tenant_jobs --
+-- Jobs of a tenant that have not begun.
+DELETE FROM procrastinate_jobs WHERE args ->> 'tenant_id' = %(tenant_id)s;
+
+-- note_deletion --
+-- What was counted before and after a deletion.
+INSERT INTO tenant_deletions (tenant_id, rows_before, rows_after, files_before, files_after)
+VALUES (%(tenant_id)s, %(rows_before)s, %(rows_after)s, %(files_before)s, %(files_after)s);
+
+-- tenant_tables --
+-- Tables with a column tenant_id.
+SELECT c.table_name::text
+FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+WHERE c.table_schema = 'public' AND c.column_name = 'tenant_id' AND t.table_type = 'BASE TABLE'
+  AND c.table_name <> 'tenant_deletions'
+ORDER BY c.table_name;
+
+-- columns_of_table --
+-- Columns of a table in their order.
+SELECT column_name::text FROM information_schema.columns
+WHERE table_schema = 'public' AND table_name = %(table)s ORDER BY ordinal_position;

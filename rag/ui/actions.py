@@ -1,0 +1,89 @@
+"""Run what a button does, and ask people to confirm who they are before a sensitive act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import urlencode, urlsplit
+
+import streamlit as st
+
+import rag.services
+from rag.access.sessions import confirm_address
+from rag.errors import RagError, SignInAgain
+from rag.types import Identity
+from rag.ui.frame import confirm_link
+from rag.ui.text import plain
+
+
+def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
+    """Run a change; whether it went well. The sentence of what did not is kept as `st.session_state[problem]`."""
+    st.session_state[problem] = ""
+    try:
+        action(*arguments, **changes)
+    except SignInAgain:
+        note_refused()
+        return False
+    except RagError as error:
+        st.session_state[problem] = error.message
+        return False
+    return True
+
+
+def is_needed(identity: Identity) -> bool:
+    """Whether this person has to confirm who they are before a sensitive act; opens the dialog if so."""
+    if rag.services.services().sessions.is_recent(identity):
+        return False
+    ask()
+    return True
+
+
+def draw_export(identity: Identity, label: str, make: Callable[[], bytes], file_name: str, *, key: str) -> None:
+    """A button that gives a CSV file which `make` writes; in its place one that asks, where that is needed first.
+
+    The check that counts is in what `make` calls: the time may run out while the page is open.
+    """
+    if rag.services.services().sessions.is_recent(identity):
+        late = partial(_note_if_late, identity)
+        st.download_button(label, make, file_name, "text/csv", icon=":material/download:", key=key, on_click=late)
+    elif st.button(label, icon=":material/download:", key=f"{key}_again"):
+        ask()
+
+
+def _note_if_late(identity: Identity) -> None:
+    # Of what `make` refuses, Streamlit says only that there is no file.
+    if not rag.services.services().sessions.is_recent(identity):
+        note_refused()
+
+
+@st.dialog("Confirm that it is you", icon=":material/lock:")
+def ask() -> None:
+    """Say why, and lead there in this tab."""
+    st.markdown("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
+    draw_link()
+
+
+def draw_link() -> None:
+    """The link to where one confirms who one is, and from there back to this page."""
+    path = urlsplit(st.context.url or "/").path or "/"
+    # What is opened on a page is in its address, which `st.context.url` leaves out.
+    opened = urlencode(st.query_params.to_dict())
+    st.html(confirm_link(confirm_address(f"{path}?{opened}" if opened else path)))
+
+
+def draw_error(error: RagError) -> None:
+    """What a dialog was refused, in the dialog; with the link where the time ran out while it was open."""
+    st.error(plain(error.message), icon=":material/error:")
+    if isinstance(error, SignInAgain):
+        draw_link()
+
+
+def ask_where_refused() -> None:
+    """Open the dialog after a click whose act was refused for the lack of a recent sign-in."""
+    if st.session_state.pop("frame_sign_in_again", False):
+        ask()
+
+
+def note_refused() -> None:
+    """Have the dialog open with the next whole run of the page."""
+    st.session_state.frame_sign_in_again = True
