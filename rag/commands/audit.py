@@ -54,7 +54,7 @@ def audit(arguments: argparse.Namespace, settings: Settings) -> int:
                     raise
                 print(exc.message, file=sys.stderr)
                 time.sleep(POLL_SECONDS)
-            except BrokenPipeError:  # whoever read it has gone
+            except BrokenPipeError:  # the reader has gone
                 return 0
     finally:
         parts.close()

@@ -1,4 +1,4 @@
-"""`python -m rag tenant`: tenants made, suspended, exported and deleted by whoever runs the product."""
+"""`python -m rag tenant`: create, suspend, export and delete tenants, for operators."""
 
 from __future__ import annotations
 
