@@ -214,7 +214,7 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
         passages = count(collection.calibrated_passages, "passage")
         sentence += f", on {passages} of this collection with {embedder_name(collection.calibrated_model)}"
     if profile.search.threshold_mode != "calibrated":
-        sentence += ". It does not count while the threshold is not calibrated"
+        sentence += ". It counts once Threshold is set to calibrated"
     return f"{sentence}."
 
 
@@ -224,7 +224,7 @@ def draw_threshold(
     """The sentences in a box, with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Least similarity**", width="content")
+            st.markdown("**Similarity threshold**", width="content")
             if embedder.provider != "builtin":
                 st.button(
                     "Measure" if collection.calibrated_threshold is None else "Measure again",

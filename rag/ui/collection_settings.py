@@ -11,6 +11,7 @@ import streamlit as st
 from rag.errors import InvalidInput, RagError
 from rag.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.types import Collection
+from rag.ui.formats import count
 from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
@@ -63,7 +64,9 @@ def draw_settings(
         unused = [field for field in in_group if field not in used]
         if unused:
             with st.expander(
-                f"{len(unused)} settings this profile leaves out", key=f"collections_unused_{group}", on_change="rerun"
+                f"{count(len(unused), 'setting')} without effect here",
+                key=f"collections_unused_{group}",
+                on_change="rerun",
             ) as more:
                 if more.open:
                     for field in unused:
@@ -85,10 +88,10 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
     differs = own != value
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         label = f"**{plain(field.title)}**" + (" :blue-badge[Changed]" if differs else "")
-        note = f"The profile has {_short(field, own)}." if differs else field.help
+        note = f"The profile has {_with_unit(field, own)}." if differs else _note(field, changed)
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
-            st.markdown(code(_short(field, value)), width="content")
+            st.markdown(code(_with_unit(field, value)), width="content")
             if differs:
                 st.button(
                     "Reset",
@@ -110,6 +113,15 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
             )
 
 
+def _note(field: Setting, profile: Profile) -> str:
+    """Explain a setting, and say with which value of another one it has an effect where it has none now."""
+    if field.only_with is None or field.has_effect(profile):
+        return field.help
+    other, values = field.only_with
+    words = " or ".join("on" if value is True else str(value) for value in values)
+    return f"{field.help} Has an effect while {SETTINGS[other].title} is {words}.".strip()
+
+
 def _open(name: str) -> None:
     st.session_state.collections_field = name
     st.session_state.collections_field_error = ""
@@ -125,7 +137,7 @@ def _change(field: Setting, collection: Collection, profile: Profile, changed: P
         if field.help:
             st.caption(plain(field.help))
         value = _widget(field, changed.value(field.name))
-        st.caption(f"The profile has {plain(_short(field, profile.value(field.name)))}.")
+        st.caption(f"The profile has {plain(_with_unit(field, profile.value(field.name)))}.")
         if field.new_documents_only:
             st.caption(":material/info: It counts for documents added from now on.")
         error = st.empty()
@@ -166,6 +178,11 @@ def _widget(field: Setting, value: Any) -> Any:
 
 def _format(field: Setting) -> str:
     return "%d" if field.kind == "whole" else "%g"
+
+
+def _with_unit(field: Setting, value: Any) -> str:
+    is_amount = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{_short(field, value)} {field.unit}" if field.unit and is_amount else _short(field, value)
 
 
 def _short(field: Setting, value: Any) -> str:

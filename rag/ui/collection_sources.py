@@ -1,4 +1,4 @@
-"""What a collection is kept equal to: a GitHub account, a folder on the server. For administrators."""
+"""Sources that a collection is synced from: a GitHub account, a folder on the server. For administrators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
         missing = [kind for kind in missing if kind != FolderSource.kind]
     with st.container(border=True, gap="small", key="collections_sources"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Kept equal to**", width="content")
+            st.markdown("**Synced from**", width="content")
             if kept:
                 st.button(
                     "Sync now",
@@ -40,8 +40,8 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
                     type="tertiary",
                     on_click=_run,
                     args=(syncs.request, identity, collection),
-                    help="Adds what is new, renews what changed and removes what is gone, without asking for each "
-                    "document's cost. What has not changed costs nothing.",
+                    help="Adds new documents, updates changed ones and removes those that are gone, without asking for "
+                    "the cost of each. Unchanged documents cost nothing.",
                 )
         for source in kept:
             _draw_kept(syncs, identity, collection, source)

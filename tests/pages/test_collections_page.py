@@ -87,7 +87,7 @@ def test_a_field_is_changed_and_given_back(running: Services, page: AppTest, col
     assert not page.exception
     assert running.documents.collection("demo", collection.id).overrides == {"top_k": 8}
     shown = texts(page)
-    assert "The profile has 5." in shown
+    assert "The profile has 5 passages." in shown
     assert "Of 32 candidates the best 8" in shown
     page.button("collections_reset_top_k").click().run()
     assert running.documents.collection("demo", collection.id).overrides == {}
