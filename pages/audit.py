@@ -1,4 +1,4 @@
-"""Audit log: who changed what, and when. For administrators; nobody can change or remove a line."""
+"""Show who changed what, and when. For administrators; nobody can change or remove a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a collection's profile and its measured threshold mean, in sentences for administrators."""
+"""Explain a collection's profile and its measured threshold in sentences for administrators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def profile_title(name: str) -> str:
 
 
 def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]]:
-    """Pairs of an icon and a sentence: reading, searching, ordering, language, answering, as it is here and now."""
+    """Return pairs of an icon and a sentence on reading, searching, ranking, language and answering."""
     return [
         (":material/content_cut:", _cutting(profile)),
         (":material/search:", _searching(profile)),
@@ -48,14 +48,14 @@ def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]
 
 
 def means(profile: Profile, providers: Providers) -> str:
-    """Both as Markdown, a line each."""
+    """Return the sentences and the shortcomings as Markdown, a line each."""
     lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers)]
     lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
     return "  \n".join(lines)
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """What this profile wants and this installation lacks, each with the setting that adds it."""
+    """Return what this profile wants and this installation lacks, each with the setting that adds it."""
     found = []
     wanted, _, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(wanted):
@@ -79,7 +79,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
 
 
 def embedder_line(option: EmbedderOption) -> str:
-    """An embedder on one line: what it is, its dimensions, and what it costs."""
+    """Return an embedding model on one line, with its dimensions and price."""
     name = "Built in: compares words, not meaning" if option.provider == "builtin" else option.model
     by = "" if option.provider == "builtin" else f" by {provider_name(option.provider)}"
     return f"{name}{by} · {option.dimensions:,} dimensions · {price_line(option)}"
@@ -92,7 +92,7 @@ def price_line(option: EmbedderOption) -> str:
 
 
 def embedder_name(identifier: str) -> str:
-    """`text-embedding-3-small by OpenAI, 1,536 dimensions` of an embedder's id."""
+    """Return `text-embedding-3-small by OpenAI, 1,536 dimensions` for an embedder's id."""
     provider, _, rest = identifier.partition("/")
     model, _, dimensions = rest.partition("@")
     if provider == "builtin":
@@ -186,7 +186,7 @@ def _listed(items: list[str]) -> str:
 
 
 def threshold_sentences(collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo) -> list[str]:
-    """What decides, and what was measured; `profile` is the collection's own with its changes."""
+    """Explain which threshold counts and what was measured; `profile` has the collection's own values."""
     name = embedder_name(collection.embedding_model)
     if embedder.provider == "builtin":
         return ["The built-in embedder compares words, so that a question's words decide and not a similarity."]
@@ -221,7 +221,7 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
 def draw_threshold(
     collection: Collection, profile: Profile, embedder: Embedder, *, zone: tzinfo, on_measure: Callable[[], None]
 ) -> None:
-    """The sentences in a box, with a button that measures."""
+    """Draw the sentences in a box with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown("**Similarity threshold**", width="content")

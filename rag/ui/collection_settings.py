@@ -1,4 +1,4 @@
-"""The settings form of a collection: what it takes from its profile, what differs, and a dialog for one setting."""
+"""Draw the settings form of a collection: every value, how it differs from the profile, and a dialog to change it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Reset = Callable[[UUID, list[str]], None]
 def draw_settings(
     collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Every field in its group, those that differ from the profile apart; one group is drawn at a time."""
+    """Draw the settings by group, changed ones apart; one group at a time."""
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -114,7 +114,7 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
 
 
 def _note(field: Setting, profile: Profile) -> str:
-    """Explain a setting, and say with which value of another one it has an effect where it has none now."""
+    """Return the help of a setting, and the value of another one that it needs to have an effect."""
     if field.only_with is None or field.has_effect(profile):
         return field.help
     other, values = field.only_with
@@ -197,7 +197,7 @@ EMPTY = "None"
 
 
 def shown_value(field: Setting, value: Any) -> str:
-    """A value on one line; `None` for what is empty."""
+    """Return a value on one line; `None` for an empty one."""
     if isinstance(value, bool):
         return "On" if value else "Off"
     if value is None or value in ("", ()):
@@ -210,19 +210,19 @@ def shown_value(field: Setting, value: Any) -> str:
 
 
 def text_of(field: Setting, value: Any) -> str:
-    """A text or a list as it is edited."""
+    """Return a text or a list as it is edited."""
     return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
 
 
 def value_from(field: Setting, text: str) -> Any:
-    """What was typed, as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
+    """Return the typed text as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
     if field.kind not in LISTS:
         return text
     return [_item(field, line) for line in text.splitlines() if line.strip()]
 
 
 def is_left_out(value: Any) -> bool:
-    """Whether a profile makes no use of a field."""
+    """Return whether a value is empty."""
     return value is None or (not isinstance(value, bool) and value in (0, "", ()))
 
 

@@ -1,4 +1,4 @@
-"""Sources that a collection is synced from: a GitHub account, a folder on the server. For administrators."""
+"""Draw the sources that a collection is synced from: a GitHub account, a folder on the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = {
 
 
 def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, with_folders: bool) -> None:
-    """The sources with their last sync, and fields for those there are not. `with_folders`: some may be followed."""
+    """Draw the sources with their last sync, and fields to add others. `with_folders`: folders may be followed."""
     kept = [source for source in syncs.sources(collection) if source.kind in KINDS]
     missing = [kind for kind in KINDS if kind not in {s.kind for s in kept}]
     if not with_folders:
@@ -69,7 +69,7 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
 
 
 def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None:
-    """The last sync of each source, followed while one is under way."""
+    """Draw the last sync of each source, and follow it while it is under way."""
     runs = syncs.runs(identity, collection.id)
     if not runs:
         st.caption("Not synced yet.")

@@ -1,4 +1,4 @@
-"""The product's marks and the look of Plotly figures; colours themselves are in `.streamlit/config.toml`."""
+"""Give the product's marks and the look of Plotly figures; colours are in `.streamlit/config.toml`."""
 
 from __future__ import annotations
 
