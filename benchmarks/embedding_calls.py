@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.writing import TENANT, add_document, make_chunks
 from rag.ingestion.document_jobs import JobControl
-from rag.ingestion.embed import EmbeddingStep
+from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
@@ -89,7 +89,7 @@ def main() -> None:
             with database.transaction(TENANT) as connection:
                 connection.execute("UPDATE documents SET status = 'processing'")
             control, embedder = JobControl(database), Providers(settings).embedder_for(MODEL)
-            step = EmbeddingStep(control, Ledger(database), PaidCalls(database, CallGate(), Ledger(database)))
+            step = EmbedStep(PaidCalls(control, CallGate(), Ledger(database)))
             job = control.job(TENANT, document.id)
             batches = math.ceil(arguments.chunks / job.profile.embedding.embedding_batch_size)
             ideal = math.ceil(batches / MAXIMUM_IN_FLIGHT) * arguments.latency_ms / 1000

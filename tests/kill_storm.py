@@ -33,10 +33,6 @@ from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
 from rag.ingestion.pipeline import Pipeline
-from rag.storage.database import Database
-from rag.storage.files import FileStore
-from rag.ingestion.queue import Queue
-from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.settings import Settings

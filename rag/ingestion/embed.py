@@ -1,116 +1,167 @@
-"""The step that makes vectors: in fixed batches, several in flight, each stored with its bill in one transaction."""
+"""Make vectors: in fixed batches, several calls under way, each stored with its bill in one transaction.
+
+`embed_batches` is the one loop that embeds documents: their chunks, the sentences of a cut by topic, and the chunks of
+a collection that moves to another model. Vectors of meaning are made apart (`meaning.py`): they cost nothing.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Generic, Literal, TypeVar
+from uuid import UUID
 
 import numpy as np
 
 from rag.ingestion import document_rows
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, hold, progress
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
-from rag.ingestion.parallel import groups_in_parallel, in_parallel
-from rag.money.ledger import Ledger
-from rag.money.price_list import charge, estimate_tokens
+from rag.ingestion.parallel import groups_in_parallel
+from rag.money.price_list import estimate_tokens
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.keywords import contextual_text
 from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
 
-Answered = tuple[Sequence[Chunk], PaidCall | None, Embeddings]
+Item = TypeVar("Item")
+EmbeddingOperation = Literal["embedding", "chunking"]
 
 
-class EmbeddingStep:
+@dataclass(frozen=True)
+class Batch(Generic[Item]):
+    """Items with the texts that one call embeds, and the document that is charged."""
+
+    items: Sequence[Item]
+    texts: Sequence[str]
+    document_id: UUID
+
+
+@dataclass(frozen=True)
+class EmbeddedBatch(Generic[Item]):
+    """A batch with its vectors; `call` is None where they cost nothing."""
+
+    items: Sequence[Item]
+    texts: Sequence[str]
+    document_id: UUID
+    embeddings: Embeddings
+    call: PaidCall | None
+
+
+def embed_batches(
+    calls: PaidCalls,
+    embedder: Embedder,
+    batches: Sequence[Batch[Item]],
+    *,
+    tenant_id: str,
+    owner_id: UUID,
+    pause_ms: int,
+    operation: EmbeddingOperation = "embedding",
+) -> Iterator[list[EmbeddedBatch[Item]]]:
+    """Embed batches, and yield together those that are ready to be stored in one transaction.
+
+    `owner_id` is the document or move that the calls belong to. With a pause between calls there is one at a time.
+    Raises `JobInterrupted` and `ProviderError`s, after the calls under way were yielded.
+    """
+
+    def embed(numbered: tuple[int, Batch[Item]]) -> EmbeddedBatch[Item]:
+        number, batch = numbered
+        if number and pause_ms:
+            calls.control.wait(pause_ms / 1000)
+        make = partial(generate_embeddings_batch, batch.texts, embedder=embedder, batch_size=len(batch.texts))
+        if embedder.is_paid:
+            call, embeddings = calls.make(
+                tenant_id,
+                owner_id,
+                operation,
+                known_by(operation, embedder, batch.texts),
+                make,
+                expected=expected_embedding(embedder.provider, embedder.model, batch.texts),
+                document_id=batch.document_id,
+            )
+            return EmbeddedBatch(batch.items, batch.texts, batch.document_id, embeddings, call)
+        return EmbeddedBatch(batch.items, batch.texts, batch.document_id, make(), None)
+
+    threads = calls.threads if embedder.is_paid and not pause_ms else 1
+    on_tick = calls.control.stop_if_asked
+    for group in groups_in_parallel(embed, list(enumerate(batches)), threads=threads, on_tick=on_tick):
+        yield [embedded for _, embedded in group]
+
+
+def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
+    """The texts that tell an embedding call from others."""
+    # A chunk of one sentence is embedded with its title and section, and apart from its sentence.
+    return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
+
+
+class EmbedStep:
     """Gives a document's chunks their vectors; those that are stored already cost nothing."""
 
-    def __init__(self, control: JobControl, ledger: Ledger, calls: PaidCalls) -> None:
-        self._control = control
-        self._ledger = ledger
+    def __init__(self, calls: PaidCalls) -> None:
         self._calls = calls
+        self._control = calls.control
 
     def run(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
-        """Embed what is missing. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s; what is paid is kept."""
+        """Embed the chunks without a vector. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+
+        What is paid is kept.
+        """
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             hold(connection, job)
             stored = document_rows.keep_embedded(connection, document, chunks, embedder.id)
-        done = len(stored)
-        self._control.note_progress(job, Step.EMBED, done, len(chunks))
-        size = job.profile.embedding.embedding_batch_size
+        self._control.note_progress(job, Step.EMBED, len(stored), len(chunks))
         # The batches are the same whenever this runs, and each is stored whole: a call sent again is the same call.
-        batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
-        missing = [[chunk for chunk in batch if chunk.index not in stored] for batch in batches]
-        started = time.monotonic()
-        pause = job.profile.embedding.embedding_delay_ms / 1000
-
-        def embed(numbered: tuple[int, Sequence[Chunk]]) -> tuple[PaidCall | None, Embeddings]:
-            number, batch = numbered
-            if number and pause:
-                self._control.wait(pause)
-            return self._embed(job, batch, embedder)
-
-        made = groups_in_parallel(
-            embed,
-            list(enumerate(batch for batch in missing if batch)),
-            threads=self._calls.threads if embedder.is_paid and not pause else 1,
-            on_tick=self._control.stop_if_asked,
-        )
-        for group in made:
-            answered = [(batch, call, embeddings) for (_, batch), (call, embeddings) in group]
-            done += sum(len(batch) for batch, _, _ in answered)
-            self._store(job, answered, embedder, progress(job, Step.EMBED, done, len(chunks), started))
-            started = time.monotonic()
+        batches = [[c for c in batch if c.index not in stored] for batch in self._batches(job, chunks)]
+        self._embed(job, [batch for batch in batches if batch], embedder, done=len(stored), total=len(chunks))
 
     def run_on_stored(self, job: DocumentJob, chunks: Sequence[Chunk], embedder: Embedder) -> None:
-        """Give stored chunks that have none their vectors, in batches; what else is known of them stays.
+        """Give stored chunks that have none their vectors; their other columns stay. Raises as `run`."""
+        self._embed(job, self._batches(job, chunks), embedder, done=0, total=len(chunks), are_stored=True)
 
-        Raises as `run`.
-        """
+    def _batches(self, job: DocumentJob, chunks: Sequence[Chunk]) -> list[Sequence[Chunk]]:
         size = job.profile.embedding.embedding_batch_size
-        batches = [chunks[first : first + size] for first in range(0, len(chunks), size)]
-        for number, batch in enumerate(batches):
-            if number and job.profile.embedding.embedding_delay_ms:
-                self._control.wait(job.profile.embedding.embedding_delay_ms / 1000)
-            started = time.monotonic()
-            call, embeddings = self._embed(job, batch, embedder)
-            noted = progress(job, Step.EMBED, number + 1, len(batches), started)
-            self._store(job, [(batch, call, embeddings)], embedder, noted, are_stored=True)
+        return [chunks[first : first + size] for first in range(0, len(chunks), size)]
 
     def _embed(
-        self, job: DocumentJob, batch: Sequence[Chunk], embedder: Embedder
-    ) -> tuple[PaidCall | None, Embeddings]:
-        texts = [contextual_text(job.document.title, chunk.section, chunk.content) for chunk in batch]
-
-        def embed() -> Embeddings:
-            return generate_embeddings_batch(texts, embedder=embedder, batch_size=len(texts))
-
-        if not embedder.is_paid:
-            return None, embed()
+        self,
+        job: DocumentJob,
+        batches: Sequence[Sequence[Chunk]],
+        embedder: Embedder,
+        *,
+        done: int,
+        total: int,
+        are_stored: bool = False,
+    ) -> None:
         document = job.document
-        texts_and_model = [embedder.id, *texts]
-        return self._calls.make(
-            document.tenant_id,
-            document.id,
-            "embedding",
-            texts_and_model,
-            embed,
-            wait=self._control.wait,
-            expected=expected_embedding(embedder.provider, embedder.model, texts),
-            document_id=document.id,
-        )
+        wanted = [
+            Batch(batch, [contextual_text(document.title, c.section, c.content) for c in batch], document.id)
+            for batch in batches
+        ]
+        started = time.monotonic()
+        for group in embed_batches(
+            self._calls,
+            embedder,
+            wanted,
+            tenant_id=document.tenant_id,
+            owner_id=document.id,
+            pause_ms=job.profile.embedding.embedding_delay_ms,
+        ):
+            done += sum(len(embedded.items) for embedded in group)
+            noted = progress(job, Step.EMBED, done, total, started)
+            self._store(job, group, embedder, noted, are_stored=are_stored)
+            started = time.monotonic()
 
     def _store(
         self,
         job: DocumentJob,
-        answered: Sequence[Answered],
+        group: Sequence[EmbeddedBatch[Chunk]],
         embedder: Embedder,
         noted: dict[str, object],
         *,
-        are_stored: bool = False,
+        are_stored: bool,
     ) -> None:
         """Chunks, vectors, bills and the end of their calls in one transaction.
 
@@ -118,23 +169,17 @@ class EmbeddingStep:
         the calls are on their way again under their keys. Chunks that are stored already get their vectors only.
         """
         document = job.document
-        tokens = [[estimate_tokens(chunk.content) for chunk in batch] for batch, _, _ in answered]
+        tokens = [[estimate_tokens(chunk.content) for chunk in embedded.items] for embedded in group]
         with self._control.database.transaction(document.tenant_id) as connection:
             connection.execute(queries["commit_without_waiting"])
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
-            for (batch, call, embeddings), counts in zip(answered, tokens, strict=True):
-                for usage in embeddings.usages if embedder.is_paid else ():
-                    # It was paid for, whatever became of the document.
-                    item = charge("embedding", usage, job.prices)
-                    self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
-                if call is not None:
-                    call.finish(connection)
+            for embedded, counts in zip(group, tokens, strict=True):
+                chunks, vectors = embedded.items, embedded.embeddings.vectors
+                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, job.prices)
                 if is_there and are_stored:
-                    document_rows.set_vectors(connection, document, batch, embeddings.vectors, embedder.id)
+                    document_rows.set_vectors(connection, document, chunks, vectors, embedder.id)
                 elif is_there:
-                    document_rows.add_chunks(
-                        connection, document, batch, embeddings.vectors, embedder.id, tokens=counts
-                    )
+                    document_rows.add_chunks(connection, document, chunks, vectors, embedder.id, tokens=counts)
             if is_there:
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
@@ -142,11 +187,12 @@ class EmbeddingStep:
 
 
 class DurableEmbedder:
-    """Embeds like the one it wraps, in batches, each kept with its bill in one transaction until the cut is stored."""
+    """Embeds the sentences of a cut by topic, and keeps their vectors until the cut is stored.
 
-    def __init__(
-        self, embedder: Embedder, control: JobControl, ledger: Ledger, calls: PaidCalls, job: DocumentJob
-    ) -> None:
+    Such a cut pays before there are chunks to keep vectors in.
+    """
+
+    def __init__(self, embedder: Embedder, calls: PaidCalls, job: DocumentJob) -> None:
         self.id = embedder.id
         self.provider = embedder.provider
         self.model = embedder.model
@@ -154,77 +200,66 @@ class DurableEmbedder:
         self.default_threshold = embedder.default_threshold
         self.is_paid = embedder.is_paid
         self._embedder = embedder
-        self._control = control
-        self._ledger = ledger
         self._calls = calls
+        self._database = calls.control.database
         self._job = job
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
-        """Embed what no earlier try has paid for. Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s."""
+        """Embed the texts that no earlier try has paid for.
+
+        Raises `DocumentGone`, `JobInterrupted`, `ProviderError`s.
+        """
+        document = self._job.document
         size = self._job.profile.embedding.embedding_batch_size
-        batches = [(first, texts[first : first + size]) for first in range(0, len(texts), size)]
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        missing = []
-        for first, batch in batches:
-            kept = self._kept(batch)
+        missing: list[Batch[int]] = []
+        batches = [range(first, min(first + size, len(texts))) for first in range(0, len(texts), size)]
+        for places in batches:
+            batch = Batch(places, texts[places.start : places.stop], document.id)
+            kept = self._find_kept(batch.texts)
             if kept is None:
-                missing.append((first, batch))
+                missing.append(batch)
             else:
-                vectors[first : first + len(batch)] = kept
-        pause = self._job.profile.embedding.embedding_delay_ms / 1000
+                vectors[places.start : places.stop] = kept
         usages: list[Usage] = []
         done, started = len(batches) - len(missing), time.monotonic()
-
-        def call(numbered: tuple[int, Sequence[str]]) -> tuple[PaidCall, Embeddings]:
-            _, batch = numbered
-            if pause and numbered is not missing[0]:
-                self._control.wait(pause)
-            embed = partial(generate_embeddings_batch, batch, embedder=self._embedder, batch_size=len(batch))
-            document = self._job.document
-            return self._calls.make(
-                document.tenant_id,
-                document.id,
-                "chunking",
-                self._signature(batch),
-                embed,
-                wait=self._control.wait,
-                expected=expected_embedding(self.provider, self.model, batch),
-                document_id=document.id,
-            )
-
-        threads = 1 if pause else self._calls.threads
-        made = in_parallel(call, missing, threads=threads, on_tick=self._control.stop_if_asked)
-        for (first, batch), (paid, embeddings) in made:
-            done += 1
-            noted = progress(self._job, Step.CHUNK, done, len(batches), started)
-            self._keep(batch, paid, embeddings, noted)
+        for group in embed_batches(
+            self._calls,
+            self._embedder,
+            missing,
+            tenant_id=document.tenant_id,
+            owner_id=document.id,
+            pause_ms=self._job.profile.embedding.embedding_delay_ms,
+            operation="chunking",
+        ):
+            done += len(group)
+            self._keep(group, progress(self._job, Step.CHUNK, done, len(batches), started))
             started = time.monotonic()
-            vectors[first : first + len(batch)] = embeddings.vectors
-            usages.extend(embeddings.usages)
+            for embedded in group:
+                vectors[list(embedded.items)] = embedded.embeddings.vectors
+                usages.extend(embedded.embeddings.usages)
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
-    def _signature(self, batch: Sequence[str]) -> list[str]:
-        # Apart from the calls for chunks: a chunk of one sentence is embedded with its title and section.
-        return ["sentences", self.id, *batch]
+    def _digest(self, texts: Sequence[str]) -> str:
+        return digest_of(known_by("chunking", self._embedder, texts))
 
-    def _kept(self, batch: Sequence[str]) -> FloatMatrix | None:
+    def _find_kept(self, texts: Sequence[str]) -> FloatMatrix | None:
         document = self._job.document
-        parameters = {"document_id": document.id, "digest": digest_of(self._signature(batch))}
-        found = self._control.database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
-        return None if found is None else np.frombuffer(found, dtype="<f4").reshape(len(batch), self.dimensions)
+        parameters = {"document_id": document.id, "digest": self._digest(texts)}
+        found = self._database.fetch_value(document.tenant_id, "find_sentence_vectors", **parameters)
+        return None if found is None else np.frombuffer(found, dtype="<f4").reshape(len(texts), self.dimensions)
 
-    def _keep(self, batch: Sequence[str], paid: PaidCall, embeddings: Embeddings, noted: dict[str, Any]) -> None:
-        document = self._job.document
-        with self._control.database.transaction(document.tenant_id) as connection:
-            is_there = connection.execute(queries["hold_document"], self._job.key).fetchone() is not None
-            for usage in embeddings.usages:  # was paid for, whatever became of the document
-                item = charge("chunking", usage, self._job.prices)
-                self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
-            paid.finish(connection)
+    def _keep(self, group: Sequence[EmbeddedBatch[int]], noted: dict[str, object]) -> None:
+        job = self._job
+        with self._database.transaction(job.document.tenant_id) as connection:
+            is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
+            for embedded in group:
+                self._calls.settle(connection, embedded.call, embedded.embeddings.usages, job.prices)
+                if is_there:
+                    vectors = embedded.embeddings.vectors.astype("<f4").tobytes()
+                    parameters = {**job.key, "digest": self._digest(embedded.texts), "vectors": vectors}
+                    connection.execute(queries["keep_sentence_vectors"], parameters)
             if is_there:
-                vectors = embeddings.vectors.astype("<f4").tobytes()
-                parameters = {**self._job.key, "digest": digest_of(self._signature(batch)), "vectors": vectors}
-                connection.execute(queries["keep_sentence_vectors"], parameters)
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
@@ -21,11 +21,11 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderUnavailable
-from rag.ingestion.document_jobs import price_overrides
+from rag.ingestion.document_jobs import JobControl, price_overrides
 from rag.ingestion.document_rows import amounts_to_json
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, estimate_tokens
-from rag.providers.retry import CallGate, Wait, lost_calls, sending
+from rag.providers.retry import CallGate, lost_calls, sending
 from rag.storage.database import Database, queries
 from rag.types import Operation, Usage
 
@@ -38,27 +38,23 @@ QUIET_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class PaidCall:
-    """A call that is on its way. `sent` counts how often it has been sent, this time included."""
+    """A call on its way. `sent` counts how often it has been sent, this time included."""
 
     id: UUID
+    tenant_id: str
     owner_id: UUID
+    operation: Operation
+    document_id: UUID
     sent: int
-    on_end: Callable[[], None] = field(default=lambda: None, compare=False)
-
-    def finish(self, connection: Connection) -> None:
-        """Forget it, in the transaction that stores its result and its charge."""
-        connection.execute(queries["finish_paid_call"], {"id": self.id})
-        if self.sent > 1:
-            repeated = {"document_id": self.owner_id, "times": self.sent - 1}
-            connection.execute(queries["count_repeated_call"], repeated)
-        self.on_end()
+    on_end: Callable[[], None] = field(compare=False)
 
 
 class PaidCalls:
     """Makes calls through the gate, each with its row. Thread-safe."""
 
-    def __init__(self, database: Database, gate: CallGate, ledger: Ledger) -> None:
-        self._database = database
+    def __init__(self, control: JobControl, gate: CallGate, ledger: Ledger) -> None:
+        self.control = control
+        self._database = control.database
         self._gate = gate
         self._ledger = ledger
         self._lock = threading.Lock()
@@ -78,14 +74,14 @@ class PaidCalls:
         texts: Sequence[str],
         function: Callable[[], Value],
         *,
-        wait: Wait,
         expected: Usage,
-        document_id: UUID,
+        document_id: UUID | None = None,
     ) -> tuple[PaidCall, Value]:
         """Make one call, known by its owner, its operation and its texts. Raises what `function` raises.
 
-        `expected` is what it will be billed as, `document_id` for which document.
+        `expected` is the usage it will be billed for. `document_id` is the document charged, where it is not the owner.
         """
+        document_id = document_id or owner_id
         key = self._key(owner_id, operation, digest_of(texts))
         parameters = {
             "owner_id": owner_id,
@@ -109,7 +105,7 @@ class PaidCalls:
             if made:
                 self._database.execute(tenant_id, "resend_paid_call", id=made[0].id)
             else:
-                made.append(self._begun(tenant_id, parameters, expected, forget))
+                made.append(self._begin(tenant_id, operation, parameters, expected, forget))
             with lost_calls(record), sending(str(made[0].id), retries=0):
                 try:
                     return function()
@@ -124,11 +120,29 @@ class PaidCalls:
                     raise
 
         try:
-            value = self._gate.call(send, wait=wait)
+            value = self._gate.call(send, wait=self.control.wait)
         except BaseException:
             forget()
             raise
         return made[0], value
+
+    def settle(
+        self, connection: Connection, call: PaidCall | None, usages: Iterable[Usage], prices: Mapping[str, Any]
+    ) -> None:
+        """Write what a call cost and forget it, in the transaction that stores its result.
+
+        It was paid whatever became of its document. Without a call nothing was paid.
+        """
+        if call is None:
+            return
+        for usage in usages:
+            item = charge(call.operation, usage, prices)
+            self._ledger.record(call.tenant_id, item, document_id=call.document_id, connection=connection)
+        connection.execute(queries["finish_paid_call"], {"id": call.id})
+        if call.sent > 1:
+            repeated = {"document_id": call.owner_id, "times": call.sent - 1}
+            connection.execute(queries["count_repeated_call"], repeated)
+        call.on_end()
 
     def settle_abandoned(
         self, tenant_id: str, *, owner_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
@@ -157,21 +171,26 @@ class PaidCalls:
             self._open.add(key)
             return key
 
-    def _begun(
-        self, tenant_id: str, parameters: dict[str, Any], expected: Usage, on_end: Callable[[], None]
+    def _begin(
+        self,
+        tenant_id: str,
+        operation: Operation,
+        parameters: dict[str, Any],
+        expected: Usage,
+        on_end: Callable[[], None],
     ) -> PaidCall:
         """Commit the call's row. What a dead process sent of it may have been billed: that is recorded by estimate."""
+        owner_id, document_id = parameters["owner_id"], parameters["document_id"]
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["begin_paid_call"], parameters).fetchone()
             assert row is not None  # noqa: S101  an INSERT … RETURNING that did not raise has a row
             call_id, sent, unsettled = row
             if unsettled > 1:
-                prices = price_overrides(self._database, tenant_id)
-                item = charge(parameters["operation"], expected, prices)
+                item = charge(operation, expected, price_overrides(self._database, tenant_id))
                 for _ in range(unsettled - 1):
-                    self._ledger.record(tenant_id, item, document_id=parameters["document_id"], connection=connection)
+                    self._ledger.record(tenant_id, item, document_id=document_id, connection=connection)
                 connection.execute(queries["account_for_paid_call"], {"id": call_id, "unsettled": 1})
-        return PaidCall(call_id, parameters["owner_id"], sent, on_end)
+        return PaidCall(call_id, tenant_id, owner_id, operation, document_id, sent, on_end)
 
 
 def note_costs(database: Database, ledger: Ledger, tenant_id: str, document_id: UUID) -> None:

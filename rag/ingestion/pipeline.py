@@ -1,5 +1,8 @@
-"""Who works on a document and what becomes of it: one worker at a time, its failure kept with it, a file that ends the
-process each time set aside.
+"""Take a document from its file to the search index: read → recognise → chunk → embed → tag → publish.
+
+Each step is stored before the next begins, and each batch of vectors with its ledger rows in one transaction: a killed
+process goes on where it was, and no chunk is paid for twice. One worker at a time works on a document, a failure is
+kept with its document, and a file that ends its process each time is set aside.
 """
 
 from __future__ import annotations
@@ -19,13 +22,12 @@ from rag.ingestion.document_jobs import (
     DocumentJob,
     JobControl,
     JobInterrupted,
-    JobTaken,
     ModelChanged,
 )
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
-from rag.ingestion.embed import DurableEmbedder, EmbeddingStep
+from rag.ingestion.embed import DurableEmbedder, EmbedStep
 from rag.ingestion.extracted import sections_from_json
-from rag.ingestion.loaders.ocr import TextRecognition, text_recognition
+from rag.ingestion.loaders.ocr import text_recognition
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
@@ -59,8 +61,6 @@ from rag.types import (
     Step,
 )
 
-__all__ = ["TEMPORARY", "JobInterrupted", "JobTaken", "Pipeline"]
-
 log = logging.getLogger("rag.ingestion")
 #: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
 #: no evidence against its file: whatever ends this process ends the work on every document in it.
@@ -68,7 +68,7 @@ STARTS_A_TRIAL = 6
 
 
 class Pipeline:
-    """Takes documents through their steps. Thread-safe; one document is worked on by one worker at a time."""
+    """Takes documents through their steps. Thread-safe; one worker at a time works on a document."""
 
     def __init__(
         self,
@@ -83,28 +83,158 @@ class Pipeline:
     ) -> None:
         self._database = database
         self._files = files
+        self._providers = providers
         self._ledger = ledger
         self.settings = settings
         self.sandbox = sandbox or sandbox_for(settings)
-        self._control = JobControl(database)
-        self._calls = calls = PaidCalls(database, CallGate(), ledger)
         self.recognition = text_recognition(settings, self.sandbox)
-        self._steps = DocumentSteps(self._control, files, providers, ledger, calls, self.sandbox, self.recognition)
+        #: Where jobs are claimed, and asked to stop.
+        self.control = JobControl(database)
+        self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
+        posts = PostReader(providers, calls, self.sandbox)
+        self._read_step = Reader(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
+        self._recognise_step = RecogniseStep(files, self.recognition, calls)
+        self._embed_step = EmbedStep(calls)
+        self._tag_step = TagStep(providers, calls)
         self._trials = trials or Trials(database, settings)
         self._removals = FileRemovals(database, files)
-        self.reembedding = ReembeddingJob(self._control, providers, ledger, calls)
+        self.reembedding = ReembeddingJob(providers, ledger, calls)
         #: None where passages are compared by their words only.
         self.meaning: MeaningJob | None = None
         if providers.meaning is not None:
-            self.meaning = MeaningJob(self._control, providers.meaning, settings.data_dir)
+            self.meaning = MeaningJob(self.control, providers.meaning, settings.data_dir)
+
+    # The steps, in their order
+
+    def _read(self, tenant_id: str, document_id: UUID) -> None:
+        """Read the file and estimate the cost; then the document waits for an administrator's yes.
+
+        Documents of a source need none. Raises what is wrong with the file.
+        """
+        job = self.control.job(tenant_id, document_id)
+        if job.document.status == DocumentStatus.READING:
+            self._read_step.read(job)
+        if job.document.is_synced:
+            self._database.execute(tenant_id, "confirm_document", document_id=document_id)
+
+    def _process(self, tenant_id: str, document_id: UUID) -> None:
+        """Take a confirmed document to the search index; do nothing in any other state.
+
+        A document whose tags are refused for the key or the money is published without them and has that step pending;
+        the error raised then says so in `details["is_searchable"]`.
+        """
+        job = self.control.job(tenant_id, document_id)
+        if job.document.status != DocumentStatus.PROCESSING:
+            return
+        pages, sections, spans = self._stored_pages(job)
+        pages, sections = self._recognise_step.run(job, pages, sections)
+        embedder = self._providers.embedder_for(job.collection.embedding_model)
+        chunks = self._chunk(job, pages, sections, spans, embedder)
+        self._embed_step.run(job, chunks, embedder)
+        tags, refused = self._tag(job, pages, sections)
+        try:
+            publish(
+                self.control,
+                self._ledger,
+                job,
+                len(chunks),
+                _sentences(reading_message(pages), tags),
+                embedder.id,
+                waits_for=Step.TAG if refused else None,
+            )
+        except ModelChanged:
+            log.info("Document %s is embedded again: its collection changed its model", document_id)
+            self._process(tenant_id, document_id)
+        else:
+            if refused is not None:
+                raise refused
+
+    def _tag_again(self, tenant_id: str, document_id: UUID) -> None:
+        """Tag a document that goes on answering meanwhile, where that step is pending."""
+        job = self.control.job(tenant_id, document_id)
+        if Step.TAG not in job.document.pending_steps:
+            return
+        pages, sections, _ = self._stored_pages(job)
+        tags, refused = self._tag(job, pages, sections)
+        if refused is not None:
+            raise refused
+        self._database.execute(
+            tenant_id,
+            "finish_step",
+            **job.key,
+            step=Step.TAG,
+            message=_sentences(reading_message(pages), tags),
+            costs=Jsonb(amounts_to_json(self._ledger.document_costs(tenant_id, document_id))),
+        )
+
+    # Their parts
+
+    def _stored_pages(
+        self, job: DocumentJob
+    ) -> tuple[Sequence[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
+        """Pages and sections as they were read, and the spans of a paid cut."""
+        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
+        with self._database.transaction(job.document.tenant_id) as connection:
+            found = connection.execute(queries["document_work"], job.key).fetchone()
+        if found is None:
+            raise DocumentGone
+        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0])), found[1]
+
+    def _chunk(
+        self,
+        job: DocumentJob,
+        pages: Sequence[Page],
+        sections: Sequence[Section],
+        spans: Sequence[tuple[int, int]] | None,
+        embedder: Embedder,
+    ) -> list[Chunk]:
+        """Cut the text, the same whenever this runs: where cutting costs money, its spans are stored."""
+        tenant_id, method = job.document.tenant_id, job.document.chunking_method
+        is_paid = method == "semantic" and embedder.is_paid
+        if spans is not None:
+            chunks = chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
+        else:
+            self.control.note_progress(job, Step.CHUNK, 0, 1)
+            if job.document.mime_type == EXPORT_TYPE:
+                chunks = chunks_from_bytes(self._files.get(tenant_id, job.document.file_path))
+            else:
+                chunks = chunk_document(
+                    pages,
+                    sections,
+                    method=method,
+                    embedder=DurableEmbedder(embedder, self._calls, job) if is_paid else embedder,
+                    file_name=job.document.file_name,
+                    limits=job.profile.chunking,
+                    **sizes_for(job.profile, method),
+                )
+                if is_paid:
+                    stored = {**job.key, "spans": Jsonb([(chunk.start, chunk.end) for chunk in chunks])}
+                    with self._database.transaction(tenant_id) as connection:
+                        connection.execute(queries["note_chunk_spans"], stored)
+                        connection.execute(queries["forget_sentence_vectors"], job.key)
+        if facts := facts_of(chunks):  # searches are narrowed by them
+            self._database.execute(tenant_id, "note_metadata", **job.key, metadata=Jsonb(facts), message=None)
+        return chunks
+
+    def _tag(
+        self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]
+    ) -> tuple[str, ProviderError | None]:
+        """Tag document and chunks: a sentence for the admin, and the error where the key or the money is refused."""
+        try:
+            return self._tag_step.run(job, pages, sections), None
+        except WAITED_FOR as exc:
+            exc.details["is_searchable"] = True
+            return TAGS_WAIT, exc
+
+    # Who runs them
 
     def run(self, tenant_id: str, document_id: UUID) -> None:
-        """Do the steps from wherever the document stands, until it is done or waits for an admin.
+        """Take a document through its steps from wherever it stands, until it is done or waits for an admin.
 
-        What is wrong with the document is written to it. Raises `JobTaken`, `JobInterrupted`, and the errors
-        of `TEMPORARY`, after which it can be run again.
+        A fault of the document is written to it. Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`,
+        after which it can be run again.
         """
-        with self._control.claimed(tenant_id, document_id):
+        with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
             if starts and starts % STARTS_A_TRIAL == 0:
                 self._try(tenant_id, document_id)
@@ -114,9 +244,9 @@ class Pipeline:
     def run_claimed(self, tenant_id: str, document_id: UUID) -> None:
         """As `run`, for a document that its caller holds."""
         try:
-            self._steps.read(tenant_id, document_id)
-            self._steps.process(tenant_id, document_id)
-            self._steps.tag_again(tenant_id, document_id)
+            self._read(tenant_id, document_id)
+            self._process(tenant_id, document_id)
+            self._tag_again(tenant_id, document_id)
             self._note_orderly_end(tenant_id, document_id)
         except DocumentGone:
             log.info("Document %s was deleted while it was processed", document_id)
@@ -135,7 +265,7 @@ class Pipeline:
         """Work on a document whose process has ended too often, in another one; set it aside if that ends too."""
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
-            self._trials.run(tenant_id, document_id, self._control.stop_if_asked)
+            self._trials.run(tenant_id, document_id, self.control.stop_if_asked)
         except JobInterrupted:
             self._note_orderly_end(tenant_id, document_id)
             raise
@@ -181,12 +311,12 @@ class Pipeline:
         return self.process_stored(tenant_id, document_id)
 
     def process_stored(self, tenant_id: str, document_id: UUID) -> ProcessingResult:
-        """Take a stored document through what is left of the pipeline, without asking; raises as `process_document`."""
-        with self._control.claimed(tenant_id, document_id):
+        """Take a stored document through the rest of the pipeline, without asking; raises as `process_document`."""
+        with self.control.claimed(tenant_id, document_id):
             try:
-                self._steps.read(tenant_id, document_id)
+                self._read(tenant_id, document_id)
                 self._database.execute(tenant_id, "confirm_document", document_id=document_id)
-                self._steps.process(tenant_id, document_id)
+                self._process(tenant_id, document_id)
             except RagError as exc:
                 # Tags are written by a worker once the key or the money is there; the document is found without.
                 if not exc.details.get("is_searchable"):
@@ -194,7 +324,7 @@ class Pipeline:
                     raise
                 sentence = f"{TAGS_WAIT} {exc.message}"
                 self.note_message(tenant_id, document_id, sentence, is_waiting=True)
-        document = self._control.job(tenant_id, document_id).document
+        document = self.control.job(tenant_id, document_id).document
         if document.status == DocumentStatus.NEEDS_OCR:
             raise NoTextInPdf(document.message)
         if document.status == DocumentStatus.FAILED:
@@ -209,7 +339,7 @@ class Pipeline:
 
     def remove_files(self, tenant_id: str) -> int:
         """Remove the originals of deleted documents; how many wait for another try."""
-        with self._control.claimed(tenant_id, f"files {tenant_id}"):
+        with self.control.claimed(tenant_id, f"files {tenant_id}"):
             return self._removals.run(tenant_id)
 
     def mark_failed(self, tenant_id: str, document_id: UUID, sentence: str) -> None:
@@ -230,14 +360,9 @@ class Pipeline:
         ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)
 
-    @property
-    def control(self) -> JobControl:
-        """Where work is claimed, and told to stop."""
-        return self._control
-
     def interrupt(self) -> None:
         """Have all work end at its next durable point, at once where a file is being read."""
-        self._control.stop()
+        self.control.stop()
         if self.meaning is not None:
             self.meaning.interrupt()
         self.sandbox.interrupt()
@@ -245,7 +370,7 @@ class Pipeline:
 
     def resume(self) -> None:
         """Work again after `interrupt`."""
-        self._control.resume()
+        self.control.resume()
 
     def close(self) -> None:
         """End the processes that read files."""
@@ -254,141 +379,5 @@ class Pipeline:
         self.recognition.close()
 
 
-log = logging.getLogger("rag.ingestion")
-
-
-class DocumentSteps:
-    """Takes a document that is claimed from wherever it stands to where it waits for an admin, or is published."""
-
-    def __init__(
-        self,
-        control: JobControl,
-        files: Originals,
-        providers: Providers,
-        ledger: Ledger,
-        calls: PaidCalls,
-        sandbox: Sandbox,
-        recognition: TextRecognition,
-    ) -> None:
-        self._control = control
-        self._database = control.database
-        self._files = files
-        self._providers = providers
-        self._ledger = ledger
-        self._calls = calls
-        posts = PostReader(control, providers, ledger, calls, sandbox)
-        self._reader = Reader(control, files, providers, sandbox, recognition.engine, posts)
-        self._recognising = RecogniseStep(control, files, recognition, ledger, calls)
-        self._embedding = EmbeddingStep(control, ledger, calls)
-        self._tagging = TagStep(control, providers, ledger, calls)
-
-    def read(self, tenant_id: str, document_id: UUID) -> None:
-        """Pages and estimate, where that is still to be done. Raises what is wrong with the file."""
-        job = self._control.job(tenant_id, document_id)
-        if job.document.status == DocumentStatus.READING:
-            self._reader.read(job)
-        if job.document.is_synced:
-            self._database.execute(tenant_id, "confirm_document", document_id=document_id)
-
-    def process(self, tenant_id: str, document_id: UUID) -> None:
-        """From a confirmed estimate to a document that is found; does nothing in any other state.
-
-        A document whose tags are refused for the key or the money is found without them and has that step pending;
-        the error, which is raised then, says so in `details["is_searchable"]`.
-        """
-        while True:
-            try:
-                self._process_once(tenant_id, document_id)
-                return
-            except ModelChanged:
-                log.info("Document %s is embedded again: its collection changed its model", document_id)
-
-    def _process_once(self, tenant_id: str, document_id: UUID) -> None:
-        job = self._control.job(tenant_id, document_id)
-        if job.document.status != DocumentStatus.PROCESSING:
-            return
-        read, sections, spans = self._pages_of(job)
-        pages, sections = self._recognising.run(job, read, sections)
-        embedder = self._providers.embedder_for(job.collection.embedding_model)
-        chunks = self._chunk(job, pages, sections, spans, embedder)
-        self._note_facts(job, chunks)
-        self._embedding.run(job, chunks, embedder)
-        refused: ProviderError | None = None
-        try:
-            message = self._tagging.run(job, pages, sections)
-        except WAITED_FOR as exc:
-            refused, message = exc, TAGS_WAIT
-        message = " ".join(filter(None, (reading_message(pages), message)))
-        waits_for = Step.TAG if refused else None
-        publish(self._control, self._ledger, job, len(chunks), message, embedder.id, waits_for=waits_for)
-        if refused is not None:
-            refused.details["is_searchable"] = True
-            raise refused
-
-    def _note_facts(self, job: DocumentJob, chunks: Sequence[Chunk]) -> None:
-        """What cutting found out about the document: searches are narrowed by it."""
-        if facts := facts_of(chunks):
-            tenant_id, facts_json = job.document.tenant_id, Jsonb(facts)
-            self._database.execute(tenant_id, "note_metadata", **job.key, metadata=facts_json, message=None)
-
-    def tag_again(self, tenant_id: str, document_id: UUID) -> None:
-        """Tag a document that goes on answering meanwhile."""
-        job = self._control.job(tenant_id, document_id)
-        if Step.TAG not in job.document.pending_steps:
-            return
-        pages, sections, _ = self._pages_of(job)
-        try:
-            message = self._tagging.run(job, pages, sections)
-        except WAITED_FOR as exc:
-            exc.details["is_searchable"] = True
-            raise
-        costs = self._ledger.document_costs(tenant_id, document_id)
-        self._database.execute(
-            tenant_id,
-            "finish_step",
-            **job.key,
-            step=Step.TAG,
-            message=" ".join(filter(None, (reading_message(pages), message))),
-            costs=Jsonb(amounts_to_json(costs)),
-        )
-
-    def _pages_of(self, job: DocumentJob) -> tuple[list[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
-        """Pages and sections as they were read, and where a paid cut has cut."""
-        rows = find_pages(self._database, job.document.tenant_id, job.document.id)
-        with self._database.transaction(job.document.tenant_id) as connection:
-            found = connection.execute(queries["document_work"], job.key).fetchone()
-        if found is None:
-            raise DocumentGone
-        return [page_from_row(row) for row in rows], tuple(sections_from_json(found[0])), found[1]
-
-    def _chunk(
-        self,
-        job: DocumentJob,
-        pages: Sequence[Page],
-        sections: Sequence[Section],
-        spans: Sequence[tuple[int, int]] | None,
-        embedder: Embedder,
-    ) -> list[Chunk]:
-        """The same chunks whenever it runs; where cutting costs money, the cut is stored."""
-        if spans is not None:
-            return chunks_from_spans(pages, sections, [(start, end) for start, end in spans])
-        self._control.note_progress(job, Step.CHUNK, 0, 1)
-        if job.document.mime_type == EXPORT_TYPE:
-            return chunks_from_bytes(self._files.get(job.document.tenant_id, job.document.file_path))
-        method = job.document.chunking_method
-        is_paid = method == "semantic" and embedder.is_paid
-        chunks = chunk_document(
-            pages,
-            sections,
-            method=method,
-            embedder=DurableEmbedder(embedder, self._control, self._ledger, self._calls, job) if is_paid else embedder,
-            file_name=job.document.file_name,
-            limits=job.profile.chunking,
-            **sizes_for(job.profile, method),
-        )
-        if is_paid:
-            spans_json = Jsonb([(chunk.start, chunk.end) for chunk in chunks])
-            with self._database.transaction(job.document.tenant_id) as connection:
-                connection.execute(queries["note_chunk_spans"], {**job.key, "spans": spans_json})
-                connection.execute(queries["forget_sentence_vectors"], job.key)
-        return chunks
+def _sentences(*parts: str) -> str:
+    return " ".join(filter(None, parts))

@@ -16,13 +16,11 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import NoTextInPdf
 from rag.ingestion.chunking import join_pages
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl, progress
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob, progress
 from rag.ingestion.document_rows import page_row
 from rag.ingestion.loaders.ocr import RecognisedPages, TextRecognition, moved_sections, with_recognised
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.reading import language_of, with_language
-from rag.money.ledger import Ledger
-from rag.money.price_list import charge
 from rag.providers.upstage import MODEL
 from rag.storage.database import queries
 from rag.storage.files import Originals
@@ -34,14 +32,11 @@ NOTHING_RECOGNISED = "Text recognition found no text on any page of this file. S
 class RecogniseStep:
     """Gives pages that are pictures their text."""
 
-    def __init__(
-        self, control: JobControl, files: Originals, recognition: TextRecognition, ledger: Ledger, calls: PaidCalls
-    ) -> None:
-        self._control = control
+    def __init__(self, files: Originals, recognition: TextRecognition, calls: PaidCalls) -> None:
         self._files = files
         self._recognition = recognition
-        self._ledger = ledger
         self._calls = calls
+        self._control = calls.control
 
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
@@ -88,9 +83,7 @@ class RecogniseStep:
             "ocr",
             known_by,
             recognise,
-            wait=self._control.wait,
             expected=Usage(provider="upstage", model=MODEL, pages=len(pages), is_estimated=True),
-            document_id=document.id,
         )
 
     def _store(
@@ -106,11 +99,7 @@ class RecogniseStep:
         """One batch: its pages, its bill, and what the document looks like with them."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
-            if read.usage is not None:  # was paid for, whatever became of the document
-                item = charge("ocr", read.usage, job.prices)
-                self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
-            if call is not None:
-                call.finish(connection)
+            self._calls.settle(connection, call, [read.usage] if read.usage else [], job.prices)
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
             if is_there:
                 self._change_pages(connection, job, pages, sections, read, awaited)

@@ -17,19 +17,18 @@ from pgvector import HalfVector
 from psycopg import Connection
 
 from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
-from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, JobControl, find_collection, price_overrides
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, expected_embedding, note_costs
-from rag.ingestion.parallel import in_parallel
+from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
+from rag.ingestion.embed import Batch, embed_batches
+from rag.ingestion.paid_calls import PaidCalls, note_costs
 from rag.money.ledger import Ledger
 from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.providers import Embedder
-from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries
-from rag.types import Embeddings, Identity, Role, Usage, Who
+from rag.types import Identity, Role, Usage, Who
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,12 +202,12 @@ def _require_admin(identity: Identity) -> None:
 class ReembeddingJob:
     """Makes the missing vectors, then switches. One move is worked on by one worker at a time."""
 
-    def __init__(self, control: JobControl, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
-        self._control = control
+    def __init__(self, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
+        self._control = calls.control
         self._providers = providers
         self._ledger = ledger
         self._calls = calls
-        self._moves = Reembeddings(control.database, providers)
+        self._moves = Reembeddings(calls.control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
         """Work until the new vectors are searched. What cannot be mended by waiting is written to the move.
@@ -251,52 +250,33 @@ class ReembeddingJob:
             self._note_costs(move)
 
     def _embed(self, move: Reembedding, missing: Sequence[MissingVector], embedder: Embedder, profile: Profile) -> None:
+        """Store the missing vectors beside those that are searched."""
         prices = price_overrides(self._control.database, move.tenant_id)
         total = max(move.chunks_total, len(missing))
         done = total - len(missing)
-
-        pause = profile.embedding.embedding_delay_ms / 1000
-
-        def embed(numbered: tuple[int, list[MissingVector]]) -> tuple[PaidCall | None, Embeddings]:
-            number, batch = numbered
-            if number and pause:
-                self._control.wait(pause)
-            texts = [chunk.text for chunk in batch]
-
-            def call() -> Embeddings:
-                return generate_embeddings_batch(texts, embedder=embedder, batch_size=len(texts))
-
-            if not embedder.is_paid:
-                return None, call()
-            return self._calls.make(
-                move.tenant_id,
-                move.id,
-                "embedding",
-                [embedder.id, *texts],
-                call,
-                wait=self._control.wait,
-                expected=expected_embedding(embedder.provider, embedder.model, texts),
-                document_id=batch[0].document_id,
-            )
-
-        threads = self._calls.threads if embedder.is_paid and not pause else 1
-        batches = list(enumerate(batches_of(missing, profile.embedding.embedding_batch_size)))
-        made = in_parallel(embed, batches, threads=threads, on_tick=self._control.stop_if_asked)
-        for (_, batch), (call, embeddings) in made:
-            done += len(batch)
-            with self._control.database.transaction(move.tenant_id) as connection:
-                for usage in embeddings.usages if embedder.is_paid else ():
-                    item = charge("embedding", usage, prices)
-                    self._ledger.record(move.tenant_id, item, document_id=batch[0].document_id, connection=connection)
-                if call is not None:
-                    call.finish(connection)
-                with connection.cursor() as cursor:
-                    rows = [
-                        {"chunk_id": chunk.chunk_id, "embedding_model": embedder.id, "embedding": HalfVector(vector)}
-                        for chunk, vector in zip(batch, embeddings.vectors, strict=True)
-                    ]
-                    cursor.executemany(queries["add_spare_vector"], rows)
-                connection.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
+        batches = [
+            Batch(chunks, [chunk.text for chunk in chunks], chunks[0].document_id)
+            for chunks in batches_of(missing, profile.embedding.embedding_batch_size)
+        ]
+        for group in embed_batches(
+            self._calls,
+            embedder,
+            batches,
+            tenant_id=move.tenant_id,
+            owner_id=move.id,
+            pause_ms=profile.embedding.embedding_delay_ms,
+        ):
+            done += sum(len(embedded.items) for embedded in group)
+            rows = [
+                {"chunk_id": chunk.chunk_id, "embedding_model": embedder.id, "embedding": HalfVector(vector)}
+                for embedded in group
+                for chunk, vector in zip(embedded.items, embedded.embeddings.vectors, strict=True)
+            ]
+            with self._control.database.transaction(move.tenant_id) as connection, connection.cursor() as cursor:
+                for embedded in group:
+                    self._calls.settle(connection, embedded.call, embedded.embeddings.usages, prices)
+                cursor.executemany(queries["add_spare_vector"], rows)
+                cursor.execute(queries["note_reembedding"], {"id": move.id, "done": done, "total": total})
             # Only now: what has been paid for is kept.
             self._control.stop_if_suspended(move.tenant_id)
 

@@ -25,7 +25,7 @@ from rag.ingestion.document_jobs import (
     hold,
 )
 from rag.ingestion.document_rows import find_pages, page_from_row
-from rag.ingestion.embed import EmbeddingStep
+from rag.ingestion.embed import EmbedStep
 from rag.ingestion.paid_calls import PaidCalls
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.publish import publish
@@ -90,9 +90,9 @@ class ReferenceDocuments:
         self._ledger = ledger
         self._pipeline = pipeline
         self._control = JobControl(database)
-        calls = PaidCalls(database, CallGate(), ledger)
-        self._embedding = EmbeddingStep(self._control, ledger, calls)
-        self._tagging = TagStep(self._control, providers, ledger, calls)
+        calls = PaidCalls(self._control, CallGate(), ledger)
+        self._embed_step = EmbedStep(calls)
+        self._tag_step = TagStep(providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
         """Documents, newest first, and how many there are in all."""
@@ -198,7 +198,7 @@ class ReferenceDocuments:
         job = self._job(identity, document_id)
         self._require_chunks(identity.tenant_id, document_id)
         with self._claimed(job):
-            message = self._tagging.run(job, self._pages(job), ())
+            message = self._tag_step.run(job, self._pages(job), ())
             metadata = Jsonb({})
             self._database.execute(
                 identity, "note_metadata", document_id=document_id, metadata=metadata, message=message
@@ -223,7 +223,7 @@ class ReferenceDocuments:
             embedder = self._providers.embedder_for(job.collection.embedding_model)
             rows = self._chunks(job, embedder.id)
             if rows or status is not DocumentStatus.COMPLETED:
-                self._embedding.run_on_stored(job, rows, embedder)
+                self._embed_step.run_on_stored(job, rows, embedder)
                 count = self.get(identity, document_id).chunks
                 publish(self._control, self._ledger, job, count, job.document.message, embedder.id)
         return self.get(identity, document_id)

@@ -12,13 +12,11 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import ProviderAnswerInvalid, ProviderError
 from rag.ingestion.chunking import join_pages
-from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, JobControl, progress
+from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, progress
 from rag.ingestion.extracted import storable
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.suggested_questions import questions_from_sections
-from rag.money.ledger import Ledger
-from rag.money.price_list import charge
 from rag.providers import ChatModel
 from rag.providers.prompt_data import as_data
 from rag.providers.registry import Providers
@@ -171,10 +169,9 @@ Tagged = tuple[PaidCall | None, dict[str, Any], Usage | None, str]
 class TagStep:
     """Tags what has no tags yet."""
 
-    def __init__(self, control: JobControl, providers: Providers, ledger: Ledger, calls: PaidCalls) -> None:
-        self._control = control
+    def __init__(self, providers: Providers, calls: PaidCalls) -> None:
+        self._control = calls.control
         self._providers = providers
-        self._ledger = ledger
         self._calls = calls
 
     def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> str:
@@ -219,7 +216,7 @@ class TagStep:
                 message = f"It could not be tagged: {message or 'the model’s answer was not usable.'}"
         with self._control.database.transaction(document.tenant_id) as connection:
             connection.execute(queries["note_metadata"], {**job.key, "metadata": Jsonb(metadata), "message": None})
-            self._settle(job, connection, call, usage)
+            self._calls.settle(connection, call, [usage] if usage else [], job.prices)
             connection.execute(queries["note_progress"], progress(job, Step.TAG, 1, 1, started))
         return message
 
@@ -240,7 +237,7 @@ class TagStep:
             reason = problem or reason
             with self._control.database.transaction(document.tenant_id) as connection:
                 connection.execute(queries["tag_chunk"], {"chunk_id": chunk[0], "tags": Jsonb(tags)})
-                self._settle(job, connection, call, usage)
+                self._calls.settle(connection, call, [usage] if usage else [], job.prices)
                 connection.execute(queries["note_progress"], progress(job, Step.TAG, done, total, started))
             started = time.monotonic()
         metadata = Jsonb({"untagged_chunks": failed})
@@ -260,19 +257,10 @@ class TagStep:
                 "tagging",
                 texts,
                 function,
-                wait=self._control.wait,
                 expected=expected,
-                document_id=document.id,
             )
         except WAITED_FOR:
             raise
         except ProviderError as exc:
             return None, {}, None, exc.message
         return call, tags, usage, ""
-
-    def _settle(self, job: DocumentJob, connection: Any, call: PaidCall | None, usage: Usage | None) -> None:
-        if usage is not None:
-            item = charge("tagging", usage, job.prices)
-            self._ledger.record(job.document.tenant_id, item, document_id=job.document.id, connection=connection)
-        if call is not None:
-            call.finish(connection)

@@ -26,7 +26,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from rag.errors import DatabaseUnavailable
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
-from rag.storage.pipeline import Flight, Session
+from rag.storage.pipeline import Pipeline, Session
 from rag.storage.sql import queries
 from rag.types import Identity, Role, Who
 
@@ -211,14 +211,14 @@ class Database:
             yield connection
 
     @contextmanager
-    def flight(self, who: Who) -> Iterator[Flight]:
-        """A `snapshot` of few round trips: what is asked leaves together, and is waited for when its rows are read.
+    def pipeline(self, who: Who) -> Iterator[Pipeline]:
+        """Open a `snapshot` of few round trips: statements leave together, and reading rows waits for them.
 
         Raises `DatabaseUnavailable`.
         """
-        with self._session() as session, Flight(session) as flight:
-            flight.execute(ENTER, entering(self.key, who, is_search=True))
-            yield flight
+        with self._session() as session, Pipeline(session) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who, is_search=True))
+            yield pipeline
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""

@@ -21,14 +21,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 WORKER = """
 import sys, time
 from pathlib import Path
-from rag.storage.database import Database
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
 from rag.ingestion.pipeline import Pipeline
 from rag.storage.database import Database
-from rag.storage.files import FileStore
-from rag.ingestion.queue import Queue
-from rag.ingestion.pipeline import Processor
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.settings import Settings

@@ -36,7 +36,7 @@ from rag.ingestion.pipeline import Pipeline
 from rag.storage.files import FileStore
 from rag.ingestion.queue import Queue
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.pipeline import Processor
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.retrieval.search import SearchQuery, keyword_search

@@ -328,9 +328,6 @@ from uuid import UUID
 from rag.storage.database import Database
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.document_jobs import JobControl
-from rag.storage.database import Database
-from rag.ingestion.meaning import MeaningWork
-from rag.ingestion.document_jobs import Bench
 from rag.providers.builtin_embedders import MeaningEmbedder
 
 database = Database(sys.argv[1], bytes.fromhex(sys.argv[4]))

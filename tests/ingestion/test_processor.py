@@ -241,7 +241,7 @@ def test_a_document_another_worker_has_is_left_alone(
     pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    with pipeline._control.claimed("demo", document.id), pytest.raises(JobTaken):
+    with pipeline.control.claimed("demo", document.id), pytest.raises(JobTaken):
         pipeline.run("demo", document.id)
     pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status is DocumentStatus.ESTIMATED

@@ -224,7 +224,7 @@ from rag.storage.files import FileStore
 from rag.ingestion.pipeline import Pipeline
 from rag.storage.database import Database
 from rag.storage.files import FileStore
-from rag.ingestion.pipeline import Processor
+from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
 from rag.settings import Settings

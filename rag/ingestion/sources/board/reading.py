@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from rag.errors import FileEmpty
-from rag.ingestion.document_jobs import DocumentGone, DocumentJob, JobControl
+from rag.ingestion.document_jobs import DocumentGone, DocumentJob
 from rag.ingestion.extracted import ExtractedDocument
 from rag.ingestion.loaders.attachments import (
     NOTES,
@@ -26,8 +26,6 @@ from rag.ingestion.loaders.attachments import (
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.sources.board.posts import PostAttachment, milliseconds, post_from_bytes
-from rag.money.ledger import Ledger
-from rag.money.price_list import charge
 from rag.providers import ChatModel
 from rag.providers.registry import Providers
 from rag.providers.retry import IMAGE_TOKENS
@@ -41,12 +39,9 @@ NOT_FETCHED = "Its file was not fetched, so only its name is known."
 class PostReader:
     """Reads posts. Thread-safe."""
 
-    def __init__(
-        self, control: JobControl, providers: Providers, ledger: Ledger, calls: PaidCalls, sandbox: Sandbox
-    ) -> None:
-        self._control = control
+    def __init__(self, providers: Providers, calls: PaidCalls, sandbox: Sandbox) -> None:
+        self._control = calls.control
         self._providers = providers
-        self._ledger = ledger
         self._calls = calls
         self._sandbox = sandbox
 
@@ -140,9 +135,7 @@ class PostReader:
             "ocr",
             key,
             ask,
-            wait=self._control.wait,
             expected=expected,
-            document_id=document.id,
         )
         self._keep(job, call, digest, found)
         return found
@@ -152,10 +145,7 @@ class PostReader:
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
-            if found.usage is not None:
-                item = charge("ocr", found.usage, job.prices)
-                self._ledger.record(document.tenant_id, item, document_id=document.id, connection=connection)
-            call.finish(connection)
+            self._calls.settle(connection, call, [found.usage] if found.usage else [], job.prices)
             if is_there and found.text:
                 row = {**job.key, "sha256": digest, "kind": found.kind, "text": found.text, "note": found.note}
                 connection.execute(queries["note_attachment_text"], row)
