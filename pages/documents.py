@@ -32,7 +32,7 @@ from rag.types import (
 )
 from rag.ui import actions
 from rag.ui.document_details import draw_document, draw_repository
-from rag.ui.document_library import draw_bulk, draw_empty_library, draw_totals, draw_filters, draw_opener, draw_table
+from rag.ui.document_library import draw_bulk, draw_empty_library, draw_filters, draw_opener, draw_table, draw_totals
 from rag.ui.document_steps import (
     ask_to_delete,
     draw_meaning,
