@@ -164,6 +164,12 @@ def draw_list(people: Sequence[Account]) -> Account | None:
         on_select="rerun",
         selection_mode="single-row",
         # A list that changed begins without a choice: its rows may stand elsewhere now.
+        column_config={
+            "Role": st.column_config.TextColumn(width=105),
+            "Group": st.column_config.TextColumn(width=80),
+            "Status": st.column_config.TextColumn(width=75),
+            "Last sign-in": st.column_config.TextColumn(width=140),
+        },
         key=f"people_table_{hash(tuple(p.id for p in found)) & 0xFFFFFFFF}",
         alt="People with their role, group, status and last sign-in",
     )

@@ -42,7 +42,7 @@ def draw_list(found: Sequence[Price]) -> None:
             "Model": [price.model for price in found],
             "For": [UNIT_NAMES[price.unit] for price in found],
             "List price": [amount(price.listed) or "Not listed" for price in found],
-            "List": [price.source for price in found],
+            "Price list": [price.source for price in found],
             "Your price": [amount(price.own) for price in found],
             "Since": [str(price.own_since or "") for price in found],
             "Planned": [planned(price) for price in found],

@@ -126,7 +126,8 @@ def _cutting(profile: Profile) -> str:
 def _searching(profile: Profile) -> str:
     how = "by meaning and by keywords" if profile.search.search_type == "hybrid" else "by meaning"
     candidates = profile.search.top_k * profile.search.candidate_factor
-    text = f"A question is searched {how}. Of {candidates} candidates the best {profile.passages()} are answered from"
+    used = profile.passages()
+    text = f"Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer"
     if profile.search.one_result_per_document:
         text += ", at most one per document"
     text += "."
@@ -202,7 +203,7 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
     elif profile.search.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
         decides += " It was measured on this collection."
     else:
-        decides += f" It is the one of {name}."
+        decides += f" It is the default of {name}."
     return [decides, _measured(collection, profile, zone)]
 
 

@@ -31,7 +31,7 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
         missing = [kind for kind in missing if kind != FolderSource.kind]
     with st.container(border=True, gap="small", key="collections_sources"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Synced from**", width="content")
+            st.markdown("**Synced from**" if kept else "**Sync from a source**", width="content")
             if kept:
                 st.button(
                     "Sync now",

@@ -303,7 +303,9 @@ def draw_bulk(
 
     How many of them failed and how many lack tags is counted only while the menu is open.
     """
-    menu = st.popover(f"All {number:,} shown", icon=":material/checklist:", key="documents_bulk", on_change="rerun")
+    menu = st.popover(
+        f"All {count(number, 'document')}", icon=":material/checklist:", key="documents_bulk", on_change="rerun"
+    )
     if not menu.open:
         return
     with menu:

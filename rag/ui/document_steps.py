@@ -34,7 +34,9 @@ def draw_steps(
 ) -> None:
     """Draw the menu of a ready document: read, chunk, embed or tag again."""
     with st.popover("Run again", icon=":material/replay:", key=f"documents_steps_{document.id}"):
-        st.caption("The document goes on answering. What costs money is estimated first and waits for your yes.")
+        st.caption(
+            "The document stays searchable. Steps that cost money are estimated first and wait for you to confirm."
+        )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
             "Chunk again",
@@ -45,9 +47,9 @@ def draw_steps(
         )
         buttons = (
             ("Chunk and embed", Step.CHUNK, False, method, "A new version with other chunks and new vectors."),
-            ("Embed what is missing", Step.EMBED, True, None, "Makes vectors only where there are none."),
+            ("Embed missing chunks", Step.EMBED, True, None, "Makes vectors only for chunks without one."),
             ("Embed all again", Step.EMBED, False, None, "A new version with the same chunks and new vectors."),
-            ("Tag what is missing", Step.TAG, True, None, "Writes tags only where there are none."),
+            ("Tag missing chunks", Step.TAG, True, None, "Writes tags only for chunks without any."),
             ("Tag all again", Step.TAG, False, None, "Writes all tags again."),
         )
         for words, step, only_missing, chosen, text in buttons:
@@ -210,11 +212,11 @@ def draw_reference_steps(
                 text = st.text_area("Text of the document", height=220, key=f"documents_reference_value_{document.id}")
                 if chunks:
                     st.caption("It takes the place of the text that is there, with its chunks, tags and vectors.")
-                if st.form_submit_button("Cut into chunks", icon=":material/content_cut:") and text.strip():
+                if st.form_submit_button("Split into chunks", icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()
             st.button(
-                "Tag what is missing",
+                "Tag missing chunks",
                 key=f"documents_reference_tag_{document.id}",
                 icon=":material/label:",
                 disabled=not chunks or reference.tagged == chunks,
@@ -222,7 +224,7 @@ def draw_reference_steps(
                 args=(document,),
             )
             st.button(
-                "Embed what is missing",
+                "Embed missing chunks",
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
@@ -271,7 +273,7 @@ def draw_trouble(
             cost = ", whose cost is shown before anything is spent" if engine == "upstage" else ", free of charge"
             st.caption(f"{ENGINES[engine]} can recognise its text{cost}." if engine else NO_ENGINE)
         if document.version > 1:
-            st.caption("The version before it goes on answering.")
+            st.caption("The version before it is still searched.")
         with st.container(horizontal=True):
             st.button(
                 "Read it again with OCR" if is_scan and engine else "Try again",

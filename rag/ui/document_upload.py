@@ -319,7 +319,7 @@ def step_words(document: Document) -> str:
     return {
         Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
         Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
-        Step.CHUNK: "Cutting into chunks",
+        Step.CHUNK: "Splitting into chunks",
         Step.EMBED: f"Embedding chunk {min(done + 1, total):,} of {total:,}",
         Step.TAG: "Writing metadata",
         Step.PUBLISH: "Making it searchable",

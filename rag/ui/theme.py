@@ -30,7 +30,9 @@ def quiet_figure(figure: Any, *, height: int = 280, legend: bool = True, money_a
         plot_bgcolor="rgba(0,0,0,0)",
     )
     figure.update_xaxes(showgrid=False, zeroline=False, title_text="", automargin=True)
-    figure.update_yaxes(zeroline=False, automargin=True, rangemode="tozero", tickprefix="$" if money_axis else "")
+    figure.update_yaxes(
+        zeroline=False, automargin=True, rangemode="tozero", tickprefix="$" if money_axis else "", exponentformat="none"
+    )
     return figure
 
 
