@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions

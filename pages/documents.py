@@ -14,7 +14,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.access.recent import require_recent
+from rag.access.sessions import require_recent
 from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.ingestion.extracted import ExtractionLimits

@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from rag.access.guard import AuthGuard
-from rag.access.headers import SECURITY_HEADERS
+from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.api import app, sign_in
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, RequestLog
@@ -27,6 +26,7 @@ from rag.api.problems import problem, unexpected
 from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
+from rag.ui import live_text
 from rag.ui.text import plain
 
 log = logging.getLogger("rag")
@@ -119,6 +119,7 @@ def on_script_error(exc: Exception) -> bool:
 
 ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
+    live_text.ROUTE,
     *app.ROUTES,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.access.account_fields import normal_group
+from rag.access.account_rows import normal_group
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.profile import Profile
 from rag.profiles import DEFAULT, profile_by_name

@@ -133,7 +133,7 @@ class Database:
         """
         self.conninfo = conninfo
         self.key = key
-        #: How recent a sign-in has to be for sensitive acts (`rag.access.recent`); 0: any is.
+        #: How recent a sign-in has to be for sensitive acts (`rag.access.sessions`); 0: any is.
         self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 import streamlit as st
 
 import rag.services
-from rag.access.recent import confirm_address
+from rag.access.sessions import confirm_address
 from rag.errors import RagError, SignInAgain
 from rag.types import Identity
 from rag.ui.frame import confirm_link

@@ -10,8 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from rag.records.analytics import Analytics
-from rag.records.figures import STAGES, DailyCost, Filters, Period, StageTimes, Summary
+from rag.records.analytics import STAGES, Analytics, DailyCost, Filters, Period, StageTimes, Summary
 from rag.types import Who
 from rag.ui.formats import count, duration, money, percent
 from rag.ui.text import in_chart, plain
