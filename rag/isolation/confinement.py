@@ -3,6 +3,9 @@
 On Linux: an account of its own where the application is root, Landlock for files, a seccomp filter that knows only the
 harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. Where one is missing the others
 still hold, and `python -m rag doctor` says which are in force. `rag.isolation.enforcement` applies them in the process.
+
+The system calls are made by ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and
+pyseccomp's last release is of 2021.
 """
 
 from __future__ import annotations

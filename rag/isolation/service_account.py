@@ -1,4 +1,8 @@
-"""Started as root: the system accounts that run the built-in Postgres, which refuses to be root, and read files."""
+"""Find the system accounts that run the built-in Postgres and read files where the application is started as root.
+
+The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and
+slim images lack the program setfacl. It is one attribute in the kernel's own layout (acl(5)).
+"""
 
 from __future__ import annotations
 
