@@ -8,7 +8,7 @@ from datetime import tzinfo
 import streamlit as st
 
 from rag.answering.prompts import language_name
-from rag.money.price_list import price_per_million
+from rag.money.price_list import embedding_price
 from rag.profile import Profile
 from rag.profiles import PROFILES
 from rag.providers import Embedder
@@ -87,7 +87,7 @@ def embedder_line(option: EmbedderOption) -> str:
 
 
 def price_line(option: EmbedderOption) -> str:
-    price = price_per_million(option.provider, option.model)
+    price = embedding_price(option.provider, option.model)
     if price is None:
         return "no price known"
     return f"${price.normalize():f} per 1M tokens" if price else "free"

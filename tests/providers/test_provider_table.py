@@ -44,7 +44,6 @@ USES = """
 from rag.settings import SecretsFilter, load_settings
 from rag.providers.connections import provider_of
 from rag.providers.registry import Providers
-from rag.profiles import PROFILES
 from rag.money.price_list import charge
 from rag.types import Usage
 
