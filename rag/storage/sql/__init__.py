@@ -1,4 +1,4 @@
-"""Every statement of the product by name, from the `.sql` files beside this one.
+"""Read every statement of the product by name from the `.sql` files beside this one.
 
 A statement begins with `-- name --`, then a line that says what it does. Parameters are `%(named)s`; optional filters
 are written in SQL (`%(x)s::type IS NULL OR …`), shared ones as SQL functions; nothing is put together from strings.
@@ -16,7 +16,7 @@ from typing import LiteralString, cast
 
 
 def read_queries(folder: Path) -> dict[str, LiteralString]:
-    """Statements by name from all `.sql` files of a folder. Raises `ValueError` for a name used twice."""
+    """Return statements by name from all `.sql` files of a folder. Raises `ValueError` for a name used twice."""
     queries: dict[str, LiteralString] = {}
     for path in sorted(folder.glob("*.sql")):
         parts = re.split(r"^-- ([a-z0-9_]+) --$", path.read_text("utf-8"), flags=re.MULTILINE)
