@@ -13,13 +13,15 @@ from uuid import UUID, uuid4
 from starlette.routing import BaseRoute, Route
 
 from benchmarks.leak_world import PERIOD, Shelf
-from rag.api.openapi import PARAMETER
+from rag.api.app import API_ROUTES
 from rag.profiles import HR
 from rag.records.figures import Filters, Period, QuestionFilters
 from rag.services import Services
 from rag.types import DocumentFilters, Identity, PostFilters, Question, Step
 
 Call = Callable[[Services, Identity, UUID], Any]
+#: An id in the path of a route.
+PARAMETER = re.compile(r"\{([a-z_]+)(?::([a-z]+))?\}")
 
 
 def period() -> Period:
@@ -124,6 +126,7 @@ LISTS: Mapping[str, Callable[[Services, Identity], Any]] = {
     "moves": lambda p, who: p.documents.reembeddings.find(who),
     "tenant": lambda p, who: p.tenants.get(who.tenant_id),
     "prices": lambda p, who: p.chat_logs.tenant_prices(who.tenant_id),
+    "price list": lambda p, who: p.prices.list(who),
 }
 
 
@@ -151,8 +154,10 @@ def asked(parts: Services, who: Identity, shelf: Shelf, chance: random.Random) -
 
 
 def requests_of(routes: list[BaseRoute]) -> list[tuple[str, str]]:
-    """Method and path of every route."""
-    return [(method, r.path) for r in routes if isinstance(r, Route) for method in sorted(r.methods or ()) if r.path]
+    """Method and path of every route, those of the API among them."""
+    pages = [(method, r.path) for r in routes if isinstance(r, Route) for method in sorted(r.methods or ()) if r.path]
+    gets_too = {"GET": ("GET", "HEAD")}
+    return pages + [(method, r.path) for r in API_ROUTES for method in gets_too.get(r.method, (r.method,))]
 
 
 def kind_of_id(name: str, path: str) -> str:

@@ -224,7 +224,7 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
         page.get_by_test_id("stDataFrame").wait_for()
         take(page, "audit-log")
         page.goto(f"{product.url}/api/docs")
-        page.get_by_role("heading", name="The API").wait_for()
+        page.locator(".opblock").first.wait_for()
         take(page, "api-docs")
     with signed_in(browser, product, state, dark=True) as page:
         open_page(page, product, chat.removeprefix(product.url).lstrip("/"), "Sources")

@@ -8,7 +8,8 @@ import signal
 import sys
 from types import FrameType
 
-from rag.api.request_ids import name_request
+from asgi_correlation_id import correlation_id
+
 from rag.commands import audit, import_vectors, ingest, keeping, prices, questions, reembed, serve, sync, tenant
 from rag.errors import RagError
 from rag.settings import hide_secrets, load_settings
@@ -49,6 +50,13 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def name_request(record: logging.LogRecord) -> bool:
+    """Give lines of the log `%(request)s`: the id of the request that a line belongs to, if it belongs to one."""
+    request_id = correlation_id.get()
+    record.request = f" [request {request_id}]" if request_id else ""
+    return True
 
 
 def leave(number: int, frame: FrameType | None) -> None:

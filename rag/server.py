@@ -20,26 +20,11 @@ from starlette.routing import BaseRoute
 
 from rag.access.guard import AuthGuard
 from rag.access.headers import SECURITY_HEADERS
-from rag.api import (
-    boards,
-    collections,
-    documentation,
-    documents,
-    library,
-    opinion,
-    passages,
-    prices,
-    questions,
-    reference_documents,
-    service,
-    sign_in,
-    sso,
-)
-from rag.api.cors import Cors
-from rag.api.endpoint import PUBLIC, ApiRoute
+from rag.api import app, sign_in
+from rag.api.app import API_ROUTES
+from rag.api.middleware import REQUEST_IDS, Cors, RequestLog
 from rag.api.problems import problem, unexpected
-from rag.api.request_ids import RequestIds
-from rag.api.unknown import unknown_routes
+from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
 from rag.ui.text import plain
@@ -108,7 +93,7 @@ def _warm_up() -> None:
 def on_error(request: Request, exc: Exception) -> Response:
     """Every error of our own as one sentence and a code."""
     assert isinstance(exc, RagError)  # noqa: S101
-    return problem(request.scope, exc, headers=SECURITY_HEADERS)
+    return problem(exc, headers=SECURITY_HEADERS)
 
 
 def on_unexpected(request: Request, exc: Exception) -> Response:
@@ -132,25 +117,14 @@ def on_script_error(exc: Exception) -> bool:
     return True
 
 
-SIGN_IN_PAGES = sign_in.SignInPages(services)
-API_ROUTES: list[BaseRoute] = [
-    *questions.ROUTES,
-    *boards.ROUTES,
-    *collections.ROUTES,
-    *library.ROUTES,
-    *passages.ROUTES,
-    *documents.ROUTES,
-    *reference_documents.ROUTES,
-    *opinion.ROUTES,
-    *prices.ROUTES,
-    *service.ROUTES,
-    *sign_in.routes(services, SIGN_IN_PAGES),
-    *sso.routes(services, SIGN_IN_PAGES),
+ROUTES: list[BaseRoute] = [
+    *sign_in.routes(services),
+    *app.ROUTES,
 ]
-ROUTES = [*API_ROUTES, *documentation.routes(API_ROUTES), unknown_routes(API_ROUTES)]
-OPEN_PATHS = frozenset(r.path for r in API_ROUTES if isinstance(r, ApiRoute) and r.spec.scope == PUBLIC)
+OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)
 MIDDLEWARE = [
-    Middleware(RequestIds),
+    REQUEST_IDS,
+    Middleware(RequestLog),
     Middleware(Cors, settings=lambda: services().settings),
     Middleware(AuthGuard, services=services, open_paths=OPEN_PATHS),
 ]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag.api.health import check_rag_health
+import pytest
+
+from rag.api.health import Check, check_rag_health
+from rag.isolation import confinement
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -60,4 +63,24 @@ def test_companies_that_may_invite_any_address_at_supabase_are_named(
     assert said()[0].startswith("other may invite any e-mail address")
     parts.tenants.set_domains("other", ["other.example"])
     assert said() == []
+    parts.pipeline.close()
+
+
+def test_a_tesseract_that_could_read_everything_is_named(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = assemble(replace(settings, tesseract="true"), database)  # any program that is there
+
+    def said() -> Check:
+        (check,) = [check for check in check_rag_health(parts).checks if check.name == "Text recognition"]
+        return check
+
+    monkeypatch.setattr(confinement, "_landlock_version", lambda: 4)
+    assert said().state == "ok"
+    monkeypatch.setattr(confinement, "_landlock_version", lambda: 0)
+    monkeypatch.setattr(confinement, "_account", lambda rules: (65534, 65534))
+    assert said().state == "ok"
+    monkeypatch.setattr(confinement, "_account", lambda rules: None)  # as an ordinary user
+    assert said().state == "warning"
+    assert "RAG_TESSERACT=none" in said().sentence
     parts.pipeline.close()

@@ -183,7 +183,7 @@ class AuthGuard:
         if use.remaining < 0:
             wait = f"Wait {use.reset_seconds} seconds and try again."
             message = f"This API key may send {use.limit:,} requests a minute. {wait}"
-            refused = problem(scope, TooManyRequests(message, wait_seconds=use.reset_seconds))
+            refused = problem(TooManyRequests(message, wait_seconds=use.reset_seconds))
             await refused(scope, receive, send)
             return
         try:
@@ -392,7 +392,7 @@ def _sign_in_first(scope: Scope, path: str) -> Response:
     if _is_form(scope):
         return RedirectResponse("/login", 303, {"Cache-Control": "no-store"})
     if not _wants_page(scope):
-        return problem(scope, SignedOut(), headers={"WWW-Authenticate": "Bearer"})
+        return problem(SignedOut(), headers={"WWW-Authenticate": "Bearer"})
     query = scope.get("query_string", b"").decode("latin-1")
     target = quote(path + (f"?{query}" if query else ""), safe="/")
     where = "/login" if target == "/" else f"/login?next={target}"
@@ -414,7 +414,7 @@ def _refusal(scope: Scope, exc: RagError) -> Response:
     if _wants_page(scope):
         wait = exc.details.get("wait_seconds")
         return PlainTextResponse(exc.message, exc.status, {"Retry-After": str(wait)} if wait else {})
-    return problem(scope, exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
+    return problem(exc, headers={"WWW-Authenticate": "Bearer"} if isinstance(exc, KeyRejected) else None)
 
 
 async def _close(receive: Receive, send: Send, code: int, reason: str) -> None:

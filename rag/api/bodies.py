@@ -1,16 +1,17 @@
-"""What a caller sends, read within its limit and checked against its model, field by field.
+"""Bodies of requests, read within their limit: JSON strictly against its model, forms with their files.
 
-Size is looked at before anything is read, and again while reading: a header can lie.
+The size is checked before anything is read, and again while reading: a header can lie.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, PlainValidator, ValidationError, WithJsonSchema
+from fastapi import UploadFile
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError, from_json, to_json
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData
+from starlette.datastructures import UploadFile as ReceivedFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
@@ -19,40 +20,49 @@ from starlette.types import Message
 from rag.api.problems import invalid
 from rag.errors import BodyTooLarge, BodyUnreadable, MediaTypeUnsupported
 
-Model = TypeVar("Model", bound=BaseModel)
-
+JSON = b"application/json"
 #: `fetch` sends a string as text/plain when nobody says otherwise, as the notice board's own examples do.
 JSON_TYPES = frozenset({"application/json", "text/json", "text/plain", ""})
 FORM_TYPE = "multipart/form-data"
 #: What a form may have beside its file: boundaries, headers, other fields.
 FORM_OVERHEAD_BYTES = 256 * 1024
+FORM_DAMAGED = "The form of this request cannot be read: its parts are damaged or too many."
 
 
-@dataclass(frozen=True, kw_only=True)
-class UploadedFile:
-    """A file of a form."""
-
-    name: str
-    content: bytes
-    media_type: str = ""
-
-
-def _file(value: object) -> UploadedFile:
-    if not isinstance(value, UploadedFile):
+def _file(value: object) -> object:
+    if not isinstance(value, ReceivedFile):
         raise PydanticCustomError("file", "This has to be a file")
     return value
 
 
 #: In a model of a form: `file: FileField`.
-FileField = Annotated[
-    UploadedFile,
-    PlainValidator(_file),
-    WithJsonSchema({"type": "string", "contentMediaType": "application/octet-stream"}),
-]
+FileField = Annotated[UploadFile, BeforeValidator(_file)]
 
 
-async def read_json(request: Request, model: type[Model], *, maximum_bytes: int) -> Model:
-    """The body as JSON. Raises `MediaTypeUnsupported`, `BodyTooLarge`, `BodyUnreadable`, `RequestInvalid`."""
+class ReadRequest(Request):
+    """A request whose body has been read and checked, as FastAPI asks for it."""
+
+    def __init__(self, request: Request, content: BaseModel | FormData) -> None:
+        headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
+        super().__init__({**request.scope, "headers": [*headers, (b"content-type", JSON)]}, request.receive)
+        self._content = content
+
+    async def body(self) -> bytes:
+        return b"read"  # FastAPI only asks whether there is any
+
+    async def json(self) -> Any:
+        return self._content
+
+    async def form(self, **limits: int | float) -> FormData:  # type: ignore[override]
+        assert isinstance(self._content, FormData)  # noqa: S101
+        return self._content
+
+
+async def read_json(request: Request, model: Any, *, maximum_bytes: int) -> BaseModel:
+    """Read the body as JSON of a model.
+
+    Raises `MediaTypeUnsupported`, `BodyTooLarge`, `BodyUnreadable` or `RequestInvalid`.
+    """
     kind = _media_type(request)
     if kind not in JSON_TYPES and not kind.endswith("+json"):
         raise MediaTypeUnsupported
@@ -64,21 +74,22 @@ async def read_json(request: Request, model: type[Model], *, maximum_bytes: int)
             raise _too_large(maximum_bytes)
         parts.append(part)
     raw = b"".join(parts)
-    # Postgres keeps no NUL in a text, and none means anything in one.
     try:
         value = from_json(raw, allow_inf_nan=False)
     except ValueError as exc:
         raise BodyUnreadable from exc
+    # Postgres keeps no NUL in a text, and none means anything in one.
     if b"\\u0000" in raw:
         raw = to_json(without_nul(value))
     try:
-        return model.model_validate_json(raw, strict=True)
+        read: BaseModel = model.model_validate_json(raw, strict=True)
     except ValidationError as exc:
-        raise invalid(exc) from None
+        raise invalid(exc.errors(include_url=False, include_context=False, include_input=False)) from None
+    return read
 
 
-async def read_form(request: Request, model: type[Model], *, maximum_bytes: int) -> Model:
-    """The body as a form whose files come as `UploadedFile`; raises as `read_json`."""
+async def read_form(request: Request, *, maximum_bytes: int) -> FormData:
+    """Read the body as a form, its files to disk where they are large; raises as `read_json`."""
     if _media_type(request) != FORM_TYPE:
         raise MediaTypeUnsupported("Send this as a form with a file (multipart/form-data).")
     limit = maximum_bytes + FORM_OVERHEAD_BYTES
@@ -93,39 +104,15 @@ async def read_form(request: Request, model: type[Model], *, maximum_bytes: int)
             raise _too_large(maximum_bytes)
         return message
 
-    request = Request(request.scope, counted)
-    values: dict[str, Any] = {}
     try:
-        async with request.form(max_files=4, max_fields=50, max_part_size=FORM_OVERHEAD_BYTES) as form:
-            for name, value in form.multi_items():
-                read = await _uploaded(value) if isinstance(value, UploadFile) else value.replace("\x00", "")
-                if name in values and isinstance(read, str):
-                    earlier = values[name]
-                    values[name] = [*earlier, read] if isinstance(earlier, list) else [earlier, read]
-                else:
-                    values[name] = read
+        form = await Request(request.scope, counted).form(max_files=4, max_fields=50, max_part_size=FORM_OVERHEAD_BYTES)
     except (MultiPartException, HTTPException, ValueError, KeyError) as exc:
-        raise BodyUnreadable("The form of this request cannot be read: its parts are damaged or too many.") from exc
-    try:
-        return model.model_validate(values)
-    except ValidationError as exc:
-        raise invalid(exc) from None
-
-
-def read_parameters(request: Request, model: type[Model]) -> Model:
-    """The query string; a name given several times becomes a list. Raises `RequestInvalid`."""
-    values: dict[str, Any] = {}
-    for name in request.query_params:
-        given = [value.replace("\x00", "") for value in request.query_params.getlist(name)]
-        values[name] = given if len(given) > 1 or _is_list(model, name) else given[0]
-    try:
-        return model.model_validate(values)
-    except ValidationError as exc:
-        raise invalid(exc) from None
+        raise BodyUnreadable(FORM_DAMAGED) from exc
+    return FormData([(name, _clean(value)) for name, value in form.multi_items()])
 
 
 def without_nul(value: Any) -> Any:
-    """A value of JSON with every NUL character left out of its texts."""
+    """Return a value of JSON with every NUL character left out of its texts."""
     if isinstance(value, str):
         return value.replace("\x00", "")
     if isinstance(value, list):
@@ -135,17 +122,11 @@ def without_nul(value: Any) -> Any:
     return value
 
 
-async def _uploaded(file: UploadFile) -> UploadedFile:
-    return UploadedFile(
-        name=(file.filename or "").replace("\x00", ""), content=await file.read(), media_type=file.content_type or ""
-    )
-
-
-def _is_list(model: type[BaseModel], name: str) -> bool:
-    return any(
-        name in (field_name, field.alias) and getattr(field.annotation, "__origin__", None) is list
-        for field_name, field in model.model_fields.items()
-    )
+def _clean(value: ReceivedFile | str) -> ReceivedFile | str:
+    if isinstance(value, str):
+        return value.replace("\x00", "")
+    value.filename = (value.filename or "").replace("\x00", "")
+    return value
 
 
 def _media_type(request: Request) -> str:

@@ -1,32 +1,38 @@
-"""Collections over HTTP: which there are, what is in them, and a file put into one."""
+"""Collections over HTTP: which there are, a file put into one, and what keeps them equal to their sources (000).
+
+A sync and a webhook only leave word: the work is the queue's, and the answer comes at once.
+"""
 
 from __future__ import annotations
 
+import hmac
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
-from pydantic_core import from_json
+from fastapi import APIRouter, Form, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, Json
 
 from rag.api.bodies import FileField
-from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
-from rag.api.library import DOCUMENTS, DocumentShape
-from rag.api.parts import running
-from rag.errors import InvalidInput
-from rag.types import ChunkingMethod, Collection, CollectionContents, PdfType
+from rag.api.documents import DocumentShape
+from rag.api.problems import problems
+from rag.api.questions import chosen_collection
+from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
+from rag.errors import InvalidInput, NotAllowed, SignedOut
+from rag.ingestion.sources.runs import SyncRun
+from rag.services import Services, services
+from rag.settings import Settings
+from rag.types import ChunkingMethod, Collection, CollectionContents, Identity, PdfType
 
-COLLECTIONS = ("Collections",)
-#: What a form sends for a field that was left empty.
-EMPTY_IS_NONE = BeforeValidator(lambda value: value or None)
-Method = Annotated[ChunkingMethod | None, EMPTY_IS_NONE]
-KindOfPdf = Annotated[PdfType | None, EMPTY_IS_NONE]
-#: A form has no objects, so this one comes as a text of JSON.
-Narrowing = Annotated[
-    dict[str, str],
-    BeforeValidator(lambda value: from_json(value or "{}") if isinstance(value, str) else value),
-    WithJsonSchema({"type": "string", "contentMediaType": "application/json", "examples": ['{"department": "HR"}']}),
-]
+router = APIRouter(route_class=ApiRoute, tags=["Collections"])
+boards = APIRouter(route_class=ApiRoute, tags=["Notice board"])
+uploads = APIRouter(route_class=ApiRoute, tags=["Documents"])
+
+READ, WRITE = needs("documents:read"), needs("documents:write")
+#: A record is a post with its HTML; pictures within it make it large.
+MAXIMUM_EVENT_BYTES = 4 * 1024 * 1024
+MOST_RUNS = 20
+DEFAULT_BOARD = "Id or name. Default: the oldest notice board, the sample after all others."
 
 
 class CollectionShape(ApiModel):
@@ -54,71 +60,120 @@ class UploadForm(ApiBody):
 
     file: FileField
     password: str = Field(default="", max_length=1000, description="Opens a protected PDF; used once, never stored.")
-    chunking_method: Method = Field(default=None, description="Default: the collection's.")
+    chunking_method: ChunkingMethod | None = Field(default=None, description="Default: the collection's.")
     generate_metadata: bool = Field(default=True, description="Have a model sum it up and tag it.")
-    pdf_type: KindOfPdf = Field(
+    pdf_type: PdfType | None = Field(
         default=None,
         description="scanned recognises the text of every page, digital of none, auto of pages without text. "
         "Default: the collection's.",
     )
-    metadata: Narrowing = Field(
+    metadata: Json[dict[str, str]] = Field(
         default_factory=dict,
+        examples=['{"department": "HR"}'],
         description="What searches may be narrowed by, such as the department, in the fields that the collection has "
         "for that: an object of texts as JSON.",
     )
 
 
-@endpoint("/api/collections", scope="documents:read", summary="List collections", answer=Collections, tags=COLLECTIONS)
-def list_collections(call: Call[None]) -> Collections:
+class SyncRunShape(ApiModel):
+    """One comparison of a collection with its source."""
+
+    id: UUID
+    kind: str = Field(description="The kind of source: posts, samples, …")
+    status: Literal["waiting", "running", "done", "failed"]
+    items_done: int
+    items_total: int
+    added: int
+    updated: int
+    unchanged: int
+    removed: int
+    failed: int
+    message: str = Field(description="Why it failed, or what could not be read.")
+    cost: str | None = Field(description="US dollars so far; null where nothing was paid or a price is not known.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class SyncAnswer(ApiModel):
+    """The runs of a collection, the latest first."""
+
+    collection: str
+    runs: list[SyncRunShape]
+
+
+class SyncBody(ApiBody):
+    """Which collection to sync."""
+
+    collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
+
+
+class Which(ApiBody):
+    """Which collection."""
+
+    collection: str | None = Field(default=None, max_length=200, description=DEFAULT_BOARD)
+
+
+class WebhookBody(BaseModel):
+    """An event of Supabase's database webhooks."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["INSERT", "UPDATE", "DELETE"]
+    table: str = Field(max_length=200)
+    record: dict[str, Any] | None = None
+    old_record: dict[str, Any] | None = None
+
+
+class WebhookAnswer(ApiModel):
+    """What became of an event."""
+
+    received: bool
+    queued: bool = Field(description="False where it says nothing new: it came before, or a later one did.")
+
+
+@router.get("/api/collections", summary="List collections", dependencies=[READ])
+def list_collections(caller: Caller) -> Collections:
     """The collections you may read, the oldest first."""
-    library = running().documents
-    contents = library.contents(call.identity)
-    found = [_collection(c, contents.get(c.id)) for c in library.collections(call.identity)]
+    library = services().documents
+    contents = library.contents(caller)
+    found = [_collection(c, contents.get(c.id)) for c in library.collections(caller)]
     return Collections(collections=found, total=len(found))
 
 
-@endpoint(
-    "/api/collections/{collection_id}",
-    scope="documents:read",
-    summary="One collection",
-    answer=CollectionShape,
-    tags=COLLECTIONS,
-)
-def get_collection(call: Call[None]) -> CollectionShape:
+@router.get("/api/collections/{collection_id}", summary="One collection", dependencies=[READ])
+def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
     """A collection with how much is in it."""
-    library = running().documents
-    found = library.collection(call.identity, call.uuid("collection_id"))
-    return _collection(found, library.contents(call.identity).get(found.id))
+    library = services().documents
+    found = library.collection(caller, collection_id)
+    return _collection(found, library.contents(caller).get(found.id))
 
 
-@endpoint(
+@uploads.post(
     "/api/collections/{collection_id}/documents",
-    method="POST",
-    scope="documents:write",
     summary="Add a document",
-    body=UploadForm,
-    multipart=True,
-    maximum_bytes=lambda: running().settings.maximum_upload_bytes,
-    answer=DocumentShape,
-    status=201,
-    errors=(409,),
-    tags=DOCUMENTS,
+    dependencies=[WRITE],
+    status_code=201,
+    responses=problems(409),
 )
-def add_document(call: Call[UploadForm]) -> DocumentShape:
+def add_document(
+    caller: Caller, collection_id: UUID, form: Annotated[UploadForm, Form(media_type="multipart/form-data")]
+) -> DocumentShape:
     """Upload a file. It is read at once, then waits with its estimated cost until it is confirmed or discarded.
 
     Other bytes under a known name become that document's next version; the same bytes answer 409 with the id of the
     document that has them.
     """
-    parts, form = running(), call.body
-    collection = parts.documents.collection(call.identity, call.uuid("collection_id"))
-    if not form.file.name.strip():
+    library = services().documents
+    collection = library.collection(caller, collection_id)
+    name = form.file.filename or ""
+    if not name.strip():
         raise InvalidInput("The file needs a name.")
-    added = parts.documents.upload(
-        call.identity,
+    added = library.upload(
+        caller,
         collection,
-        form.file.name,
-        form.file.content,
+        name,
+        form.file.file.read(),
         password=form.password or None,
         chunking_method=form.chunking_method,
         generate_metadata=form.generate_metadata,
@@ -126,6 +181,52 @@ def add_document(call: Call[UploadForm]) -> DocumentShape:
         metadata=form.metadata,
     )
     return DocumentShape.of(added)
+
+
+@boards.post(
+    "/api/rag/sync",
+    summary="Sync a collection with its source",
+    dependencies=[needs("sync")],
+    status_code=202,
+    responses=problems(404),
+)
+def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
+    """Ask for a comparison; what changed is read, embedded and published in the background. Asked twice, done once."""
+    parts = services()
+    collection = _to_sync(parts, caller, body.collection)
+    runs = parts.syncs.request(caller, collection)
+    return SyncAnswer(collection=collection.name, runs=[_run(run) for run in runs])
+
+
+@boards.get(
+    "/api/rag/sync", summary="See how the last syncs went", dependencies=[needs("sync")], responses=problems(404)
+)
+def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
+    """The last runs with their progress and what they cost."""
+    parts = services()
+    collection = _to_sync(parts, caller, wanted.collection)
+    runs = parts.syncs.runs(caller, collection.id, limit=MOST_RUNS)
+    return SyncAnswer(collection=collection.name, runs=[_run(run) for run in runs])
+
+
+@boards.post(
+    "/api/rag/webhook",
+    summary="Take an event of a table of posts",
+    dependencies=[needs(PUBLIC)],
+    responses=problems(401, 403, 404),
+    max_body_size=MAXIMUM_EVENT_BYTES,
+)
+def webhook(request: Request, body: WebhookBody, wanted: Annotated[Which, Query()]) -> WebhookAnswer:
+    """Keep an event for the queue. It carries RAG_WEBHOOK_SECRET as `Authorization: Bearer` or `x-webhook-secret`.
+
+    Events may come late, twice and out of order: the newest of each post counts, by the time of its change.
+    """
+    parts = services()
+    _require_secret(request, parts.settings)
+    tenant_id = parts.settings.tenant
+    collection = chosen_collection(parts, tenant_id, wanted.collection) if wanted.collection else None
+    is_new = parts.syncs.receive(tenant_id, body.model_dump(), collection=collection)
+    return WebhookAnswer(received=True, queued=is_new)
 
 
 def _collection(found: Collection, contents: CollectionContents | None) -> CollectionShape:
@@ -143,4 +244,27 @@ def _collection(found: Collection, contents: CollectionContents | None) -> Colle
     )
 
 
-ROUTES = [list_collections, get_collection, add_document]
+def _to_sync(parts: Services, identity: Identity, wanted: str | None) -> Collection:
+    """The collection of that id or name, else a notice board. Raises `NotFound`."""
+    return (None if wanted else parts.syncs.default_collection(identity)) or chosen_collection(parts, identity, wanted)
+
+
+def webhook_secret(settings: Settings) -> str:
+    """What events have to carry: RAG_WEBHOOK_SECRET, else the service key of Supabase, as source 000 has it."""
+    return settings.webhook_secret or str(getattr(settings, "supabase_service_role_key", ""))
+
+
+def _require_secret(request: Request, settings: Settings) -> None:
+    expected = webhook_secret(settings)
+    if not expected:
+        raise NotAllowed("Events are not taken: RAG_WEBHOOK_SECRET is not set.")
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    given = request.headers.get("x-webhook-secret", "") or (token.strip() if kind.lower() == "bearer" else "")
+    # In the same time, wherever the first difference is.
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode("utf-8", "replace")):
+        raise SignedOut("The secret of this event is not right. Send RAG_WEBHOOK_SECRET with it.")
+
+
+def _run(run: SyncRun) -> SyncRunShape:
+    known = {name: getattr(run, name) for name in SyncRunShape.model_fields if name != "cost"}
+    return SyncRunShape(**known, cost=None if run.cost is None or not run.is_priced else str(run.cost))

@@ -1,21 +1,30 @@
-"""Originals and pictures of the pages of PDFs over HTTP, for those who are signed in to the tenant that has them."""
+"""Documents over HTTP: listed, confirmed, tried again, deleted; their chunks, their pages, and the files themselves."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Annotated, Any
 from urllib.parse import quote
 from uuid import UUID
 
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
-from starlette.responses import Response
 
-from rag.api.endpoint import ApiModel, ApiRoute, Call, endpoint
-from rag.api.parts import running
+from rag.api.problems import problems
+from rag.api.routing import ApiModel, ApiRoute, Caller, needs
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import MIME_TYPES
 from rag.ingestion.loaders.text import decode
+from rag.services import services
+from rag.types import Document, DocumentStatus, Identity
 
+router = APIRouter(route_class=ApiRoute, tags=["Documents"])
+
+MOST_LISTED = 500
+#: Page numbers in addresses.
+HIGHEST_PAGE = 1_000_000
 #: A picture of a page is drawn at this scale of 72 dpi unless asked otherwise.
 SCALE = 2.0
 HEADERS = {
@@ -33,11 +42,105 @@ PDF = MIME_TYPES["pdf"]
 PLAIN_TEXT = "text/plain; charset=utf-8"
 #: Everything `served_as` can say, as OpenAPI names it.
 SERVED = {
-    PDF: BINARY,
-    "text/plain": {"type": "string"},
-    MIME_TYPES["docx"]: BINARY,
-    "application/octet-stream": BINARY,
+    PDF: {"schema": BINARY},
+    "text/plain": {"schema": {"type": "string"}},
+    MIME_TYPES["docx"]: {"schema": BINARY},
+    "application/octet-stream": {"schema": BINARY},
 }
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What you have is still right."}}
+
+
+class DocumentShape(ApiModel):
+    """A document and where it stands."""
+
+    id: UUID
+    collection_id: UUID
+    title: str
+    file_name: str
+    file_size: int
+    mime_type: str
+    sha256: str
+    status: DocumentStatus = Field(description="Only completed documents are searched.")
+    step: str = Field(description="The step under way, or the one that failed.")
+    steps_done: int
+    steps_total: int
+    message: str = Field(description="One sentence on why it failed, or what to know about it.")
+    page_count: int
+    chunk_count: int
+    character_count: int
+    language: str
+    chunking_method: str
+    version: int
+    estimate: dict[str, Any] | None = Field(description="What processing would cost, in US dollars.")
+    costs: dict[str, Any] = Field(description="What it did cost, in US dollars, by step.")
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, found: Document) -> DocumentShape:
+        """A document as callers are told of it."""
+        return cls.model_validate(found, from_attributes=True)
+
+
+class Documents(ApiModel):
+    documents: list[DocumentShape]
+    total: int = Field(description="Of all pages of this list.")
+    limit: int
+    offset: int
+
+
+class Paging(ApiModel):
+    """Which part of a list."""
+
+    limit: int = Field(default=50, ge=1, le=MOST_LISTED)
+    offset: int = Field(default=0, ge=0, le=1_000_000_000)
+
+
+class DocumentFilter(Paging):
+    """Which documents, newest first."""
+
+    collection_id: UUID | None = None
+    status: DocumentStatus | None = None
+
+
+class ChunkShape(ApiModel):
+    """A chunk of a document."""
+
+    id: UUID
+    chunk_index: int
+    content: str
+    first_page: int
+    last_page: int
+    section: str
+    tokens: int
+    has_embedding: bool
+    metadata: dict[str, Any]
+
+
+class Chunks(ApiModel):
+    chunks: list[ChunkShape]
+    total: int
+    limit: int
+    offset: int
+
+
+class PageShape(ApiModel):
+    """The text of a page."""
+
+    number: int
+    label: str
+    text: str
+    method: str = Field(description="text, ocr or none.")
+    language: str
+    warnings: list[str]
+
+
+class Pages(ApiModel):
+    pages: list[PageShape]
+    total: int
+    limit: int
+    offset: int
 
 
 class Download(ApiModel):
@@ -52,64 +155,174 @@ class Picture(ApiModel):
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
 
 
-def routes(library: Callable[[], DocumentLibrary]) -> list[ApiRoute]:
-    """The routes on a library, which is asked for at the first request."""
+async def library() -> DocumentLibrary:
+    """Return the library of the running product."""
+    return services().documents
 
-    @endpoint(
-        "/api/documents/{document_id}/file",
-        scope="documents:read",
-        summary="The file itself",
-        tags=("Documents",),
-        parameters=Download,
-        media=SERVED,
-        errors=(304,),
+
+Library = Annotated[DocumentLibrary, Depends(library)]
+READ, WRITE = needs("documents:read"), needs("documents:write")
+
+
+@router.get("/api/documents", summary="List documents", dependencies=[READ])
+def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentFilter, Query()]) -> Documents:
+    """The documents of all collections or one, newest first; of those with versions, the one that answers."""
+    collection_id, status = wanted.collection_id, wanted.status
+    shown = library.list(caller, collection_id=collection_id, status=status, limit=wanted.limit, offset=wanted.offset)
+    return Documents(
+        documents=[DocumentShape.of(document) for document in shown],
+        total=library.count(caller, collection_id=collection_id, status=status),
+        limit=wanted.limit,
+        offset=wanted.offset,
     )
-    def document_file(call: Call[None]) -> Response:
-        """The original. A PDF is shown, at `#page=3`; text is shown as text.
 
-        All else is handed over to be saved, as it all is with `?download=1`: nothing that was uploaded acts as a page.
-        """
-        document = library().get(call.identity, call.uuid("document_id"))
-        disposition, media_type = served_as(document.mime_type)
-        if call.parameters.download:
-            disposition = "attachment"
-        headers = {
-            **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),
-            "ETag": f'"{document.sha256}{disposition[0]}"',
-            "Content-Disposition": content_disposition(document.file_name, disposition),
-        }
-        if call.request.headers.get("if-none-match") == headers["ETag"]:
-            return Response(status_code=304, headers=headers)
-        content = library().original(call.identity, document.id)
-        if disposition == "inline" and media_type == PLAIN_TEXT:
-            content = decode(content)[0].encode("utf-8", "replace")  # browsers know fewer encodings than files have
-        return Response(content, media_type=media_type, headers=headers)
 
-    @endpoint(
-        "/api/documents/{document_id}/pages/{page:int}.png",
-        scope="documents:read",
-        summary="A page as a picture",
-        parameters=Picture,
-        tags=("Documents",),
-        media={"image/png": BINARY},
-        errors=(304,),
-    )
-    def page_image(call: Call[None]) -> Response:
-        """A page of a document as PNG, with the passage of a chunk marked where it stands."""
-        document = library().get(call.identity, call.uuid("document_id"))
-        highlight = ""
-        if chunk_id := call.parameters.highlight:
-            found = library().chunks(call.identity, document.id, chunk_id=chunk_id)
-            highlight = found[0].content if found else ""
-        page: int = call.request.path_params["page"]
-        tag = hashlib.sha256(f"{document.sha256} {page} {highlight}".encode()).hexdigest()[:32]
-        headers = {**HEADERS, "ETag": f'"{tag}"'}
-        if call.request.headers.get("if-none-match") == headers["ETag"]:
-            return Response(status_code=304, headers=headers)
-        picture = library().page_image(call.identity, document.id, page, highlight=highlight, scale=SCALE)
-        return Response(picture, media_type="image/png", headers=headers)
+@router.get("/api/documents/{document_id}", summary="One document", dependencies=[READ])
+def get_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
+    """A document and where it stands; ask again until its status is completed."""
+    return DocumentShape.of(library.get(caller, document_id))
 
-    return [document_file, page_image]
+
+@router.delete(
+    "/api/documents/{document_id}",
+    summary="Delete a document",
+    dependencies=[WRITE],
+    status_code=204,
+    response_class=Response,
+)
+def delete_document(caller: Caller, library: Library, document_id: UUID) -> None:
+    """Remove a document with all its versions. When this answers, nothing of it can be found or opened."""
+    library.delete(caller, document_id)
+
+
+@router.get("/api/documents/{document_id}/versions", summary="Its versions", dependencies=[READ])
+def list_versions(caller: Caller, library: Library, document_id: UUID) -> Documents:
+    """All versions of a document, the latest first."""
+    found = library.versions.of(caller, library.get(caller, document_id))
+    return Documents(documents=[DocumentShape.of(d) for d in found], total=len(found), limit=len(found), offset=0)
+
+
+@router.post("/api/documents/{document_id}/confirm", summary="Confirm the estimated cost", dependencies=[WRITE])
+def confirm_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
+    """Say yes to the estimate: the document is processed. Confirming twice does nothing."""
+    return DocumentShape.of(library.confirm(caller, document_id))
+
+
+@router.post(
+    "/api/documents/{document_id}/discard",
+    summary="Discard instead of confirming",
+    dependencies=[WRITE],
+    status_code=204,
+    response_class=Response,
+    responses=problems(422),
+)
+def discard_document(caller: Caller, library: Library, document_id: UUID) -> None:
+    """Say no to the estimate: the document and its file are removed."""
+    library.discard(caller, document_id)
+
+
+@router.post(
+    "/api/documents/{document_id}/retry",
+    summary="Try a failed document again",
+    dependencies=[WRITE],
+    responses=problems(422),
+)
+def retry_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
+    """Queue a document that failed; what was done and paid is kept."""
+    library.get(caller, document_id)
+    return DocumentShape.of(library.retry(caller, document_id))
+
+
+@router.get("/api/documents/{document_id}/chunks", summary="Its chunks", dependencies=[READ])
+def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Chunks:
+    """The chunks of a document, in their order."""
+    found = _part(caller, library, document_id, part, library.chunks, library.count_chunks)
+    return Chunks.model_validate({"chunks": found.pop("found"), **found}, from_attributes=True)
+
+
+@router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
+def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
+    """The text read from each page, how it was read, and what is doubtful about it."""
+    found = _part(caller, library, document_id, part, library.pages, library.count_pages)
+    return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
+
+
+@router.get(
+    "/api/documents/{document_id}/file",
+    summary="The file itself",
+    dependencies=[READ],
+    response_class=Response,
+    responses={200: {"content": SERVED}, **UNCHANGED},
+)
+def document_file(
+    request: Request, caller: Caller, library: Library, document_id: UUID, wanted: Annotated[Download, Query()]
+) -> Response:
+    """The original. A PDF is shown, at `#page=3`; text is shown as text.
+
+    All else is handed over to be saved, as it all is with `?download=1`: nothing that was uploaded acts as a page.
+    """
+    document = library.get(caller, document_id)
+    disposition, media_type = served_as(document.mime_type)
+    if wanted.download:
+        disposition = "attachment"
+    headers = {
+        **(HEADERS if disposition == "inline" and media_type == PDF else CONFINED),
+        "ETag": f'"{document.sha256}{disposition[0]}"',
+        "Content-Disposition": content_disposition(document.file_name, disposition),
+    }
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    content = library.original(caller, document.id)
+    if disposition == "inline" and media_type == PLAIN_TEXT:
+        content = decode(content)[0].encode("utf-8", "replace")  # browsers know fewer encodings than files have
+    return Response(content, media_type=media_type, headers=headers)
+
+
+@router.get(
+    "/api/documents/{document_id}/pages/{page:int}.png",
+    summary="A page as a picture",
+    dependencies=[READ],
+    response_class=Response,
+    responses={200: {"content": {"image/png": {"schema": BINARY}}}, **UNCHANGED},
+)
+def page_image(
+    request: Request,
+    caller: Caller,
+    library: Library,
+    document_id: UUID,
+    page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
+    wanted: Annotated[Picture, Query()],
+) -> Response:
+    """A page of a document as PNG, with the text of a chunk marked where it is on the page."""
+    document = library.get(caller, document_id)
+    highlight = ""
+    if wanted.highlight:
+        found = library.chunks(caller, document.id, chunk_id=wanted.highlight)
+        highlight = found[0].content if found else ""
+    tag = hashlib.sha256(f"{document.sha256} {page} {highlight}".encode()).hexdigest()[:32]
+    headers = {**HEADERS, "ETag": f'"{tag}"'}
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    picture = library.page_image(caller, document.id, page, highlight=highlight, scale=SCALE)
+    return Response(picture, media_type="image/png", headers=headers)
+
+
+def _part(
+    caller: Identity,
+    library: DocumentLibrary,
+    document_id: UUID,
+    part: Paging,
+    read: Callable[..., Sequence[Any]],
+    count: Callable[..., int],
+) -> dict[str, Any]:
+    """Return the wanted part of a document's list with its place in the whole. Raises `NotFound`."""
+    library.get(caller, document_id)
+    return {
+        "found": read(caller, document_id, limit=part.limit, offset=part.offset),
+        "total": count(caller, document_id),
+        "limit": part.limit,
+        "offset": part.offset,
+    }
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
@@ -125,6 +338,3 @@ def content_disposition(file_name: str, disposition: str = "inline") -> str:
     """Shown or saved under its own name, in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
     return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
-
-
-ROUTES = routes(lambda: running().documents)

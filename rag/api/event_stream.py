@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from rag.answering.live import LiveAnswer
-from rag.api.problems import request_id_of
+from rag.api.problems import request_id
 from rag.errors import RagError
 from rag.types import ContextResponse, MessageState, Outcome
 
@@ -32,6 +32,29 @@ HEADERS = {
     "Cache-Control": "no-cache, no-transform",
     # nginx would collect the events otherwise.
     "X-Accel-Buffering": "no",
+}
+KINDS = ("searching", "context", "generating", "chunk", "restart", "followUps", "done", "error")
+#: Each event of the stream.
+EVENTS = {
+    "type": "object",
+    "required": ["data"],
+    "properties": {
+        "event": {"type": "string", "const": "message"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"type": "object", "required": ["type"], "properties": {"type": {"enum": list(KINDS)}}},
+        },
+    },
+    "description": (
+        'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
+        '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
+        '{"type": "restart"} where the chunks so far are withdrawn and those after it are the whole answer, and '
+        '{"type": "followUps", "data": ["question"]} where they were asked for; or, where the answer is not whole, '
+        '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. The last event says how it ended, '
+        "with `outcome`, `state` and `notices` as in the JSON answer. Lines that begin with a colon keep the "
+        "connection open."
+    ),
 }
 Told = Callable[[ContextResponse], list[Any]]
 
@@ -66,14 +89,13 @@ class AnswerStream(StreamingResponse):
     def __init__(
         self,
         live: LiveAnswer,
-        scope: Scope,
         told: Told,
         headers: dict[str, str],
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._live = live
-        events = answer_events(live, scope, told, heartbeat_seconds=heartbeat_seconds)
+        events = answer_events(live, told, heartbeat_seconds=heartbeat_seconds)
         super().__init__(events, headers={**HEADERS, **headers})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +107,7 @@ class AnswerStream(StreamingResponse):
 
 
 async def answer_events(
-    live: LiveAnswer, scope: Scope, told: Told, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    live: LiveAnswer, told: Told, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[str]:
     """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after so long a silence.
 
@@ -108,7 +130,7 @@ async def answer_events(
                     yield event("context", await to_thread.run_sync(told, live.context))
                 except RagError as exc:  # the database has gone since: the stream still ends with an event
                     ended = {"outcome": "failed", "state": live.state.value, "notices": [exc.message]}
-                    yield failure_event(exc.message, exc.code, request_id_of(scope), ended)
+                    yield failure_event(exc.message, exc.code, request_id(), ended)
                     return
             if not is_generating and (text or _is_writing(live)):
                 is_generating = True
@@ -128,7 +150,7 @@ async def answer_events(
     if live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED:
         yield event("done", **ending(live))
     else:
-        yield error_event(live, request_id_of(scope))
+        yield error_event(live, request_id())
 
 
 def ending(live: LiveAnswer) -> dict[str, Any]:

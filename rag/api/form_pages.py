@@ -1,4 +1,4 @@
-"""What the pages of signing in share: forms of ours with a token, cookies, and the session they end in.
+"""Our own pages and their forms: templates beside this file, a token in each form, cookies, the session they end in.
 
 Every form carries a token that has to equal a cookie no other site can read; the guard checks the origin besides.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from string import Template
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -22,9 +25,12 @@ from rag.access.guard import FORM_TYPE, SESSION_COOKIE, cookie_name, is_https, r
 from rag.access.identity import AccessServices
 from rag.access.password_queue import PasswordQueue
 from rag.access.sessions import TOKEN
-from rag.api.html_pages import page
 from rag.types import Account, Identity
 
+_TEXTS = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "templates").glob("*.html")}
+#: What pages share: colours and icon, the name above them, and the end of a form that sets a password.
+_SHARED = {name: _TEXTS.pop(name) for name in ("head", "brand", "choose_password")}
+TEMPLATES = {name: Template(Template(text).safe_substitute(_SHARED)) for name, text in _TEXTS.items()}
 CSRF_COOKIE = "hr_csrf"
 #: Kept after signing out: wrong passwords are counted apart where somebody has signed in before.
 KNOWN_COOKIE = "hr_known_browser"
@@ -36,6 +42,31 @@ MAXIMUM_FORM_BYTES = 16 * 1024
 PASSWORDS_ELSEWHERE_AT_ONCE = 100
 STALE_FORM = "This page was open for too long. Please try again."
 Result = TypeVar("Result")
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def page_of(template: str, /, *, title: str, foot: str = "", **values: str) -> str:
+    """A whole page around one template. Values are escaped unless they are `Markup`."""
+    body = _filled(template, values)
+    return _filled("frame", {"title": title, "body": body, "foot": foot})
+
+
+def note(text: str, *, is_error: bool = True) -> Markup:
+    """A sentence above a form, read out when it appears; nothing for an empty one."""
+    if not text:
+        return Markup("")
+    kind, role = ("wrong", "alert") if is_error else ("right", "status")
+    return Markup(f'<p class="note {kind}" role="{role}">{escape(text)}</p>')
+
+
+def _filled(template: str, values: dict[str, str]) -> Markup:
+    escaped = {key: value if isinstance(value, Markup) else escape(value) for key, value in values.items()}
+    return Markup(TEMPLATES[template].substitute(escaped))
 
 
 class FormPages:
@@ -114,7 +145,7 @@ class FormPages:
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
-        html = page(template, title=title, foot=foot, csrf=token, **values)
+        html = page_of(template, title=title, foot=foot, csrf=token, **values)
         answer = HTMLResponse(html, status, {"Cache-Control": "no-store"})
         if is_new:
             self._set_cookie(request, answer, CSRF_COOKIE, token)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rag.access.tenants import all_tenants
 from rag.errors import DatabaseUnavailable, RagError
 from rag.ingestion.meaning import meaning_progress
+from rag.isolation.confinement import bounds_programs
 from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
 from rag.providers.registry import provider_name
@@ -189,7 +190,15 @@ def _text_recognition(parts: Services) -> Check:
             state="missing",
             sentence="None: scanned pages cannot be searched. UPSTAGE_API_KEY or an installed Tesseract adds it.",
         )
-    return Check(name="Text recognition", state="ok", sentence=f"{engine.capitalize()}, for scanned pages of PDFs.")
+    sentence = f"{engine.capitalize()}, for scanned pages of PDFs."
+    if engine == "tesseract" and not bounds_programs():
+        sentence += (
+            " On this system it could read every file of this account, and so could a picture that takes it over. "
+            "Linux 5.13 or newer with Landlock closes that, and so does starting the application as root; "
+            "RAG_TESSERACT=none does without it."
+        )
+        return Check(name="Text recognition", state="warning", sentence=sentence)
+    return Check(name="Text recognition", state="ok", sentence=sentence)
 
 
 def _embedder(parts: Services) -> Check:

@@ -14,8 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.identity import AccessServices
-from rag.api.form_pages import STALE_FORM, FormPages, read_form
-from rag.api.html_pages import Markup, note
+from rag.api.form_pages import STALE_FORM, FormPages, Markup, note, read_form
 from rag.errors import LinkExpired, RagError
 from rag.types import Identity
 

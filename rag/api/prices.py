@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Literal
 
+from fastapi import APIRouter
 from pydantic import Field
 
-from rag.api.endpoint import ApiBody, ApiModel, Call, endpoint
-from rag.api.parts import running
+from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.money.price_list import Price
+from rag.services import services
 
-TAGS = ("Prices",)
+router = APIRouter(route_class=ApiRoute, tags=["Prices"])
+
 Unit = Literal["input_mtok", "cached_input_mtok", "output_mtok", "search_unit", "page"]
 UNITS = "What is paid for: a million tokens (…mtok), a search unit of a reranker, a page of text recognition."
 
@@ -55,28 +57,18 @@ class PriceBody(ApiBody):
     valid_from: date | None = Field(default=None, description="Default: today. Not a day in the past.")
 
 
-@endpoint("/api/prices", scope="admin", summary="List prices", answer=Prices, tags=TAGS)
-def list_prices(call: Call[None]) -> Prices:
+@router.get("/api/prices", summary="List prices", dependencies=[needs("admin")])
+def list_prices(caller: Caller) -> Prices:
     """What each model in use costs: as listed, and what you pay yourself."""
-    return _shown(running().prices.list(call.identity))
+    return _shown(services().prices.list(caller))
 
 
-@endpoint(
-    "/api/prices",
-    method="POST",
-    scope="admin",
-    summary="Set a price of your own",
-    body=PriceBody,
-    answer=Prices,
-    status=201,
-    errors=(422,),
-    tags=TAGS,
-)
-def set_price(call: Call[PriceBody]) -> Prices:
+@router.post("/api/prices", summary="Set a price of your own", dependencies=[needs("admin")], status_code=201)
+def set_price(caller: Caller, body: PriceBody) -> Prices:
     """Have a price count from a day on. What was charged before keeps its price. Answers with the model's prices."""
-    body, prices = call.body, running().prices
-    prices.set(call.identity, body.model, body.unit, body.price, body.valid_from)
-    return _shown([price for price in prices.list(call.identity) if price.model == body.model.strip()])
+    prices = services().prices
+    prices.set(caller, body.model, body.unit, body.price, body.valid_from)
+    return _shown([price for price in prices.list(caller) if price.model == body.model.strip()])
 
 
 def _shown(found: Sequence[Price]) -> Prices:
@@ -100,6 +92,3 @@ def _shown(found: Sequence[Price]) -> Prices:
         for price in found
     ]
     return Prices(prices=shapes, total=len(shapes))
-
-
-ROUTES = [list_prices, set_price]

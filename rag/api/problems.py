@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from asgi_correlation_id import correlation_id
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
@@ -26,7 +27,7 @@ MAXIMUM_FIELDS = 20
 class FieldProblem(BaseModel):
     """One field of a request that cannot be used."""
 
-    field: str = Field(description="Where it stands, such as options.topK.")
+    field: str = Field(description="Where it is, such as options.topK.")
     message: str
 
 
@@ -45,15 +46,15 @@ class Problem(BaseModel):
     details: dict[str, Any] = Field(default_factory=dict, description="What a program needs to act on it.")
 
 
-def problem(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
-    """The answer to a request that ended with an error of ours."""
+def problem(error: RagError, *, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer a request that ended with an error of ours."""
     details = dict(error.details)
     found = Problem(
         title=_phrase(error.status),
         status=error.status,
         detail=error.message,
         code=error.code,
-        request_id=request_id_of(scope),
+        request_id=request_id(),
         errors=details.pop("fields", []),
         details={name: value if isinstance(value, (int, bool)) else str(value) for name, value in details.items()},
     )
@@ -67,35 +68,29 @@ def problem(scope: Scope, error: RagError, *, headers: Mapping[str, str] | None 
 
 
 def unexpected(scope: Scope, error: BaseException) -> Response:
-    """The answer to what should not have happened: logged with its traceback, answered without."""
-    log.error("request %s to %s failed", request_id_of(scope), scope.get("path", ""), exc_info=error)
-    return problem(scope, RagError())
+    """Answer after a fault of ours: it is logged with its traceback, and the answer has none."""
+    log.error("request %s to %s failed", request_id(), scope.get("path", ""), exc_info=error)
+    return problem(RagError())
 
 
-def request_id_of(scope: Scope) -> str:
-    """The id this request was given when it came in."""
-    return str(scope.get("request_id", ""))
+def request_id() -> str:
+    """Return the id of the request under way."""
+    return correlation_id.get() or ""
 
 
-def invalid(error: ValidationError) -> RequestInvalid:
-    """What pydantic says of a request, as our error with the fields by name and a sentence about the first."""
+def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
+    """Turn the errors of pydantic into ours, with the fields by name and a sentence about the first."""
     fields = [
-        FieldProblem(field=".".join(map(str, item["loc"])) or "body", message=_sentence(item["msg"]))
-        for item in error.errors(include_url=False, include_context=False, include_input=False)[:MAXIMUM_FIELDS]
-    ]
+        FieldProblem(field=".".join(map(str, item["loc"])) or "body", message=_sentence(item["msg"])) for item in errors
+    ][:MAXIMUM_FIELDS]
     first = fields[0]
     return RequestInvalid(f"{first.field}: {first.message}", fields=fields)
 
 
-def statuses(numbers: Iterable[int]) -> dict[str, dict[str, Any]]:
-    """The answers of OpenAPI for these statuses."""
-    return {
-        str(number): {
-            "description": _phrase(number),
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        }
-        for number in sorted(set(numbers))
-    }
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals with these statuses, for `responses` of a route."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 
 def _phrase(status: int) -> str:

@@ -1,28 +1,42 @@
 """`/api/rag/chat` and `/api/rag/search`, request and answer as the notice board's document (000) has them.
 
-They ask any collection.
+They ask any collection. An option that is left out is the collection's own; those of the profile `notices` are the
+defaults of the document's table.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from datetime import date, datetime
+from typing import Annotated
+from uuid import UUID
 
 from anyio import to_thread
+from fastapi import APIRouter, Body, Request, Response
 from pydantic import Field
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 
 from rag.answering.live import LiveAnswer, clean_question
-from rag.api.asking import ChatBody, SearchBody, accepted_languages
-from rag.api.endpoint import ApiModel, Call, endpoint
-from rag.api.event_stream import AnswerStream, Changes, ending
-from rag.api.parts import running
+from rag.api.event_stream import EVENTS, AnswerStream, Changes, ending
+from rag.api.problems import problems
+from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
+from rag.profile import Options
 from rag.profiles import profile_of
-from rag.services import Services
-from rag.types import Collection, ContextResponse, MessageState, Outcome, Question, Who
+from rag.services import Services, services
+from rag.types import (
+    Collection,
+    ContextResponse,
+    Identity,
+    MessageState,
+    Outcome,
+    Question,
+    SearchFilters,
+    Who,
+)
+
+router = APIRouter(route_class=ProviderRoute, tags=["Questions"])
 
 #: How often a caller who waits for a whole answer is looked after.
 WAIT_SECONDS = 0.5
@@ -30,6 +44,116 @@ SEARCH_NOTICES = (
     "Sentences on what was done without, such as a reranker that did not answer; empty where there is nothing to say."
 )
 QUESTION = "12월 정착지원금 신청 방법이 어떻게 되나요?"
+SEARCH_EXAMPLES = {
+    "filtered": {
+        "value": {
+            "query": "MGR 컨퍼런스",
+            "options": {"categoryFilter": ["notice-bmmd-data"], "dateFrom": "2024-01-01", "rerankTopN": 3},
+        }
+    }
+}
+CHAT_EXAMPLES = {
+    "whole": {"value": {"query": QUESTION}},
+    "streamed": {"value": {"query": QUESTION, "options": {"stream": True}}},
+}
+
+Day = date | datetime
+FieldName = Annotated[str, Field(max_length=100)]
+FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
+
+
+class SearchOptions(ApiBody):
+    """What this call wants otherwise than the collection. The defaults are those of the profile `notices`."""
+
+    top_k: int | None = Field(
+        default=None, ge=1, le=50, description="Initial number of passages to retrieve. Default 10."
+    )
+    rerank: bool | None = Field(default=None, description="Apply reranking. Default true.")
+    rerank_top_n: int | None = Field(default=None, ge=1, le=50, description="Results after reranking. Default 5.")
+    category_filter: list[str] | None = Field(
+        default=None, max_length=50, description="Slugs of categories. Default: all."
+    )
+    date_from: Day | None = Field(default=None, description="First day, ISO 8601. Default: none.")
+    date_to: Day | None = Field(default=None, description="Last day, ISO 8601. Default: none.")
+    metadata_filter: dict[FieldName, FieldValue] | None = Field(
+        default=None,
+        max_length=20,
+        description="Fields of the vector record or of a collection's own metadata with the values they must have, "
+        'such as {"isPinned": true} or {"department": "HR"}. Default: none.',
+    )
+    include_important_only: bool | None = Field(default=None, description="Only important posts. Default false.")
+    include_pinned_first: bool | None = Field(default=None, description="Pinned posts first. Default true.")
+    recency_boost: bool | None = Field(default=None, description="Raise recent posts. Default true.")
+
+    def to_options(self) -> Options:
+        """The same for the retrieval."""
+        filters = SearchFilters(
+            categories=tuple(self.category_filter or ()),
+            date_from=_day(self.date_from),
+            date_to=_day(self.date_to),
+            important_only=bool(self.include_important_only),
+            metadata=dict(self.metadata_filter or {}),
+        )
+        return Options(
+            filters=None if filters.is_empty else filters,
+            top_k=self.top_k,
+            reranking=self.rerank,
+            rerank_top_n=self.rerank_top_n,
+            recency_boost=self.recency_boost,
+            pinned_first=self.include_pinned_first,
+            # Who shows no suggestions pays for none.
+            follow_ups=0,
+        )
+
+
+class ChatOptions(SearchOptions):
+    """The options of a search, and how the answer comes."""
+
+    stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
+    follow_ups: int | None = Field(
+        default=None,
+        ge=0,
+        le=5,
+        description="Next questions to suggest. Default: what the collection suggests with the profile portfolio, "
+        "whose document (001) ends an answer with them; 0 with any other.",
+    )
+
+    def options_for(self, collection: Collection) -> Options:
+        """The same for the retrieval and the answer."""
+        wanted = self.follow_ups
+        if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
+            wanted = 0
+        return self.to_options().changed(follow_ups=wanted)
+
+
+CollectionName = Annotated[
+    str,
+    Field(
+        max_length=200,
+        description="Id or name of the collection. Default: the one that this account or key asked last, else the "
+        "oldest of the profile hr with documents, else the oldest with any.",
+    ),
+]
+Query = Annotated[str, Field(min_length=1, max_length=4000, description="The question, in any language.")]
+
+
+class SearchBody(ApiBody):
+    """A search."""
+
+    query: Query
+    options: SearchOptions = Field(default_factory=SearchOptions)
+    collection: CollectionName | None = None
+
+
+class ChatBody(ApiBody):
+    """A question."""
+
+    query: Query
+    options: ChatOptions = Field(default_factory=ChatOptions)
+    collection: CollectionName | None = None
+    conversation_id: UUID | None = Field(
+        default=None, description="Goes on with a conversation: the header X-Conversation-Id of an earlier answer."
+    )
 
 
 class SearchAnswer(ApiModel):
@@ -74,111 +198,73 @@ class ChatAnswer(ApiModel):
     )
 
 
-KINDS = ("searching", "context", "generating", "chunk", "restart", "followUps", "done", "error")
-#: Each event of the stream.
-EVENTS = {
-    "type": "object",
-    "required": ["data"],
-    "properties": {
-        "event": {"type": "string", "const": "message"},
-        "data": {
-            "type": "string",
-            "contentMediaType": "application/json",
-            "contentSchema": {"type": "object", "required": ["type"], "properties": {"type": {"enum": list(KINDS)}}},
-        },
-    },
-    "description": (
-        'Events of one `data:` line each, JSON with a type: {"type": "searching"}, {"type": "context", "data": '
-        '[RAGSearchResult]}, {"type": "generating"}, {"type": "chunk", "data": "text"} …, {"type": "done"}; before it '
-        '{"type": "restart"} where the chunks so far are withdrawn and those after it are the whole answer, and '
-        '{"type": "followUps", "data": ["question"]} where they were asked for; or, where the answer is not whole, '
-        '{"type": "error", "data": "a sentence", "code": "…", "requestId": "…"}. The last event says how it ended, '
-        "with `outcome`, `state` and `notices` as in the JSON answer. Lines that begin with a colon keep the "
-        "connection open."
-    ),
-}
-
-
-@endpoint(
+@router.post(
     "/api/rag/search",
-    method="POST",
-    scope="search",
     summary="Search without an answer",
-    body=SearchBody,
-    answer=SearchAnswer,
-    errors=(404, 502),
-    tags=("Questions",),
-    calls_elsewhere=True,
-    examples={
-        "filtered": {
-            "query": "MGR 컨퍼런스",
-            "options": {"categoryFilter": ["notice-bmmd-data"], "dateFrom": "2024-01-01", "rerankTopN": 3},
-        }
-    },
+    dependencies=[needs("search")],
+    responses=problems(404, 502),
+    # The source's clients know what is not known as missing, not as null.
+    response_model_exclude_none=True,
 )
-def search(call: Call[SearchBody]) -> Response:
+def search(
+    request: Request, caller: Caller, body: Annotated[SearchBody, Body(openapi_examples=SEARCH_EXAMPLES)]
+) -> SearchAnswer:
     """Find the passages that speak to a question, in the order the collection's profile gives them."""
-    started = time.perf_counter()
-    parts, identity, body = running(), call.identity, call.body
-    parts.limits.count_question(identity)
+    started, parts = time.perf_counter(), services()
+    parts.limits.count_question(caller)
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
-    collection = chosen_collection(parts, call.identity, body.collection)
-    profile = profile_of(collection)
+    collection = chosen_collection(parts, caller, body.collection)
     found = parts.searches.search(
-        Question(
-            text=text, identity=identity, collection=collection, reader_languages=accepted_languages(call.request)
-        ),
-        profile=profile,
+        Question(text=text, identity=caller, collection=collection, reader_languages=accepted_languages(request)),
+        profile=profile_of(collection),
         options=body.options.to_options(),
     ).response
-    parts.documents.note_last(identity, collection)
-    results = search_results(parts.database, identity, found.results)
-    return _json(
-        SearchAnswer(
-            query=body.query,
-            results=results,
-            total=len(results),
-            latency_ms=_ms_since(started),
-            notices=list(found.notices),
-        ),
+    parts.documents.note_last(caller, collection)
+    results = search_results(parts.database, caller, found.results)
+    return SearchAnswer(
+        query=body.query,
+        results=results,
+        total=len(results),
+        latency_ms=_ms_since(started),
+        notices=list(found.notices),
     )
 
 
-@endpoint(
+@router.post(
     "/api/rag/chat",
-    method="POST",
-    scope="chat",
     summary="Answer a question",
-    body=ChatBody,
-    answer=ChatAnswer,
-    errors=(404, 502),
-    tags=("Questions",),
-    media={"text/event-stream": EVENTS},
-    examples={"whole": {"query": QUESTION}, "streamed": {"query": QUESTION, "options": {"stream": True}}},
+    dependencies=[needs("chat")],
+    responses={200: {"content": {"text/event-stream": {"schema": EVENTS}}}, **problems(404, 502)},
+    response_model=ChatAnswer,
+    response_model_exclude_none=True,
 )
-async def chat(call: Call[ChatBody]) -> Response:
+async def chat(
+    request: Request,
+    response: Response,
+    caller: Caller,
+    body: Annotated[ChatBody, Body(openapi_examples=CHAT_EXAMPLES)],
+) -> ChatAnswer | Response:
     """Search and answer from what was found; with `options.stream`, piece by piece while it is written.
 
     Closing the connection stops the answer.
     """
-    started = time.perf_counter()
-    parts, body = running(), call.body
-    live, extras = await to_thread.run_sync(_ask, parts, call)
-    identity = call.identity
+    started, parts = time.perf_counter(), services()
+    live, extras = await to_thread.run_sync(_ask, parts, caller, body, accepted_languages(request))
 
     def told(context: ContextResponse) -> list[RAGSearchResult]:
-        return search_results(parts.database, identity, context.results)
+        return search_results(parts.database, caller, context.results)
 
-    headers = {"X-Conversation-Id": str(live.conversation_id)}
+    conversation = {"X-Conversation-Id": str(live.conversation_id)}
     if body.options.stream:
-        return AnswerStream(live, call.request.scope, told, headers)
-    await _until_done(live, call)
+        return AnswerStream(live, told, conversation)
+    response.headers.update(conversation)
+    await _until_done(live, request)
     if not live.text:
         raise _why(live)
     sources = await to_thread.run_sync(told, live.context) if live.context else []
     ended = ending(live)
     is_whole = live.state is MessageState.COMPLETE and live.outcome is not Outcome.REFUSED
-    answer = ChatAnswer(
+    return ChatAnswer(
         query=body.query,
         answer=live.text,
         sources=sources,
@@ -188,7 +274,6 @@ async def chat(call: Call[ChatBody]) -> Response:
         notice=None if is_whole else " ".join(ended["notices"]) or None,
         **ended,
     )
-    return _json(answer, headers)
 
 
 def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
@@ -201,33 +286,46 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collecti
     return found
 
 
-def _ask(parts: Services, call: Call[ChatBody]) -> tuple[LiveAnswer, tuple[str, ...]]:
+def accepted_languages(request: Request) -> list[str]:
+    """The languages of the header Accept-Language, the preferred first."""
+    wanted = []
+    for part in request.headers.get("accept-language", "").split(","):
+        language, _, weight = part.partition(";")
+        try:
+            quality = float(weight.partition("=")[2] or 1)
+        except ValueError:
+            continue
+        if quality > 0:
+            wanted.append((-quality, language.strip()))
+    return [language for _, language in sorted(wanted, key=lambda pair: pair[0])]
+
+
+def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
     """Start the answer, and tell what the collection's profile adds to it."""
-    body = call.body
-    parts.limits.count_question(call.identity)
+    parts.limits.count_question(caller)
     collection_id: str | None = body.collection
     if body.conversation_id is not None and collection_id is None:
-        collection_id = str(parts.conversations.get(call.identity, body.conversation_id).collection_id)
-    collection = chosen_collection(parts, call.identity, collection_id)
+        collection_id = str(parts.conversations.get(caller, body.conversation_id).collection_id)
+    collection = chosen_collection(parts, caller, collection_id)
     live = parts.answers.ask(
-        call.identity,
+        caller,
         body.conversation_id,
         collection,
         body.query,
         options=body.options.options_for(collection),
-        languages=accepted_languages(call.request),
+        languages=languages,
     )
     return live, profile_of(collection).api_extras
 
 
-async def _until_done(live: LiveAnswer, call: Call[Any]) -> None:
+async def _until_done(live: LiveAnswer, request: Request) -> None:
     """Wait for the whole answer; who leaves stops it."""
     changes = Changes(live)
     try:
         with live.heard_by(changes.note):
             while not live.is_done:
                 await changes.wait(WAIT_SECONDS)
-                if not live.is_done and await call.request.is_disconnected():
+                if not live.is_done and await request.is_disconnected():
                     raise ClientDisconnect
     finally:
         if not live.is_done:
@@ -239,17 +337,9 @@ def _why(live: LiveAnswer) -> ProviderError:
     return kind(live.notice or None)
 
 
-def _json(answer: ApiModel, headers: dict[str, str] | None = None) -> Response:
-    """Without what is not known: the source's clients know such fields as missing, not as null."""
-    return Response(
-        answer.model_dump_json(by_alias=True, exclude_none=True),
-        media_type="application/json",
-        headers={"Cache-Control": "no-store", **(headers or {})},
-    )
-
-
 def _ms_since(started: float) -> int:
     return round((time.perf_counter() - started) * 1000)
 
 
-ROUTES = [search, chat]
+def _day(value: Day | None) -> date | None:
+    return value.date() if isinstance(value, datetime) else value

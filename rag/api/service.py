@@ -1,17 +1,23 @@
-"""Whether the service lives, and what it still needs: for monitors, and in detail for administrators."""
+"""Whether the service lives and what it still needs, and who is calling."""
 
 from __future__ import annotations
 
 from typing import Literal
+from uuid import UUID
 
 from anyio import move_on_after, to_thread
-from starlette.responses import JSONResponse, Response
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 
-from rag.api.endpoint import PUBLIC, ApiModel, Call, endpoint
+from rag.access.api_keys import scopes_of
 from rag.api.health import Health, check_rag_health
-from rag.api.parts import running
+from rag.api.problems import problems
+from rag.api.routing import ANYBODY, PUBLIC, ApiKey, ApiModel, ApiRoute, Caller, needs
 from rag.errors import RagError
-from rag.types import Role
+from rag.services import services
+from rag.types import Identity, Role
+
+router = APIRouter(route_class=ApiRoute, tags=["Service"])
 
 #: Longest wait for the checks that administrators see; without them, the rest is answered.
 DETAILS_SECONDS = 1.1
@@ -43,17 +49,34 @@ class HealthShape(ApiModel):
     checks: list[CheckShape] | None = None
 
 
-@endpoint("/api/health", scope=PUBLIC, summary="Health", answer=HealthShape, errors=(503,), tags=("Service",))
-async def health(call: Call[None]) -> Response:
+class Me(BaseModel):
+    """Who calls."""
+
+    account_id: UUID
+    tenant_id: str
+    email: str
+    name: str
+    role: str
+    user_group: str
+    scopes: list[str]
+
+
+@router.get(
+    "/api/health",
+    summary="Health",
+    dependencies=[needs(PUBLIC)],
+    response_model_exclude_none=True,
+    responses=problems(503),
+)
+async def health(request: Request, response: Response, key: ApiKey) -> HealthShape:
     """Whether the service lives and is ready, without signing in; 503 when it is not ready. Answers within two seconds.
 
     An administrator, or a key with the scope admin, is also told what was checked. `/_stcore/health` only says that
     the process lives.
     """
     database = database_state()
-    may_see = call.caller is not None and (
-        "admin" in call.api_key.scopes if call.api_key else call.caller.may(Role.ADMIN)
-    )
+    caller: Identity | None = request.scope.get("identity")
+    may_see = caller is not None and ("admin" in key.scopes if key else caller.may(Role.ADMIN))
     report: Health | None = None
     if may_see and database.state == "up":
         with move_on_after(DETAILS_SECONDS):
@@ -61,26 +84,32 @@ async def health(call: Call[None]) -> Response:
         database = database_state()
     ready = database.state == "up" and (report is None or report.ok)
     checks = [CheckShape.model_validate(check, from_attributes=True) for check in report.checks] if report else None
-    shown = HealthShape(ok=ready, live=True, ready=ready, database=database, checks=checks)
-    return JSONResponse(
-        shown.model_dump(mode="json", by_alias=True, exclude_none=True),
-        status_code=200 if shown.ready else 503,
-        headers={"Cache-Control": "no-store"},
+    response.status_code = 200 if ready else 503
+    return HealthShape(ok=ready, live=True, ready=ready, database=database, checks=checks)
+
+
+@router.get("/api/me", summary="Who is calling", dependencies=[needs(ANYBODY)])
+def me(caller: Caller, key: ApiKey) -> Me:
+    """Who is signed in, or which key this is, with what it may do. Pages ask it to notice the end of a session."""
+    return Me(
+        account_id=caller.account_id,
+        tenant_id=caller.tenant_id,
+        email=caller.email,
+        name=caller.name,
+        role=caller.role.value,
+        user_group=caller.user_group,
+        scopes=sorted(key.scopes if key else scopes_of(caller.role)),
     )
 
 
 def database_state() -> DatabaseShape:
-    """Whether the database answers, as its watcher knows it: asking it here could take as long as it hangs."""
+    """Return whether the database answers, as its watcher knows: asking it here could take as long as it hangs."""
     try:
-        parts = running()
+        database = services().database
     except RagError as exc:
         return DatabaseShape(state="down", sentence=exc.message)
-    availability = parts.database.availability
-    if availability.is_ready:
+    if database.availability.is_ready:
         return DatabaseShape(state="up")
-    state: Literal["slow", "down"] = "down" if availability.is_down else "slow"
-    sentence = SLOW if state == "slow" else parts.database.unavailable().message
-    return DatabaseShape(state=state, sentence=sentence)
-
-
-ROUTES = [health]
+    if database.availability.is_down:
+        return DatabaseShape(state="down", sentence=database.unavailable().message)
+    return DatabaseShape(state="slow", sentence=SLOW)

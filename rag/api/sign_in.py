@@ -1,37 +1,51 @@
-"""Signing in and out: pages of our own that need no Streamlit session."""
+"""Signing in and out, here or at a provider: pages of our own that need no Streamlit session."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
+import secrets
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from html import escape
 from urllib.parse import quote, urlsplit
-from uuid import UUID
 
 from anyio import to_thread
-from pydantic import BaseModel
+from cryptography.fernet import Fernet, InvalidToken
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rag.access.api_keys import scopes_of
 from rag.access.attempts import Browser
-from rag.access.guard import SESSION_COOKIE
+from rag.access.guard import SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
-from rag.api import confirm_pages, password_pages, second_factor_pages
-from rag.api.endpoint import ANYBODY, Call, endpoint
-from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, read_form, redirect
-from rag.api.html_pages import Markup, note
-from rag.errors import RagError, TooManyAttempts, WrongPassword
+from rag.access.oidc import Attempt, OpenIdProvider
+from rag.api import password_pages, second_factor_pages
+from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, Markup, note, read_form, redirect
+from rag.errors import AccessError, NotFound, RagError, TooManyAttempts, WrongPassword
+from rag.settings import Settings
 from rag.types import Account
 
 NEXT_PATH = re.compile(r"/(?!/)[^\\\x00-\x20\x7f]*")
 FOOT = Markup('<a href="/forgot-password">Forgot your password?</a><br>No account? Ask your administrator.')
 
+ATTEMPT_COOKIE = "hr_sso"
+#: How long somebody may take at the provider, in seconds.
+ATTEMPT_SECONDS = 600
+STALE = "This sign-in took too long, or was begun in another browser. Please try again."
+NO_STORE = {"Cache-Control": "no-store"}
 
-def routes(services: Callable[[], AccessServices], pages: SignInPages | None = None) -> list[Route]:
-    """The routes of signing in. `services` is called with each request, never before."""
-    pages = pages or SignInPages(services)
+
+def routes(services: Callable[[], AccessServices]) -> list[Route]:
+    """Return the routes of signing in. `services` is called with each request, never before.
+
+    Those of signing in at a provider answer 404 where none is set.
+    """
+    pages = SignInPages(services)
+    elsewhere = SingleSignOn(services, pages)
     return [
         Route("/login", pages.show_sign_in, methods=["GET"]),
         Route("/login", pages.sign_in, methods=["POST"]),
@@ -39,8 +53,9 @@ def routes(services: Callable[[], AccessServices], pages: SignInPages | None = N
         Route("/logout", pages.sign_out, methods=["POST"]),
         *password_pages.routes(pages.forms),
         *second_factor_pages.routes(pages.forms, safe_next),
-        *confirm_pages.routes(pages.forms, safe_next),
-        me,
+        Route("/sso/start", elsewhere.start, methods=["GET"]),
+        Route("/sso/callback", elsewhere.come_back, methods=["GET"]),
+        Route("/sso/logout", elsewhere.sign_out, methods=["POST"]),
     ]
 
 
@@ -48,33 +63,6 @@ def safe_next(path: str) -> str:
     """The path if it leads somewhere on this site, else `/`. Browsers read `//x` and `/\\x` as other sites."""
     is_ours = len(path) <= 2000 and NEXT_PATH.fullmatch(path) and not path.startswith(("/login", "/logout"))
     return path if is_ours and not urlsplit(path).netloc else "/"
-
-
-class Me(BaseModel):
-    """Who calls."""
-
-    account_id: UUID
-    tenant_id: str
-    email: str
-    name: str
-    role: str
-    user_group: str
-    scopes: list[str]
-
-
-@endpoint("/api/me", scope=ANYBODY, summary="Who is calling", answer=Me, tags=("Service",))
-def me(call: Call[None]) -> Me:
-    """Who is signed in, or which key this is, with what it may do. Pages ask it to notice the end of a session."""
-    identity = call.identity
-    return Me(
-        account_id=identity.account_id,
-        tenant_id=identity.tenant_id,
-        email=identity.email,
-        name=identity.name,
-        role=identity.role.value,
-        user_group=identity.user_group,
-        scopes=sorted(call.api_key.scopes if call.api_key else scopes_of(identity.role)),
-    )
 
 
 class SignInPages:
@@ -171,3 +159,82 @@ class SignInPages:
         where = escape(f"/sso/start?next={quote(target, safe='/')}")
         name = escape(services.settings.oidc_name)
         return Markup(f'<p class="or">or</p><a class="other" href="{where}">Sign in with {name}</a>')
+
+
+class SingleSignOn:
+    """The handlers of signing in at a provider. What talks to it runs in threads."""
+
+    def __init__(self, services: Callable[[], AccessServices], pages: SignInPages) -> None:
+        self._services = services
+        self._pages = pages
+
+    async def start(self, request: Request) -> Response:
+        target = safe_next(request.query_params.get("next", "/"))
+        attempt = Attempt(
+            state=secrets.token_urlsafe(24),
+            nonce=secrets.token_urlsafe(24),
+            verifier=secrets.token_urlsafe(48),
+            next=target,
+            asked_again_at=time.time() if "again" in request.query_params else 0.0,
+        )
+        try:
+            address = await to_thread.run_sync(self._provider().address_for, attempt)
+        except RagError as exc:
+            return self._pages.sign_in_trouble(request, exc, target)
+        answer = RedirectResponse(address, 303, NO_STORE)
+        settings = self._services().settings
+        answer.set_cookie(
+            cookie_name(request.scope, settings, ATTEMPT_COOKIE),
+            _lock(settings).encrypt(json.dumps(asdict(attempt)).encode()).decode(),
+            max_age=ATTEMPT_SECONDS,
+            httponly=True,
+            samesite="lax",
+            secure=is_https(request.scope, settings),
+        )
+        return answer
+
+    async def come_back(self, request: Request) -> Response:
+        target = "/"
+        try:
+            attempt = self._attempt(request)
+            target = attempt.next
+            account = await to_thread.run_sync(self._provider().finish, attempt, dict(request.query_params))
+        except RagError as exc:
+            answer = self._pages.sign_in_trouble(request, exc, target)
+        else:
+            answer = await self._pages.forms.start_session(request, account, target)
+        self._pages.forms.forget_cookie(request, answer, ATTEMPT_COOKIE)
+        return answer
+
+    async def sign_out(self, request: Request) -> Response:
+        """Back-channel logout: the provider itself says that somebody is signed out. 200, or 400 when it is not it."""
+        form = await read_form(request)
+        try:
+            for named in await to_thread.run_sync(self._provider().signed_out, form.get("logout_token", "")):
+                await to_thread.run_sync(self._services().sessions.end_of_origin, named)
+        except AccessError:
+            return Response(status_code=400, headers=NO_STORE)
+        except RagError as exc:
+            return Response(status_code=exc.status, headers=NO_STORE)
+        return Response(status_code=200, headers=NO_STORE)
+
+    def _provider(self) -> OpenIdProvider:
+        provider = self._services().single_sign_on
+        if provider is None:
+            raise NotFound
+        return provider
+
+    def _attempt(self, request: Request) -> Attempt:
+        try:
+            settings = self._services().settings
+            stored = _lock(settings).decrypt(
+                read_cookie(request.scope, settings, ATTEMPT_COOKIE).encode(), ttl=ATTEMPT_SECONDS
+            )
+        except InvalidToken as exc:
+            raise AccessError(STALE) from exc
+        return Attempt(**json.loads(stored))
+
+
+def _lock(settings: Settings) -> Fernet:
+    key = hashlib.sha256(b"sign-in attempts\x00" + settings.oidc_client_secret.encode()).digest()
+    return Fernet(base64.urlsafe_b64encode(key))

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from rag.api.endpoint import ApiModel
+from rag.api.routing import ApiModel
 from rag.storage.database import Database
 from rag.types import SearchResult, Who
 

@@ -130,6 +130,18 @@ def program_rules(program: Path) -> Rules:
     return Rules(reads=(*reads, *executes), executes=executes, memory_mb=PROGRAM_MEMORY_MB)
 
 
+def bounds_programs() -> str:
+    """What keeps a program such as Tesseract from files that are none of its own; empty where nothing does.
+
+    It has to open files itself, so the filter of system calls cannot keep it from any.
+    """
+    if sys.platform == "darwin":
+        return "sandbox-exec"
+    if version := _landlock_version():
+        return f"Landlock {version}"
+    return READER_ACCOUNT if _account(Rules()) is not None else ""
+
+
 def elf_loader(program: Path) -> Path | None:
     """The dynamic loader an ELF program of 64 bits names (its entry PT_INTERP); None for anything else."""
     with suppress(OSError, struct.error, ValueError), program.open("rb") as file:

@@ -10,7 +10,7 @@ import httpx
 from argon2 import PasswordHasher
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -19,8 +19,8 @@ from rag.access.api_keys import ApiKeys
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
-from rag.api.sign_in import SignInPages, routes
-from rag.api.sso import routes as sso_routes
+from rag.api.app import ROUTES as API_ROUTES
+from rag.api.sign_in import routes
 from rag.settings import Settings
 from rag.types import Account, Identity
 
@@ -82,13 +82,12 @@ async def echo(websocket: WebSocket) -> None:
         return
 
 
-def inner_routes(access: Access) -> list[Route | WebSocketRoute]:
-    pages = SignInPages(lambda: access)
+def inner_routes(access: Access) -> list[BaseRoute]:
     return [
-        *routes(lambda: access, pages),
-        *sso_routes(lambda: access, pages),
+        *routes(lambda: access),
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),
+        *API_ROUTES,
         Route("/_stcore/health", lambda request: PlainTextResponse("ok")),
         Route("/_stcore/upload_file/{session}/{file}", seen, methods=["GET", "PUT", "DELETE"]),
         WebSocketRoute("/_stcore/stream", echo),

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from rag.api.html_pages import TEMPLATES, page
+from rag.api.form_pages import TEMPLATES, page_of
 from rag.api.sign_in import safe_next
 from rag.types import Account, Identity
 from rag.ui.frame import account_actions
@@ -314,6 +314,6 @@ def test_every_field_has_a_label_and_every_page_a_heading() -> None:
         html = TEMPLATES[name].template
         for field in re.findall(r'<input id="(\w+)"', html):
             assert f'<label for="{field}">' in html
-    frame = page("message", title="A & B", message="<b>", action="/", label="Go")
+    frame = page_of("message", title="A & B", message="<b>", action="/", label="Go")
     assert "<h1>A &amp; B</h1>" in frame
     assert "&lt;b&gt;" in frame

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.types import Message
 
+from rag.api.app import API_ROUTES
 from rag.api.bodies import FORM_OVERHEAD_BYTES
-from rag.api.endpoint import ApiRoute
 from rag.api.form_pages import MAXIMUM_FORM_BYTES
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, ROUTES
 from tests.api.callers import Api
 
 PIECE = 64 * 1024
 HEAD = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
-WITH_BODY = [route for route in ROUTES if isinstance(route, ApiRoute) and route.spec.body is not None]
-FORMS = [
-    route
-    for route in ROUTES
-    if isinstance(route, Route) and not isinstance(route, ApiRoute) and "POST" in (route.methods or ())
-]
+WITH_BODY = [route for route in API_ROUTES if route.body_field is not None]
+FORMS = [route for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
 
 
 def send(path: str, method: str, kind: str, key: str, *, declared: int | None) -> tuple[int, int]:
@@ -73,13 +68,12 @@ def test_there_are_such_routes() -> None:
 def test_on_every_route_of_the_api(api: Api) -> None:
     key, wrong = api.key(), []
     for route in WITH_BODY:
-        spec: Any = route.spec
-        kind = "multipart/form-data; boundary=b" if spec.multipart else "application/json"
-        limit = spec.maximum_bytes() + (FORM_OVERHEAD_BYTES if spec.multipart else 0)
+        kind = "multipart/form-data; boundary=b" if route.has_form else "application/json"
+        limit = route.maximum_bytes() + (FORM_OVERHEAD_BYTES if route.has_form else 0)
         for declared, allowed in ((limit + 1, 0), (None, limit + 2 * PIECE)):
-            status, taken = send(addressed(route, api), spec.method, kind, key, declared=declared)
+            status, taken = send(addressed(route, api), route.method, kind, key, declared=declared)
             if status != 413 or taken > allowed:
-                wrong.append((spec.path, declared, status, taken))
+                wrong.append((route.path, declared, status, taken))
     assert wrong == []
 
 

@@ -17,16 +17,16 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from rag.api.endpoint import ApiRoute
-from rag.server import API_ROUTES
+from rag.api.app import API
 from tests.api.bodies_at_random import random_body
 from tests.api.callers import Api
 
 #: The documentation's own, by method and path: streams are among them.
 EXAMPLES = {
-    (route.spec.method, route.spec.path): tuple(route.spec.examples.values())
-    for route in API_ROUTES
-    if isinstance(route, ApiRoute)
+    (method.upper(), path): tuple(example["value"] for example in content.get("examples", {}).values())
+    for path, methods in API.openapi()["paths"].items()
+    for method, operation in methods.items()
+    for content in operation.get("requestBody", {}).get("content", {}).values()
 }
 CHECKS: list[CheckFunction] = [
     schemathesis.checks.not_a_server_error,

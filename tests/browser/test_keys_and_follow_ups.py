@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Product, settle
+from tests.browser.conftest import EMAIL, Product, settle
 from tests.standin import ProviderStandin, default_reply
 
 pytestmark = pytest.mark.browser
@@ -65,6 +65,22 @@ def test_a_key_is_made_scoped_shown_once_used_and_revoked(product: Product, page
         expect(page.get_by_role("dialog")).to_have_count(0)
         refused = program.get("/api/me")
     assert (refused.status_code, refused.json()["code"]) == (401, "key_rejected")
+
+
+def test_the_page_of_the_api_shows_every_call_and_loads_nothing_from_elsewhere(product: Product, page: Page) -> None:
+    asked: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.goto(product.address + "/api/docs")
+    described = page.evaluate("fetch('/api/openapi.json').then((answer) => answer.json())")
+    calls = sum(len(methods) for methods in described["paths"].values())
+    expect(page.locator(".opblock")).to_have_count(calls)
+    page.locator("#operations-Service-me").click()
+    page.locator("#operations-Service-me").get_by_role("button", name="Execute").click()
+    expect(page.locator("#operations-Service-me .live-responses-table")).to_contain_text(EMAIL)
+    assert [url for url in asked if not url.startswith((product.address, "data:"))] == []
+    assert complaints == []
 
 
 @pytest.mark.usefixtures("helpful_standin")

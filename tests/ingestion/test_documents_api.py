@@ -4,11 +4,12 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.api.documents import content_disposition, routes
+from rag.api import documents
+from rag.api.app import Api
+from rag.api.documents import content_disposition
 from rag.ingestion.documents import DocumentLibrary
 from rag.types import Collection, Document, Identity
 from tests import hostile
@@ -30,7 +31,9 @@ class SignedIn:
 
 
 def client(library: DocumentLibrary, identity: Identity | None) -> TestClient:
-    return TestClient(SignedIn(Starlette(routes=routes(lambda: library)), identity))
+    app = Api([documents.router])
+    app.dependency_overrides[documents.library] = lambda: library
+    return TestClient(SignedIn(app, identity))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zipfile
@@ -9,7 +10,7 @@ import pytest
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.sources.folder import count_files, files_at
+from rag.ingestion.sources.folder import count_files, files_at, files_in_archive
 
 LIMITS = ExtractionLimits(maximum_bytes=3 * 1024 * 1024)
 
@@ -68,6 +69,44 @@ def test_bombs_links_and_large_files_are_refused_and_the_others_read(tmp_path: P
     assert "larger than the limit of 3 MB" in found["large.txt"].refusal
     assert "link" in found["link.txt"].refusal
     assert found["a.txt"].content == b"A"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_only_the_usual_methods_are_unpacked(tmp_path: Path, method: int) -> None:
+    path = archive_of(tmp_path, {"a.txt": "A"})
+    with zipfile.ZipFile(path, "a", method) as archive:
+        archive.writestr("b.txt", "B" * 1000)
+    plain, rare = files_at(path, LIMITS)
+    assert plain.content == b"A"
+    assert (rare.content, "rare method" in rare.refusal) == (b"", True)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_an_archive_with_an_endless_list_is_refused_before_the_list_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stream: bool
+) -> None:
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(2000):
+            archive.writestr(f"{number:0100}.txt", "")
+    monkeypatch.setattr("rag.ingestion.sources.folder.MOST_LIST_BYTES", 100_000)
+    read = count_reads(monkeypatch)
+    with pytest.raises(InvalidInput, match="too many files"):
+        list(files_in_archive(io.BytesIO(path.read_bytes()), LIMITS) if is_stream else files_at(path, LIMITS))
+    assert read == []
+
+
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lists of files that are read from now on."""
+    read: list[int] = []
+    original = zipfile.ZipFile._RealGetContents  # type: ignore[attr-defined]
+
+    def counting(archive: zipfile.ZipFile) -> None:
+        read.append(1)
+        original(archive)
+
+    monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", counting)
+    return read
 
 
 def test_a_file_that_holds_more_than_its_entry_says_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from rag.errors import (
     ProviderUnavailable,
 )
 from rag.ingestion.chunking import chunk_document
+from rag.ingestion.loaders.text import load_markdown
 from rag.ingestion.sources.github import GitHub
 from tests.github_standin import GitHubStandin as Standin
 from tests.github_standin import repository, running_github
@@ -43,15 +44,15 @@ def github(api: Standin, waits: list[float]) -> Iterator[GitHub]:
 def test_a_repository_is_its_particulars_and_its_readme(github: GitHub) -> None:
     found = list(github.repositories("acme"))
     assert [item.name for item in found] == ["planner", "empty"]
-    loaded = github.load(found[0])
+    loaded = load_markdown(github.source_of(found[0]))
     assert loaded.pages[0].text.startswith(
         "Repository: acme/planner\nDescription: Plans shifts\nLanguage: Python\nStars: 42\n"
         "Topics: planning, shifts\nUpdated: 2026-01-05\n\n# Planner"
     )
-    assert loaded.metadata["repository"]["updatedAt"] == "2026-01-05T10:00:00+00:00"
+    assert found[0].metadata()["updatedAt"] == "2026-01-05T10:00:00+00:00"
     chunks = chunk_document(loaded.pages, loaded.sections, method="markdown", file_name="planner")
     assert all(chunk.content.startswith("Repository: acme/planner") for chunk in chunks)
-    assert "Description: Plans shifts" in github.load(found[1]).pages[0].text
+    assert "Description: Plans shifts" in load_markdown(github.source_of(found[1])).pages[0].text
 
 
 def test_all_pages_of_a_large_account_are_read(github: GitHub, api: Standin) -> None:

@@ -23,7 +23,6 @@ from benchmarks.leak_calls import requests_of
 from rag.access.guard import AuthGuard
 from rag.access.headers import content_security_policy
 from rag.access.media import FILE_FIELDS, files_in
-from rag.api.endpoint import ApiRoute
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services
@@ -128,11 +127,7 @@ def test_every_route_carries_the_policy_whatever_it_answers(browser: TestClient,
 @pytest.mark.parametrize("is_cookie_of_another", [False, True])
 def test_every_form_of_ours_needs_its_token(browser: TestClient, is_cookie_of_another: bool) -> None:
     """Beside the origin, which the guard checks: a form without the token of this browser changes nothing."""
-    forms = [
-        route.path
-        for route in ROUTES
-        if isinstance(route, Route) and not isinstance(route, ApiRoute) and "POST" in (route.methods or ())
-    ]
+    forms = [route.path for route in ROUTES if isinstance(route, Route) and "POST" in (route.methods or ())]
     # The provider itself sends this one; its signature is the proof.
     forms.remove("/sso/logout")
     assert len(forms) > 6

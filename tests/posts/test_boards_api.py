@@ -29,7 +29,7 @@ SECRET = {"authorization": "Bearer a secret of the webhook"}
 
 @pytest.fixture
 def client(behind_routes: Services) -> Iterator[TestClient]:
-    from rag.api.boards import ROUTES
+    from rag.api.app import ROUTES
 
     guard = Middleware(AuthGuard, services=services_module.services, open_paths=OPEN_PATHS)
     with TestClient(Starlette(routes=list(ROUTES), middleware=[guard])) as made:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rag.api.request_ids import name_request
+from rag.__main__ import name_request
 from rag.api.sources import RECORD
 from tests.posts.boards import QUESTION
 from tests.standin import ProviderStandin

@@ -8,11 +8,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.api import opinion, questions, reference_documents
+from rag.api import questions, references
+from rag.api.app import Api
 from rag.services import Services
 from rag.settings import Settings
 from rag.storage.database import Database
@@ -63,7 +63,7 @@ class SignedIn:
         self.app, self.identity = app, identity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app({**scope, "identity": self.identity, "request_id": "test"}, receive, send)
+        await self.app({**scope, "identity": self.identity}, receive, send)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def client_of(app_services: Services) -> Iterator[Callable[[Identity], TestClien
     opened: list[TestClient] = []
 
     def make(identity: Identity) -> TestClient:
-        app = Starlette(routes=[*reference_documents.ROUTES, *opinion.ROUTES, *questions.ROUTES])
+        app = Api([references.router, references.opinions, questions.router])
         opened.append(TestClient(SignedIn(app, identity)))
         return opened[-1]
 

@@ -18,6 +18,7 @@ from rag.access.guard import AuthGuard
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
 from rag.access.supabase_accounts import SupabaseAccounts
+from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.errors import AccessError, LinkExpired, RagError, WeakPassword, WrongPassword
 from rag.providers.supabase import SupabaseProject
@@ -148,7 +149,9 @@ def test_the_whole_way_in_a_browsers_steps(
 ) -> None:
     standin.add_user(EMAIL, PASSWORD, tenant="demo")
     services = Access(at_supabase, accounts, sessions, ApiKeys(database), Limits(at_supabase))
-    app = Starlette(routes=routes(lambda: services), middleware=[Middleware(AuthGuard, services=lambda: services)])
+    app = Starlette(
+        routes=[*routes(lambda: services), *API_ROUTES], middleware=[Middleware(AuthGuard, services=lambda: services)]
+    )
     with TestClient(app, follow_redirects=False) as browser:
 
         def send(path: str, **values: str) -> Response:

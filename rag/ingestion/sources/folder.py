@@ -7,6 +7,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,10 @@ from rag.settings import Settings
 
 #: An archive with more files is refused as a whole.
 MOST_FILES = 10_000
+#: The list of files at an archive's end is read as a whole before they can be counted: some 100 bytes for each.
+MOST_LIST_BYTES = 10 * 1024 * 1024
+#: What every program packs with. The others are rare, and their decompressors larger.
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: Unpacked, an archive may have at most so many bytes, and a file so many times its packed size: zip bombs have
 #: 1,000 and more, PDFs and texts up to 100.
 MOST_BYTES = 4 * 1024**3
@@ -89,9 +94,21 @@ def _found(path: Path, place: str, limits: ExtractionLimits) -> FoundFile:
 
 def _opened(source: Path | IO[bytes]) -> zipfile.ZipFile:
     try:
+        _require_short_list(source)
         return zipfile.ZipFile(source)
     except (zipfile.BadZipFile, OSError, ValueError) as exc:
         raise InvalidInput("This archive is damaged and cannot be opened. Pack it again.") from exc
+
+
+def _require_short_list(source: Path | IO[bytes]) -> None:
+    """Raise `InvalidInput` for an archive whose list of files alone would fill the memory.
+
+    The end of the archive is read by the same function that `ZipFile` reads it with: there are archives that have two.
+    """
+    with nullcontext(source) if not isinstance(source, Path) else source.open("rb") as file:
+        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
+        if end is not None and end[zipfile._ECD_SIZE] > MOST_LIST_BYTES:  # type: ignore[attr-defined]  # noqa: SLF001, RUF100
+            raise InvalidInput(f"This archive has too many files; the limit is {MOST_FILES:,}. Pack it in parts.")
 
 
 def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -151,6 +168,8 @@ def _refusal(entry: zipfile.ZipInfo, limits: ExtractionLimits) -> str:
         return "It is a link, not a file."
     if entry.flag_bits & 0x1:
         return "It is protected by a password. Pack it without one."
+    if entry.compress_type not in METHODS:
+        return "It is packed by a rare method. Pack the archive with the usual one (deflate)."
     if entry.file_size > limits.maximum_bytes:
         return _too_large(limits)
     if entry.file_size > SMALL and entry.file_size > entry.compress_size * MOST_RATIO:

@@ -23,9 +23,7 @@ from rag.errors import (
     ProviderUnavailable,
     SettingsError,
 )
-from rag.ingestion.extracted import ExtractedDocument
 from rag.ingestion.loaders import MIME_TYPES
-from rag.ingestion.loaders.text import load_markdown
 from rag.ingestion.sources.sync import SourceContent, SourceItem
 
 API = "https://api.github.com"
@@ -132,16 +130,6 @@ class GitHub:
         """The repository as Markdown: its particulars, then its README, or its description where there is none."""
         readme = self.readme(repository)
         return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
-
-    def load(self, repository: Repository) -> ExtractedDocument:
-        """The repository as a document."""
-        loaded = load_markdown(self.source_of(repository))
-        return ExtractedDocument(
-            pages=loaded.pages,
-            sections=loaded.sections,
-            title=repository.name,
-            metadata={"repository": repository.metadata()},
-        )
 
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:
         for attempt in range(ATTEMPTS):

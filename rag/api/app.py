@@ -1,0 +1,183 @@
+"""The API as one FastAPI application: its routes, its description at `/api/openapi.json` and the page `/api/docs`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import fastapi_offline
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.openapi.utils import get_openapi
+from fastapi.telemetry import TelemetryConfig
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, JSONResponse
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from rag.api import collections, documents, prices, questions, references, service
+from rag.api.problems import Problem, invalid, problem, unexpected
+from rag.api.routing import ANYBODY, ApiRoute, needs
+from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
+
+TITLE = "HR Assistant"
+VERSION = "1"
+DESCRIPTION = """
+Answers from your organisation's documents, and the documents themselves. Send an API key, made by an administrator on
+the page People, as `Authorization: Bearer`. Whoever is signed in can call the API from their own browser as well.
+
+- Every error is `application/problem+json` with a sentence, a code and the id of the request, which is also in the
+  header `X-Request-Id` and in the log. Send your own `X-Request-Id` and it is kept.
+- A key may send so many requests a minute; `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` count them.
+  Past the limit the answer is 429 with `Retry-After` in seconds.
+- Bodies are JSON of at most 1 MB, files as large as the documents page takes them. A field that nobody knows is
+  refused by name.
+- Times are UTC in ISO 8601, money is US dollars; null means that a price is not known.
+- Pages of other sites may call only where `RAG_CORS_ORIGINS` names them, and only with a key.
+""".strip()
+SECURITY_SCHEMES = {
+    "key": {"type": "http", "scheme": "bearer", "description": "An API key."},
+    "keyHeader": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "session": {"type": "apiKey", "in": "cookie", "name": "hr_session", "description": "Who is signed in."},
+}
+TAGS = ("Questions", "Notice board", "Collections", "Documents", "Reference documents", "Prices", "Service")
+#: Swagger UI, of the package that has it for FastAPI without a network.
+ASSETS = Path(fastapi_offline.__file__).parent / "static"
+ASSET_NAMES = frozenset({"swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"})
+SWAGGER = {"validatorUrl": None, "docExpansion": "list", "defaultModelsExpandDepth": 0, "tryItOutEnabled": True}
+NO_TELEMETRY = TelemetryConfig(tracing=False, metrics=False, logs=False, auto_configure=False)
+
+router = APIRouter(route_class=ApiRoute, tags=["Service"])
+
+
+@router.get(
+    "/api/openapi.json",
+    summary="This description, for programs",
+    dependencies=[needs(ANYBODY)],
+    response_class=Response,
+    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
+)
+async def openapi_file(request: Request) -> Response:
+    """OpenAPI 3.1."""
+    return JSONResponse(request.app.openapi(), headers={"Cache-Control": "no-cache"})
+
+
+@router.get(
+    "/api/docs",
+    summary="This description, for people",
+    dependencies=[needs(ANYBODY)],
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
+async def docs() -> Response:
+    """A page to read, and to try each call."""
+    page = get_swagger_ui_html(
+        openapi_url="/api/openapi.json",
+        title=f"{TITLE}: API",
+        swagger_js_url="/api/docs/swagger-ui-bundle.js",
+        swagger_css_url="/api/docs/swagger-ui.css",
+        swagger_favicon_url="/api/docs/favicon.png",
+        swagger_ui_parameters=SWAGGER,
+    )
+    page.headers["Cache-Control"] = "no-cache"
+    return page
+
+
+@router.get("/api/docs/{name}", dependencies=[needs(ANYBODY)], summary="A file of the page", include_in_schema=False)
+async def docs_asset(name: str) -> Response:
+    """A file that the page loads."""
+    if name not in ASSET_NAMES:
+        raise NotFound
+    return FileResponse(ASSETS / name, headers={"Cache-Control": "private, max-age=86400"})
+
+
+class Api(FastAPI):
+    """FastAPI that answers HEAD wherever it answers GET, and describes itself as our clients know it."""
+
+    def __init__(self, routers: Sequence[APIRouter]) -> None:
+        super().__init__(
+            title=TITLE,
+            version=VERSION,
+            redirect_slashes=False,
+            openapi_url=None,
+            docs_url=None,
+            redoc_url=None,
+            telemetry=NO_TELEMETRY,
+            exception_handlers=dict.fromkeys((RagError, RequestValidationError, HTTPException), self._on_error),
+        )
+        self.described = cache(self._described)
+        self.api_routes = [r for router in routers for r in router.routes if isinstance(r, ApiRoute)]
+        for router in routers:
+            self.include_router(router)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            # Servers leave the body of an answer to HEAD out. Postgres keeps no NUL in a text.
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            scope = {**scope, "method": method, "query_string": scope["query_string"].replace(b"%00", b"")}
+        await super().__call__(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        return self.described()
+
+    def _described(self) -> dict[str, Any]:
+        described = get_openapi(
+            title=TITLE,
+            version=VERSION,
+            description=DESCRIPTION,
+            routes=self.routes,
+            servers=[{"url": "/"}],
+            tags=[{"name": tag} for tag in TAGS],
+        )
+        # FastAPI's form of a refusal, which is never sent.
+        schemas = described["components"]["schemas"]
+        del schemas["HTTPValidationError"], schemas["ValidationError"]
+        for operation in (operation for methods in described["paths"].values() for operation in methods.values()):
+            if "application/json" in operation["responses"].get("422", {}).get("content", {}):
+                del operation["responses"]["422"]
+        problem_schema = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+        schemas |= {**problem_schema.pop("$defs"), "Problem": problem_schema}
+        described["components"]["securitySchemes"] = SECURITY_SCHEMES
+        described["security"] = [{name: []} for name in SECURITY_SCHEMES]
+        return described
+
+    async def _on_error(self, request: Request, exc: Exception) -> Response:
+        """Answer what a route raised, or that there is no such route."""
+        if isinstance(exc, RequestValidationError):
+            errors = exc.errors()
+            # An id in the path that is none is not found. Of other fields the name says where they are.
+            is_found = all(item["loc"][0] != "path" for item in errors)
+            exc = invalid({**item, "loc": item["loc"][1:]} for item in errors) if is_found else NotFound()
+        elif isinstance(exc, HTTPException) and exc.status_code == 405:
+            return problem(MethodNotAllowed(), headers={"Allow": ", ".join(sorted(self._methods_at(request.scope)))})
+        elif isinstance(exc, HTTPException):
+            exc = RouteUnknown()
+        if isinstance(exc, RagError) and exc.status != 500:
+            return problem(exc)
+        return unexpected(request.scope, exc)
+
+    def _methods_at(self, scope: Scope) -> set[str]:
+        """Return every method an address has; each route knows its own alone."""
+        asked = {**scope, "method": "", "path_params": {}}
+        found = {route.method for route in self.api_routes if route.matches(asked)[0] is Match.PARTIAL}
+        return found | {"HEAD"} if "GET" in found else found
+
+
+ROUTERS = (
+    questions.router,
+    collections.boards,
+    collections.router,
+    collections.uploads,
+    documents.router,
+    references.router,
+    references.opinions,
+    prices.router,
+    service.router,
+    router,
+)
+API = Api(ROUTERS)
+API_ROUTES = API.api_routes
+ROUTES: list[BaseRoute] = [Route("/api/{path:path}", API, name="api", include_in_schema=False)]

@@ -1,0 +1,104 @@
+"""What surrounds every request: its id, a line in the log, and which other sites' pages may call the API.
+
+Other sites may call where a setting names them, letter by letter, and only with a key. Cookies are never allowed across
+sites, so a session cannot be used from elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+
+from asgi_correlation_id import CorrelationIdMiddleware
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag.access.guard import API, route_path
+from rag.access.headers import SECURITY_HEADERS
+from rag.settings import Settings
+
+log = logging.getLogger("rag.api.requests")
+# It warns of every id that it does not accept, and anybody can send as many as they like.
+logging.getLogger("asgi_correlation_id").setLevel(logging.ERROR)
+
+HEADER = "X-Request-Id"
+#: What may come in; anything else could break a line of the log.
+ACCEPTED = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+ALLOWED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+ALLOWED_HEADERS = ("Authorization", "Content-Type", "X-Api-Key", HEADER)
+EXPOSED_HEADERS = (
+    HEADER, "X-Conversation-Id", "Retry-After", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining",
+    "RateLimit-Reset",
+)  # fmt: skip
+PREFLIGHT_SECONDS = 600
+
+
+#: Gives each request its id: the caller's own or a new one, in the answer, in the log, in every problem.
+REQUEST_IDS = Middleware(
+    CorrelationIdMiddleware,
+    header_name=HEADER,
+    update_request_header=False,
+    validator=lambda given: ACCEPTED.fullmatch(given) is not None,
+)
+
+
+class RequestLog:
+    """Leaves a line in the log for calls of API keys, and for what failed here."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+
+        async def logged(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status: int = message["status"]
+                if status >= 500 or "RateLimit-Limit" in MutableHeaders(scope=message):
+                    ms = (time.perf_counter() - started) * 1000
+                    log.info("%s %s %d in %.0f ms", scope["method"], _one_line(scope["path"]), status, ms)
+            await send(message)
+
+        await self._app(scope, receive, logged)
+
+
+class Cors(CORSMiddleware):
+    """Starlette's, for the API alone and with the origins of the settings. Other origins meet the guard."""
+
+    def __init__(self, app: ASGIApp, settings: Callable[[], Settings]) -> None:
+        super().__init__(
+            app,
+            allow_methods=ALLOWED_METHODS,
+            allow_headers=ALLOWED_HEADERS,
+            expose_headers=EXPOSED_HEADERS,
+            max_age=PREFLIGHT_SECONDS,
+        )
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_api = scope["type"] == "http" and route_path(scope).startswith(API)
+        if is_api and self.is_allowed_origin(Headers(scope=scope).get("origin", "")):
+            await super().__call__(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def is_allowed_origin(self, origin: str) -> bool:
+        return bool(origin) and origin in self._settings().allowed_origins
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        answer = super().preflight_response(request_headers)
+        headers = {name: value for name, value in answer.headers.items() if not name.startswith("content-")}
+        # The guard, which adds the headers of security, comes after.
+        return Response(status_code=204 if answer.status_code == 200 else 400, headers={**headers, **SECURITY_HEADERS})
+
+
+def _one_line(path: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in path)[:200]

@@ -1,0 +1,396 @@
+"""Reference documents over HTTP, the eight routes of source 002, and the block of references for an opinion's prompt.
+
+A document comes as a PDF at once, or as text, tags and vectors by steps. Names of fields are those of source 002.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Form, Query
+from pydantic import Field
+
+from rag.answering.opinions import reference_block, reference_query
+from rag.api.bodies import FileField
+from rag.api.problems import problems
+from rag.api.questions import SEARCH_NOTICES
+from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
+from rag.errors import InvalidInput, NotFound, PartMissing
+from rag.ingestion.references import LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
+from rag.profile import Options
+from rag.profiles import REFERENCE_PROFILES, profile_of
+from rag.services import services
+from rag.types import Collection, Identity, Question, SearchFilters
+
+router = APIRouter(route_class=ApiRoute, tags=["Reference documents"])
+opinions = APIRouter(route_class=ProviderRoute, tags=["Reference documents"])
+
+PATH = "/api/reference-documents"
+PROFILE = REFERENCE_PROFILES[0]
+#: The collection made for the first reference document where there is none.
+COLLECTION_NAME = "Legal references"
+COLLECTION_LANGUAGE = "ko"
+#: JSON of a whole document's text, in UTF-8.
+TEXT_BYTES = 8 * 1024 * 1024
+LONGEST_SUMMARY = 20_000
+MOST_ISSUES = 50
+PAGE_SIZE = 20
+LONGEST_URL = 2000
+LONGEST_FILE_NAME = 300
+HIGHEST_PAGE = 1_000_000
+LONGEST_NUMBER = 9
+
+Title = Annotated[str, Field(max_length=LONGEST_TITLE, description="What it is called in lists and references.")]
+Description = Annotated[str | None, Field(alias="source_description", max_length=LONGEST_DESCRIPTION)]
+CollectionId = Annotated[UUID | None, Field(description="A collection with the profile legal; the first if not given.")]
+
+
+class Listing(ApiModel):
+    """Which part of the list."""
+
+    limit: int = Field(PAGE_SIZE, ge=1, le=100)
+    offset: int = Field(0, ge=0, le=1_000_000)
+
+
+class Registration(ApiBody):
+    """The particulars of a document whose text comes later."""
+
+    title: Title
+    source_description: Description = None
+    file_url: Annotated[str | None, Field(alias="file_url", max_length=LONGEST_URL)] = None
+    file_name: Annotated[str | None, Field(alias="file_name", max_length=LONGEST_FILE_NAME)] = None
+    collection_id: CollectionId = Field(None, strict=False)
+
+
+class Ingestion(ApiBody):
+    """A PDF with what to call it."""
+
+    document: FileField | None = Field(None, description="The PDF.")
+    title: Title | None = None
+    source_description: Description = None
+    pdf_type: Literal["scanned", "digital"] | None = Field(
+        None, description="Scanned pages go through text recognition, digital ones are read as they are."
+    )
+    collection_id: CollectionId = None
+
+
+class Text(ApiBody):
+    """A document's text, whole or by page; neither cuts the pages it has anew."""
+
+    full_text: str | None = None
+    page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
+
+    def by_page(self) -> dict[int, str] | None:
+        """The text by page; None when there is none. Raises `InvalidInput`."""
+        if self.page_texts is not None and self.full_text is not None:
+            raise InvalidInput("Send either fullText or pageTexts, not both.")
+        if self.full_text is not None:
+            return {1: self.full_text}
+        if self.page_texts is None:
+            return None
+        numbered: dict[int, str] = {}
+        for name, text in self.page_texts.items():
+            is_number = name.isascii() and name.isdigit() and len(name) <= LONGEST_NUMBER
+            if not (is_number and 0 < int(name) <= HIGHEST_PAGE) or int(name) in numbered:
+                raise InvalidInput(f"pageTexts has a page {name[:20]!r}: pages are numbers from 1, each once.")
+            numbered[int(name)] = text
+        return numbered
+
+
+class Made(ApiModel):
+    """What a step did."""
+
+    success: Literal[True] = True
+    id: UUID
+    title: str
+    chunks_count: int
+    embedded: int = Field(description="Chunks that have their vector.")
+    tagged: int = Field(description="Chunks that have their tags.")
+    message: str = Field("", description="What to know about it, such as why chunks are not tagged.")
+
+    @classmethod
+    def of(cls, document: ReferenceDocument) -> Made:
+        """How far a document is after a step."""
+        return cls(
+            id=document.id,
+            title=document.title,
+            chunks_count=document.chunks,
+            embedded=document.embedded,
+            tagged=document.tagged,
+            message=document.message,
+        )
+
+
+class Described(ApiModel):
+    """A reference document; names of its table's columns as they are, counts beside."""
+
+    id: UUID
+    collection_id: UUID
+    title: str
+    source_description: str | None = Field(alias="source_description")
+    file_url: str | None = Field(alias="file_url")
+    file_name: str = Field(alias="file_name")
+    created_at: datetime = Field(alias="created_at")
+    status: str
+    message: str
+    page_count: int
+    chunks_count: int
+    embedded: int
+    tagged: int
+
+    @classmethod
+    def of(cls, document: ReferenceDocument) -> Described:
+        """A document as callers are told of it; what is empty is null."""
+        values: dict[str, Any] = {
+            "id": document.id,
+            "collection_id": document.collection_id,
+            "title": document.title,
+            "source_description": document.source_description or None,
+            "file_url": document.file_url or None,
+            "file_name": document.file_name,
+            "created_at": document.created_at,
+            "status": document.status,
+            "message": document.message,
+            "page_count": document.page_count,
+            "chunks_count": document.chunks,
+            "embedded": document.embedded,
+            "tagged": document.tagged,
+        }
+        return cls(**values)
+
+
+class One(ApiModel):
+    success: Literal[True] = True
+    document: Described
+
+
+class Listed(ApiModel):
+    success: Literal[True] = True
+    documents: list[Described]
+    total: int
+    limit: int
+    offset: int
+
+
+class Deleted(ApiModel):
+    success: Literal[True] = True
+    id: UUID
+
+
+class Analysis(ApiBody):
+    """What is known of the case."""
+
+    summary: str = Field("", max_length=LONGEST_SUMMARY)
+    issues: list[Annotated[str, Field(max_length=2000)]] = Field(default_factory=list, max_length=MOST_ISSUES)
+
+
+class Wanted(ApiBody):
+    """The kind of opinion and the case."""
+
+    opinion_type: str = Field(min_length=1, max_length=100, examples=["양형의견서"])
+    analysis: Analysis = Field(default_factory=lambda: Analysis(summary=""))
+    top_k: int | None = Field(None, ge=1, le=50, description="Passages; the collection's own number if not given.")
+    filters: dict[str, Annotated[str, Field(max_length=200)]] = Field(
+        default_factory=dict, description="Tags the passages must have, such as crime_type."
+    )
+    collection_id: UUID | None = Field(None, strict=False)
+
+
+class Reference(ApiModel):
+    """A passage of the block."""
+
+    id: UUID
+    document_id: UUID
+    title: str
+    page_number: int = Field(alias="page_number")
+    content: str
+    metadata: dict[str, Any]
+    similarity: float | None
+
+
+class Block(ApiModel):
+    """The block with what led to it."""
+
+    success: bool = True
+    query: str
+    chunks: list[Reference]
+    reference_rag_block: str
+    notices: list[str] = Field(description=SEARCH_NOTICES)
+
+
+READ, WRITE = needs("documents:read"), needs("documents:write")
+
+
+@router.post(
+    f"{PATH}/ingest",
+    summary="Add a PDF and process it at once",
+    dependencies=[WRITE],
+    responses=problems(404, 409, 502),
+)
+def ingest_reference_document(
+    caller: Caller, body: Annotated[Ingestion, Form(media_type="multipart/form-data")]
+) -> Made:
+    """Reads, chunks, embeds and tags; answers when it is searchable.
+
+    When a step fails, the document stays: the problem's `details.document_id` names it, and its `/embed` and `/tag`
+    go on from there.
+    """
+    content = body.document.file.read() if body.document else b""
+    if body.document is None or not content:
+        raise PartMissing("The file is missing. Send the PDF as the field document.")
+    if not (body.title or "").strip():
+        raise PartMissing("The title is missing. Send it as the field title.")
+    made = services().references.ingest(
+        caller,
+        _collection(caller, body.collection_id),
+        file_name=body.document.filename or "",
+        content=content,
+        title=body.title or "",
+        source_description=body.source_description or "",
+        pdf_type=body.pdf_type,
+    )
+    return Made.of(made)
+
+
+@router.post(
+    PATH,
+    summary="Register a document without its text",
+    dependencies=[WRITE],
+    status_code=201,
+    responses=problems(404),
+)
+def register_reference_document(caller: Caller, body: Registration) -> One:
+    """Its text comes with `/chunk`; then `/tag` and `/embed`, in either order."""
+    if not body.title.strip():
+        raise PartMissing("The title is missing. Send it as the field title.")
+    made = services().references.register(
+        caller,
+        _collection(caller, body.collection_id),
+        title=body.title,
+        source_description=body.source_description or "",
+        file_url=body.file_url or "",
+        file_name=body.file_name or "",
+    )
+    return One(document=Described.of(made))
+
+
+@router.get(PATH, summary="List reference documents", dependencies=[READ])
+def list_reference_documents(caller: Caller, part: Annotated[Listing, Query()]) -> Listed:
+    """Newest first, with how many chunks each has, how many of them have vectors and tags."""
+    found, total = services().references.list(caller, limit=part.limit, offset=part.offset)
+    return Listed(documents=[Described.of(item) for item in found], total=total, limit=part.limit, offset=part.offset)
+
+
+@router.get(f"{PATH}/{{id}}", summary="One reference document", dependencies=[READ])
+def get_reference_document(caller: Caller, id: UUID) -> One:
+    """Its particulars and how far it is."""
+    return One(document=Described.of(services().references.get(caller, id)))
+
+
+@router.post(
+    f"{PATH}/{{id}}/chunk",
+    summary="Cut a document's text into chunks",
+    dependencies=[WRITE],
+    responses=problems(409),
+    max_body_size=TEXT_BYTES,
+)
+def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
+    """Takes the place of what was cut before; the document is searched again once it is embedded."""
+    return Made.of(services().references.chunk(caller, id, page_texts=body.by_page()))
+
+
+@router.post(
+    f"{PATH}/{{id}}/tag", summary="Tag the chunks that have no tags", dependencies=[WRITE], responses=problems(409)
+)
+def tag_reference_document(caller: Caller, id: UUID) -> Made:
+    """A model notes topic, offence, summary and keywords. What fails stays without; call again for it."""
+    return Made.of(services().references.tag(caller, id))
+
+
+@router.post(
+    f"{PATH}/{{id}}/embed",
+    summary="Embed the chunks that have no vector",
+    dependencies=[WRITE],
+    responses=problems(409, 422, 502),
+)
+def embed_reference_document(caller: Caller, id: UUID) -> Made:
+    """Makes the document searchable when every chunk has its vector; goes on with an ingest that failed."""
+    return Made.of(services().references.embed(caller, id))
+
+
+@router.delete(f"{PATH}/{{id}}", summary="Delete a document with its chunks", dependencies=[WRITE])
+def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
+    """When this answers, nothing of it can be found any more."""
+    parts = services()
+    parts.references.get(caller, id)
+    parts.documents.delete(caller, id)
+    return Deleted(id=id)
+
+
+@opinions.post(
+    "/api/opinion/reference-block",
+    summary="References for an opinion's prompt",
+    dependencies=[needs("search")],
+    responses=problems(404, 502),
+)
+def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
+    """Makes the query of the kind of opinion and the case, finds the passages nearest to it, and writes the block."""
+    parts = services()
+    parts.limits.count_question(caller)
+    collection = _collection_of_block(caller, body.collection_id)
+    profile = profile_of(collection)
+    if unknown := [name for name in body.filters if name not in profile.search.metadata_filters]:
+        known = ", ".join(profile.search.metadata_filters) or "none"
+        raise InvalidInput(f"There is no filter {unknown[0][:60]!r} here; there are: {known}.")
+    query = reference_query(profile, body.opinion_type, summary=body.analysis.summary, issues=body.analysis.issues)
+    retrieval = parts.searches.search(
+        Question(text=query, identity=caller, collection=collection),
+        profile=profile,
+        top_k=body.top_k,
+        options=Options(filters=SearchFilters(metadata=dict(body.filters))),
+    )
+    parts.documents.note_last(caller, collection)
+    # As in the source, the nearest whatever their distance: the drafter judges them.
+    found = retrieval.found[: body.top_k or profile.search.top_k]
+    return Block(
+        query=query,
+        chunks=[
+            Reference(
+                id=item.chunk_id,
+                document_id=item.document_id,
+                title=item.title,
+                page_number=item.first_page,
+                content=item.content,
+                metadata=dict(item.metadata),
+                similarity=item.similarity,
+            )
+            for item in found
+        ],
+        reference_rag_block=reference_block(profile, found),
+        notices=list(retrieval.response.notices),
+    )
+
+
+def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
+    """The collection that is meant; without one the default of the profile, made now where there is none."""
+    library = services().documents
+    if collection_id is not None:
+        found = library.collection(identity, collection_id)
+        if found.profile not in REFERENCE_PROFILES:
+            raise InvalidInput(f"“{found.name}” is no collection of legal references. Choose one, or leave it out.")
+        return found
+    return library.choose(identity, profile=PROFILE) or library.create_collection(
+        identity, COLLECTION_NAME, PROFILE, language=COLLECTION_LANGUAGE
+    )
+
+
+def _collection_of_block(caller: Identity, collection_id: UUID | None) -> Collection:
+    library = services().documents
+    if collection_id is not None:
+        return library.collection(caller, collection_id)
+    found = library.choose(caller, profile=PROFILE)
+    if found is None:
+        raise NotFound("There is no collection of legal references yet. Add a reference document first.")
+    return found

@@ -1,0 +1,200 @@
+"""A route of the API: FastAPI's own, which checks its caller first and reads no more than it may.
+
+FastAPI reads a body before it runs the dependencies that check the caller, takes "5" for a number, and keeps files of
+any size. Here nothing is read for a caller without the scope, JSON is strict, and each body has a limit. Handlers are
+plain functions in threads of their own; handlers that wait long for an answer may be coroutines.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, ClassVar
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import Depends, Security, params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from rag.access.api_keys import KeyUse, scopes_of
+from rag.api.bodies import ReadRequest, read_form, read_json
+from rag.api.problems import problems, unexpected
+from rag.errors import NotAllowed, RagError, ScopeMissing, SignedOut
+from rag.services import services
+from rag.types import Identity
+
+#: Anybody may call it, such as a webhook that proves itself otherwise.
+PUBLIC = "public"
+#: Anybody who is signed in or has a key.
+ANYBODY = "anybody"
+#: Bytes of a body of JSON; a webhook's record with a long post stays far below.
+MAXIMUM_BODY_BYTES = 1024 * 1024
+#: Handlers at work at once; more wait, so that pages keep their threads and their database connections.
+HANDLERS_AT_ONCE = 16
+#: The same for routes that call services elsewhere: they mostly wait, and hold no database connection meanwhile.
+CALLERS_AT_ONCE = 400
+NEEDS = {PUBLIC: "Open to everybody.", ANYBODY: "Needs a key or a session."}
+RATE_HEADERS = {
+    "RateLimit-Limit": ("integer", "Requests this key may send a minute."),
+    "RateLimit-Remaining": ("integer", "How many are left of them."),
+    "RateLimit-Reset": ("integer", "Seconds until the next minute begins."),
+    "X-Request-Id": ("string", "Names this request, also in the log."),
+}
+Handler = Callable[..., Any]
+
+
+class ApiModel(BaseModel):
+    """A value of the API: camelCase on the wire, snake_case here."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class ApiBody(ApiModel):
+    """What a caller sends. A field nobody knows is refused by name: a misspelt option must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+async def identity_of(request: Request) -> Identity:
+    """Return who calls. For an API key: its tenant, the role its scopes need, and `key:` with its name as e-mail."""
+    identity = request.scope.get("identity")
+    if not isinstance(identity, Identity):
+        raise SignedOut
+    return identity
+
+
+async def key_of(request: Request) -> KeyUse | None:
+    """Return the key a request came with, None for a session."""
+    key: KeyUse | None = request.scope.get("api_key")
+    return key
+
+
+Caller = Annotated[Identity, Depends(identity_of)]
+ApiKey = Annotated[KeyUse | None, Depends(key_of)]
+
+
+def needs(scope: str) -> params.Security:
+    """Declare the scope a route needs: one of an API key, `ANYBODY` or `PUBLIC`. `ApiRoute` checks it."""
+    declared: params.Security = Security(_declared, scopes=[scope])
+    return declared
+
+
+async def _declared() -> None:
+    """Take part in no call: the route has checked its scope before it read anything."""
+
+
+def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> None:
+    """Raise `SignedOut`, `ScopeMissing` for a key, or `NotAllowed` for a person's role."""
+    if scope == PUBLIC:
+        return
+    if not isinstance(identity, Identity):
+        raise SignedOut
+    if scope == ANYBODY:
+        return
+    if key is not None and scope not in key.scopes and "admin" not in key.scopes:
+        raise ScopeMissing(f"This API key may not do this: it lacks the scope {scope}.", scope=scope)
+    if key is None and scope not in scopes_of(identity.role):
+        raise NotAllowed
+
+
+class ApiRoute(APIRoute):
+    """A route with its scope, its limit and its threads, described with every answer it may give."""
+
+    at_once: ClassVar[int] = HANDLERS_AT_ONCE
+
+    def __init__(
+        self, path: str, endpoint: Handler, *, max_body_size: int | None = None, summary: str | None = None, **rest: Any
+    ) -> None:
+        runs = endpoint if inspect.iscoroutinefunction(endpoint) else _in_threads(endpoint, self.at_once)
+        options = {"summary": summary, "response_description": summary, "operation_id": endpoint.__name__}
+        super().__init__(path, runs, **{**rest, **options})
+        declared = [item for item in self.dependencies if isinstance(item, params.Security)]
+        self.scope = str((declared[0].scopes or [""])[0]) if declared else ""
+        if not self.scope:
+            raise TypeError(f"The route {path} declares no scope.")
+        self._maximum_bytes = max_body_size or MAXIMUM_BODY_BYTES
+        self.description = f"{self.description}\n\n{NEEDS.get(self.scope, f'Needs the scope `{self.scope}`.')}"
+        self.responses = self._described_answers()
+        if self.scope == PUBLIC:
+            self.openapi_extra = {"security": [{}], **(self.openapi_extra or {})}
+
+    @property
+    def method(self) -> str:
+        (method,) = self.methods or ("GET",)
+        return method
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the body is a form with files instead of JSON."""
+        return self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
+
+    def maximum_bytes(self) -> int:
+        """Return the limit of the body, for a form the limit of its files."""
+        return services().settings.maximum_upload_bytes if self.has_form else self._maximum_bytes
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                check_scope(self.scope, request.scope.get("identity"), request.scope.get("api_key"))
+                if self.body_field is not None:
+                    request = await self._read(request)
+                response = await handle(request)
+            except ClientDisconnect:
+                return Response(status_code=499)  # nobody is there to read it
+            except (RagError, RequestValidationError, HTTPException):
+                raise
+            except Exception as exc:
+                return unexpected(request.scope, exc)
+            response.headers.setdefault("Cache-Control", "no-store")
+            return response
+
+        return answer
+
+    async def _read(self, request: Request) -> Request:
+        if self.has_form:
+            return ReadRequest(request, await read_form(request, maximum_bytes=self.maximum_bytes()))
+        assert self.body_field is not None  # noqa: S101
+        model = self.body_field.field_info.annotation
+        return ReadRequest(request, await read_json(request, model, maximum_bytes=self.maximum_bytes()))
+
+    def _described_answers(self) -> dict[int | str, dict[str, Any]]:
+        """Return the answers of OpenAPI: those declared, and the refusals that every such route may give."""
+        refusals = {503}
+        if self.scope != PUBLIC:
+            refusals |= {401, 403, 429}
+        if self.body_field is not None:
+            refusals |= {400, 413, 415, 422}
+        if self.dependant.query_params:
+            refusals.add(422)
+        if self.dependant.path_params:
+            refusals.add(404)
+        headers = {name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in RATE_HEADERS.items()}
+        found: dict[int | str, dict[str, Any]] = {self.status_code or 200: {"headers": headers}, **problems(*refusals)}
+        for status, answer in self.responses.items():
+            found[status] = {**found.get(status, {}), **answer}
+        return found
+
+
+class ProviderRoute(ApiRoute):
+    """A route whose handler waits for a provider, a file store or another service over the network."""
+
+    at_once = CALLERS_AT_ONCE
+
+
+def _in_threads(handler: Handler, at_once: int) -> Callable[..., Awaitable[Any]]:
+    """Run a handler in threads of its own: slow routes must not take them from other routes, nor from pages."""
+    limiter = CapacityLimiter(at_once)
+
+    @functools.wraps(handler)
+    async def run(**values: Any) -> Any:
+        return await to_thread.run_sync(functools.partial(handler, **values), limiter=limiter)
+
+    return run
