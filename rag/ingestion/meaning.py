@@ -1,7 +1,7 @@
-"""Vectors of meaning, made in the background: documents are searchable by their words long before.
+"""Make vectors of meaning in the background: documents are searchable by their words long before.
 
-What is made is stored a few passages at a time, so that a killed process loses seconds of work. One process of an
-installation is at it at a time: the model takes one core for as long as there is something to do.
+Vectors are stored a few passages at a time, so that a killed process loses seconds of work. One process of an
+installation makes them at a time: the model takes one core for as long as there is something to do.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class UnreadPassage:
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """How far a document is: passages with a vector of meaning, of how many; `unreadable` will have none."""
+    """Counts a document's passages, and those with a vector of meaning; `unreadable` ones will have none."""
 
     document_id: UUID
     collection_id: UUID
@@ -166,7 +166,7 @@ class MeaningJob:
 
 
 def parts_of(content: str) -> list[str]:
-    """A passage's parts of about the same length: whole sentences or lines, a heading with what follows it."""
+    """Split a passage into parts of about the same length: whole sentences or lines, a heading with its text."""
     pieces, ends = list[str](), [found.end() for found in _PIECE.finditer(content)]
     for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
         piece = content[start:end]
@@ -186,14 +186,14 @@ def parts_of(content: str) -> list[str]:
 
 
 def digest_of(text: str) -> bytes:
-    """By what a text is known that was embedded elsewhere."""
+    """Hash a text, to find it among those embedded elsewhere."""
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
 def meaning_progress(
     database: Database, tenant_id: str, *, collection_id: UUID | None = None, document_id: UUID | None = None
 ) -> list[MeaningProgress]:
-    """How far each searchable document is, of all collections on the built-in embedder or of one."""
+    """Count the vectors of each searchable document, of all collections on the built-in embedder or of one."""
     return database.fetch_all(
         tenant_id, "meaning_progress", MeaningProgress, collection_id=collection_id, document_id=document_id
     )

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
+from rag.errors import InvalidInput, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
+from rag.ingestion.collections import require_admin
 from rag.ingestion.document_jobs import (
     DocumentGone,
     DocumentJob,
@@ -46,7 +47,6 @@ from rag.types import (
     Identity,
     Page,
     PdfType,
-    Role,
     Who,
 )
 
@@ -95,12 +95,12 @@ class ReferenceDocuments:
         self._tag_step = TagStep(providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
-        """Documents, newest first, and how many there are in all."""
+        """List documents, newest first, and count them all."""
         found = self._find(who, limit=limit, offset=offset)
         return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
-        """One document. Raises `NotFound`, also for documents of other profiles."""
+        """Return one document. Raises `NotFound`, also for documents of other profiles."""
         found = self._find(who, document_id=document_id)
         if not found:
             raise NotFound("This reference document does not exist, or no longer.")
@@ -117,7 +117,7 @@ class ReferenceDocuments:
         file_name: str = "",
     ) -> ReferenceDocument:
         """Keep a document's particulars; its text comes with `chunk`."""
-        _require_admin(identity)
+        require_admin(identity)
         details = _described(source_description) | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
             identity,
@@ -147,7 +147,7 @@ class ReferenceDocuments:
         Raises `DocumentError`s and `ProviderError`s, with `document_id` in their details where the document was stored:
         `embed` goes on from there.
         """
-        _require_admin(identity)
+        require_admin(identity)
         if PDF_MARK not in content[:1024]:
             raise NotAPdf
         named = {"title": _title(title), "metadata": Jsonb({"is_named": True, **_described(source_description)})}
@@ -251,13 +251,13 @@ class ReferenceDocuments:
             raise
 
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
-        _require_admin(identity)
+        require_admin(identity)
         self.get(identity, document_id)
         return self._control.job(identity.tenant_id, document_id)
 
     @contextmanager
     def _claimed(self, job: DocumentJob) -> Iterator[None]:
-        """Nobody else works on the document meanwhile."""
+        """Hold the document, so that nobody else works on it meanwhile."""
         try:
             with self._control.claimed(job.document.tenant_id, job.document.id):
                 yield
@@ -315,7 +315,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 
 def _chunking_method(collection: Collection) -> str:
-    """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
+    """Return the collection's chunking method; pages where it needs paid calls of an embedder."""
     method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 
@@ -330,8 +330,3 @@ def _title(title: str) -> str:
 def _described(source_description: str) -> dict[str, str]:
     text = source_description.strip()
     return {"source_description": text[:LONGEST_DESCRIPTION]} if text else {}
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

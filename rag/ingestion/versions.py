@@ -1,4 +1,7 @@
-"""Versions of a document, and its steps by hand. What answers goes on answering until the next version is complete."""
+"""Restore versions of a document, and run its steps again by hand.
+
+The published version goes on answering until the next one is complete.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.errors import InvalidInput, NotFound
+from rag.ingestion.collections import require_admin
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import find_documents, find_pages
 from rag.ingestion.extracted import sections_from_json
@@ -18,7 +22,7 @@ from rag.ingestion.sources.vector_export import EXPORT_TYPE
 from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries
-from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
+from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Step, Who
 
 #: The steps that can be run again by hand.
 BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
@@ -34,7 +38,7 @@ class Versions:
         self._control = JobControl(database)
 
     def of(self, who: Who, document: Document) -> list[Document]:
-        """All versions of a document, the latest first."""
+        """List all versions of a document, the latest first."""
         found = find_documents(self._database, who, original_id=document.original_id)
         return sorted(found, key=lambda version: -version.version)
 
@@ -65,7 +69,7 @@ class Versions:
         only_missing: bool = True,
         chunking_method: ChunkingMethod | None = None,
     ) -> Document:
-        """Run a step of a searchable document again; the document that is worked on for it.
+        """Run a step of a searchable document again. Returns the document being processed for it.
 
         Chunking and embedding make a new version of the same file, which is estimated and waits for a yes; its vectors
         are all new. Tags are written while the document goes on answering: where they are missing, or all. Raises
@@ -100,7 +104,7 @@ class Versions:
         return self._job(identity, new_id).document
 
     def read_again(self, identity: Identity, document_id: UUID, *, pdf_type: PdfType = "auto") -> Document:
-        """Read the file of a document again, with text recognition where it is needed; the document made for it.
+        """Read the file of a document again, with text recognition where needed. Returns the document made for it.
 
         One that answers goes on answering: the new version is estimated and waits for a yes. One that failed, or waits
         for recognition, is read itself. Raises `InvalidInput` while it is worked on.
@@ -153,8 +157,7 @@ class Versions:
         return estimate_document(self._control, job, job.document.title, pages, tuple(sections), self._providers)
 
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         if not find_documents(self._database, identity, document_id=document_id):
             raise NotFound("This document does not exist, or no longer.")
         return self._control.job(identity.tenant_id, document_id)

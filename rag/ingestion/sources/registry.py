@@ -1,4 +1,4 @@
-"""Which sources there are: each kind with what makes it from a collection's settings and the installation's."""
+"""The table of sources: each kind, and how it is made from the settings of a collection and the installation."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from rag.types import Collection
 
 
 def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -> GitHubSource:
-    """The repositories of an account, read with the installation's token."""
+    """Make the source of an account's repositories, read with the installation's token."""
     github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
     return GitHubSource(github, owner, with_forks=with_forks)
 
 
 def make_syncs(database: Database, files: Originals, control: JobControl, queue: JobQueue, settings: Settings) -> Syncs:
-    """The syncs of this installation with every kind of source there is."""
+    """Make the syncs of this installation, with every kind of source."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
     )
