@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.samples import SAMPLES
 from rag.services import Services
 from rag.types import Collection, Document, Identity, Role

@@ -38,7 +38,7 @@ from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vec
 from rag.storage.database import ENTER, Database, entering, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.migrations import migrate
-from rag.storage.pipeline import Flight
+from rag.storage.pipeline import BEGIN, Pipeline
 from rag.types import Chunk, Document, FloatMatrix, Identity, Scope, SearchFilters, Who
 
 Asked = tuple[Tenant, SearchQuery]
@@ -75,23 +75,23 @@ def line(name: str, times: Sequence[float], note: str = "") -> None:
 
 
 class Listening:
-    """A database that keeps what is asked of it, and its one flight."""
+    """A database that keeps what is asked of it, and its one pipeline."""
 
     def __init__(self, database: Database) -> None:
         self.sent: list[Statement] = []
         self._database = database
 
     @contextmanager
-    def flight(self, who: Who) -> Iterator[Listening]:
-        with self._database.flight(who) as self._flight:
+    def pipeline(self, who: Who) -> Iterator[Listening]:
+        with self._database.pipeline(who) as self._pipeline:
             yield self
 
     def execute(self, text: str, values: dict[str, object]) -> object:
         self.sent.append((text, dict(values)))
-        return self._flight.execute(text, values)
+        return self._pipeline.execute(text, values)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._flight, name)
+        return getattr(self._pipeline, name)
 
 
 #: Takes an identity for what it says.
@@ -142,6 +142,70 @@ def processor_ms(backend: int) -> float:
     """Processor time of this process and of a backend of Postgres so far."""
     of_backend = Path(f"/proc/{backend}/schedstat").read_text("ascii").split()[0]
     return 1000 * time.process_time() + int(of_backend) / 1e6
+
+
+class PsycopgPipeline:
+    """The same statements by psycopg's own pipeline, prepared and in binary."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.cursor = psycopg.Cursor(connection)
+
+    def execute(self, text: str, values: dict[str, Any] | None = None) -> PsycopgPipeline:
+        pending = PsycopgPipeline(self._connection)
+        pending.cursor.execute(text, values, prepare=True, binary=True)
+        return pending
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self.cursor.fetchall()
+
+    def read(self, row: Callable[..., Any]) -> list[Any]:
+        rows = self.cursor.fetchall()
+        names = [column.name for column in self.cursor.description or ()]
+        return [row(**dict(zip(names, values, strict=True))) for values in rows]
+
+    def flush(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class OnPsycopgPipeline(Database):
+    """The product's searches on psycopg's own pipeline."""
+
+    @contextmanager
+    def pipeline(self, who: Who) -> Iterator[Any]:
+        with self._session() as connection:
+            connection.set_autocommit(True)
+            with connection.pipeline():
+                connection.execute(BEGIN)
+                connection.execute(ENTER, entering(self.key, who, is_search=True), prepare=True)
+                yield PsycopgPipeline(connection)
+                connection.execute("COMMIT")
+
+
+def pipelines(reach: Reach, corpus: Corpus, tenants: Sequence[Tenant], count: int) -> None:
+    """The hybrid search on our pipeline beside the same on psycopg's, question by question."""
+    opened = [Database(*reach, maximum_connections=1), OnPsycopgPipeline(*reach, maximum_connections=1)]
+    backends = []
+    for one in opened:
+        one.open()
+        with one.transaction(None) as connection:
+            backends.append(connection.info.backend_pid)
+    times: list[list[float]] = [[], []]
+    processor: list[list[float]] = [[], []]
+    for number, (tenant, query) in enumerate(questions(corpus, tenants, count + 20, seed=1)):
+        for turn in range(4):
+            which = (number + turn) % 2
+            before = processor_ms(backends[which])
+            taken = milliseconds(partial(hybrid_search, opened[which], query, scope=scope_of(tenant), limit=10))
+            if number >= 20:
+                times[which].append(taken)
+                processor[which].append(processor_ms(backends[which]) - before)
+    line("hybrid, our pipeline", times[0])
+    ratio, work = np.median(times[1]) / np.median(times[0]), sum(processor[1]) / sum(processor[0])
+    line("hybrid, psycopg's pipeline", times[1], f"p50 {ratio:.2f}, processor {work:.2f} times ours")
+    for one in opened:
+        one.close()
 
 
 class RawSearch:
@@ -378,9 +442,9 @@ class Unguarded(Database):
     """The same searches as superuser: no row-level security, no role, no tenant set for the transaction."""
 
     @contextmanager
-    def flight(self, tenant_id: Identity | str) -> Iterator[Flight]:
-        with self._pool.connection() as session, Flight(session) as flight:
-            yield flight
+    def pipeline(self, tenant_id: Identity | str) -> Iterator[Pipeline]:
+        with self._pool.connection() as session, Pipeline(session) as pipeline:
+            yield pipeline
 
 
 def main() -> None:
@@ -391,7 +455,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument(
         "--only",
-        choices=["speed", "recall", "meaning", "writing", "processes", "peers", "ingest", "seal"],
+        choices=["speed", "recall", "meaning", "pipeline", "writing", "processes", "peers", "ingest", "seal"],
         default=None,
     )
     parser.add_argument("--peers", nargs="+", help="Pythons with the libraries to compare with")
@@ -444,6 +508,8 @@ def measure(server: EmbeddedServer, corpus: Corpus, chunks: int, count: int, opt
     if wanted in (None, "meaning"):
         superuser = make_conninfo(server.superuser, dbname="measured")
         meaning(database, superuser, corpus, tenants, options.questions)
+    if wanted == "pipeline":
+        pipelines(reach, corpus, tenants, options.questions)
     if wanted in (None, "writing"):
         writing(database, reach, corpus, tenants[len(tenants) // 2], 30)
     if wanted in (None, "processes") and count > 1:

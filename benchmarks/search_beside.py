@@ -26,7 +26,7 @@ from rag.retrieval.postings import K1, B, inverse_document_frequency
 from rag.retrieval.query import SearchQuery
 from rag.storage.database import Database
 from rag.storage.embedded_postgres import EmbeddedServer
-from rag.storage.pipeline import Flight
+from rag.storage.pipeline import Pipeline
 from rag.types import Scope, SearchResult
 
 Line = Callable[..., None]
@@ -178,11 +178,11 @@ def _searchers(reach: tuple[str, bytes], corpus: Corpus, tenant: Tenant, seed: i
             query = corpus.question(int(random.integers(0, CHUNKS_PER_DOCUMENT * 10)), random)
             started = time.perf_counter()
             scope = Scope(tenant_id=tenant.id, collection_ids=(tenant.collection_id,))
-            with database.flight(tenant.id) as flight:
-                hits = find_hits(flight, query, read_scope(flight, scope, None), limit=10)
+            with database.pipeline(tenant.id) as pipeline:
+                hits = find_hits(pipeline, query, read_scope(pipeline, scope, None), limit=10)
                 times.append(1000 * (time.perf_counter() - started))
                 if random.random() < 0.05:
-                    checked.append(_compared(flight, tenant, corpus, query, hits))
+                    checked.append(_compared(pipeline, tenant, corpus, query, hits))
 
     threads = [threading.Thread(target=search, args=(number,)) for number in range(5)]
     for thread in threads:
@@ -193,9 +193,9 @@ def _searchers(reach: tuple[str, bytes], corpus: Corpus, tenant: Tenant, seed: i
     database.close()
 
 
-def _compared(flight: Flight, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: Hits) -> tuple[bool, float]:
+def _compared(pipeline: Pipeline, tenant: Tenant, corpus: Corpus, query: SearchQuery, hits: Hits) -> tuple[bool, float]:
     """Whether the ten best by keyword are those of all passages this moment has; the share of those by vector."""
-    rows = flight.execute(
+    rows = pipeline.execute(
         "SELECT t.terms, c.embedding FROM document_chunks c JOIN documents d ON d.id = c.document_id "
         "JOIN chunk_terms t ON t.chunk_id = c.id WHERE d.status = 'completed' AND c.collection_id = %(collection_id)s",
         {"collection_id": tenant.collection_id},

@@ -7,8 +7,7 @@ import streamlit as st
 from rag.access.sessions import OpenSession
 from rag.services import current_identity, services
 from rag.ui.formats import time_zone
-from rag.ui.open_sessions import draw_sessions
-from rag.ui.roles import ROLES
+from rag.ui.people import ROLES, draw_sessions
 from rag.ui.text import plain
 
 identity = current_identity()

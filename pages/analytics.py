@@ -16,15 +16,14 @@ import pandas as pd
 import streamlit as st
 
 from rag.errors import NotFound
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
-from rag.ui import sign_in_again
-from rag.ui.analytics_overview import draw_overview
+from rag.ui import actions
+from rag.ui.analytics import draw_key_figures, draw_overview
 from rag.ui.formats import SELECT_A_ROW, count, time_zone
-from rag.ui.key_figures import draw_key_figures
-from rag.ui.labels import document_labels
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
+from rag.ui.widgets import document_labels
 
 PERIODS = {"7 days": 7, "30 days": 30, "90 days": 90, "Custom": 0}
 ROWS_PER_PAGE = 25
@@ -179,7 +178,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
             "questions; the costs hold what they cost.",
         )
         wanted = QuestionFilters(text=text or "", outcome=outcome, kind="search" if kind == "Searches" else "question")
-        sign_in_again.draw_export(
+        actions.draw_export(
             identity,
             "Export CSV",
             partial(export, period, filters, wanted),

@@ -9,9 +9,9 @@ import streamlit as st
 
 from rag.services import require, services
 from rag.types import Role
-from rag.ui import sign_in_again
-from rag.ui.audit_words import change_words
+from rag.ui import actions
 from rag.ui.formats import count, date_time, time_zone
+from rag.ui.people import change_words
 from rag.ui.theme import PRODUCT
 
 PERIODS = {"Last 7 days": 7, "Last 30 days": 30, "Last year": 365, "All": None}
@@ -89,7 +89,7 @@ st.dataframe(
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     more = f", the latest {SHOWN:,}" if len(entries) == SHOWN else ""
     st.caption(f"{count(len(entries), 'entry', 'entries')}{more}")
-    sign_in_again.draw_export(
+    actions.draw_export(
         identity,
         "Download as CSV",
         lambda: audit.export_csv(identity, [str(name) for name in table], table.itertuples(index=False)),

@@ -17,14 +17,11 @@ from rag.profiles import holds_posts
 from rag.samples.board import SampleBoard
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
-from rag.ui.attempts import attempt
-from rag.ui.board import draw_posts
-from rag.ui.document_names import STATUSES
-from rag.ui.formats import SELECT_A_ROW, count
-from rag.ui.labels import drawn, keep_chosen, name_labels, page_of_list
-from rag.ui.posts import draw_post, is_post
-from rag.ui.syncs import draw_run
+from rag.ui.actions import attempt
+from rag.ui.board import draw_post, draw_posts, draw_run, is_post
+from rag.ui.formats import SELECT_A_ROW, STATUSES, count
 from rag.ui.text import plain
+from rag.ui.widgets import choose_collection, drawn, name_labels, page_of_list
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -150,9 +147,7 @@ default = running.syncs.default_collection(identity)
 boards.sort(key=lambda c: default is None or c.id != default.id)
 board = boards[0]
 if len(boards) > 1:
-    names = name_labels({c.id: c.name for c in boards}, gone="Deleted board")
-    keep_chosen("board_chosen")
-    chosen = st.selectbox("Board", list(names), format_func=names.of, key="board_chosen", width=320)
+    chosen = choose_collection({c.id: c.name for c in boards}, key="board_chosen", label="Board", width=320)
     board = next((c for c in boards if c.id == chosen), board)
 figures = library.board_figures(identity, board.id, only_ready=not is_admin)
 runs = running.syncs.runs(identity, board.id, limit=1) if is_admin else []

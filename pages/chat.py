@@ -18,9 +18,9 @@ from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
 from rag.ui.messages import as_written, be_interrupted, draw_footer, draw_message, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
-from rag.ui.question_buttons import draw_question_buttons
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
+from rag.ui.widgets import draw_question_buttons
 
 #: A long history is what a run costs most: older turns come on demand.
 TURNS_SHOWN = 10

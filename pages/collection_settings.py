@@ -16,14 +16,13 @@ from rag.ingestion.collections import LANGUAGES
 from rag.profiles import PROFILES, holds_posts, profile_by_name
 from rag.services import require, services
 from rag.types import Collection, CollectionContents, Role
-from rag.ui import attempts, sign_in_again
-from rag.ui.calibration import draw_threshold
+from rag.ui import actions
+from rag.ui.collection_profile import draw_threshold, embedder_line, embedder_name, means, profile_title
 from rag.ui.collection_settings import draw_settings
 from rag.ui.collection_sources import draw_sources
 from rag.ui.formats import count, time_zone
-from rag.ui.labels import name_labels
-from rag.ui.profile_words import embedder_line, embedder_name, means, profile_title
 from rag.ui.text import code, plain
+from rag.ui.widgets import name_labels
 
 identity = require(Role.ADMIN)
 library = services().documents
@@ -67,7 +66,7 @@ def measure_threshold(collection: Collection) -> None:
 
 def attempt(done: str, action: Any) -> None:
     """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
-    state.collections_done = done if attempts.attempt("collections_error", action) else ""
+    state.collections_done = done if actions.attempt("collections_error", action) else ""
 
 
 # Dialogs
@@ -187,7 +186,7 @@ def ask_to_delete(collection: Collection, contents: CollectionContents) -> None:
                 library.delete_collection(identity, collection.id, confirmed_name=typed)
             except RagError as exc:
                 with error.container():
-                    sign_in_again.draw_error(exc)
+                    actions.draw_error(exc)
             else:
                 open_dialog("")
                 state.collections_done = "Collection deleted."
@@ -305,7 +304,7 @@ def draw_opened(collection: Collection) -> None:
     if state.collections_dialog == "rename":
         ask_to_rename(collection)
     elif state.collections_dialog == "delete":
-        if sign_in_again.is_needed(identity):
+        if actions.is_needed(identity):
             open_dialog("")
         else:
             ask_to_delete(collection, contents)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.access.recent import require_recent
+from rag.access.sessions import require_recent
 from rag.errors import PasswordNeeded, RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
 from rag.ingestion.extracted import ExtractionLimits
@@ -30,28 +30,34 @@ from rag.types import (
     Role,
     Step,
 )
-from rag.ui import attempts, sign_in_again
-from rag.ui.document_cards import (
+from rag.ui import actions
+from rag.ui.document_details import draw_document, draw_repository
+from rag.ui.document_library import draw_bulk, draw_empty_library, draw_figures, draw_filters, draw_opener, draw_table
+from rag.ui.document_steps import (
+    ask_to_delete,
+    draw_meaning,
+    draw_queue_state,
+    draw_reembedding,
+    draw_reference_steps,
+    draw_steps,
+    draw_trouble,
+)
+from rag.ui.document_upload import (
     Refused,
     UploadOptions,
+    draw_estimates,
     draw_finished,
+    draw_many_finished,
     draw_progress,
     draw_refused,
     draw_remarks,
+    draw_rest,
+    draw_upload,
 )
-from rag.ui.document_details import draw_document
-from rag.ui.document_kinds import draw_reference_steps, draw_repository
-from rag.ui.document_library import draw_empty_library, draw_filters
-from rag.ui.document_names import STATUSES
-from rag.ui.document_queue import ask_to_delete, draw_estimates, draw_figures, draw_many_finished, draw_rest
-from rag.ui.document_steps import draw_bulk, draw_meaning, draw_queue_state, draw_reembedding, draw_steps
-from rag.ui.document_table import draw_opener, draw_table
-from rag.ui.document_trouble import draw_trouble
-from rag.ui.document_upload import draw_upload
-from rag.ui.formats import SELECT_A_ROW, count
-from rag.ui.labels import page_of_list
+from rag.ui.formats import SELECT_A_ROW, STATUSES, count
 from rag.ui.page_view import draw_original_link
 from rag.ui.text import plain
+from rag.ui.widgets import page_of_list
 
 ACTIVE = (DocumentStatus.READING, DocumentStatus.PROCESSING)
 #: More finished documents than these are shown as one table.
@@ -76,7 +82,7 @@ state.setdefault("documents_notice", "")
 
 def attempt(action: Callable[..., object], *arguments: Any) -> None:
     """Run a change; what goes wrong is said on the page instead of ending it."""
-    attempts.attempt("documents_notice", action, *arguments)
+    actions.attempt("documents_notice", action, *arguments)
 
 
 def confirm(document: Document) -> None:
@@ -155,13 +161,13 @@ def delete_one(document: Document) -> None:
 
 
 def ask_first(document: Document) -> None:
-    if not sign_in_again.is_needed(identity):
+    if not actions.is_needed(identity):
         ask_to_delete(document, delete_one)
 
 
 def delete_all(filters: DocumentFilters, until: datetime | None) -> None:
     # Once for all of them, else each would be refused with a line of its own.
-    if attempts.attempt("documents_notice", require_recent, services().database, identity):
+    if actions.attempt("documents_notice", require_recent, services().database, identity):
         each(delete, filters, until)
 
 

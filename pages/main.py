@@ -12,9 +12,9 @@ from rag.errors import AccessError
 from rag.profiles import holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
-from rag.ui import sign_in_again
+from rag.ui import actions
 from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
-from rag.ui.roles import ROLES
+from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
 
@@ -144,5 +144,5 @@ with st.sidebar:
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot
-sign_in_again.ask_where_refused()
+actions.ask_where_refused()
 page.run()

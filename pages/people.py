@@ -16,11 +16,9 @@ from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.services import require, services
 from rag.types import Account, Role
-from rag.ui import attempts, sign_in_again
-from rag.ui.api_keys import draw_api_keys
+from rag.ui import actions
 from rag.ui.formats import SELECT_A_ROW, count, date_time, time_zone
-from rag.ui.open_sessions import draw_sessions
-from rag.ui.roles import ROLES
+from rag.ui.people import ROLES, draw_api_keys, draw_sessions
 from rag.ui.text import plain
 
 ROLE_HELP = "Employees ask questions. Managers also see the analytics. Administrators also manage documents and people."
@@ -41,7 +39,7 @@ zone = time_zone(st.context.timezone)
 
 def attempt(done: str, action: Callable[..., object], *arguments: Any, **changes: Any) -> None:
     """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
-    state.people_done = done if attempts.attempt("people_error", action, *arguments, **changes) else ""
+    state.people_done = done if actions.attempt("people_error", action, *arguments, **changes) else ""
 
 
 def save(person: Account) -> None:
@@ -86,7 +84,7 @@ def ask_to_add() -> None:
         st.text_input("Group (optional)", key="people_new_group", max_chars=120, help=GROUP_HELP)
         st.form_submit_button("Add and get a link", type="primary", icon=":material/link:", on_click=add)
     if state.people_add_error:
-        sign_in_again.draw_error(state.people_add_error)
+        actions.draw_error(state.people_add_error)
     if "people_link" in state:
         st.rerun()
 
@@ -228,7 +226,7 @@ def draw_person(person: Account) -> None:
                     disabled=is_oneself,
                     help=NOT_ONESELF if is_oneself else None,
                 )
-                if is_asked and not sign_in_again.is_needed(identity):
+                if is_asked and not actions.is_needed(identity):
                     ask_to_disable(person)
             else:
                 st.button(
@@ -279,7 +277,7 @@ enrolled = accounts.second_factors.enrolled(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     st.title("People", anchor=False, width="content")
     if st.button("Add a person", key="people_add_button", type="primary", icon=":material/person_add:") and (
-        not sign_in_again.is_needed(identity)
+        not actions.is_needed(identity)
     ):
         state.people_add_error = None
         ask_to_add()

@@ -16,7 +16,7 @@ from rag.errors import RagError
 from rag.money.price_list import UNIT_NAMES, Price
 from rag.services import require, services
 from rag.types import Role
-from rag.ui import sign_in_again
+from rag.ui import actions
 from rag.ui.formats import count
 
 identity = require(Role.ADMIN)
@@ -90,7 +90,7 @@ def ask_for_price(known: Sequence[Price]) -> None:
         )
         st.form_submit_button("Save", type="primary", icon=":material/check:", on_click=save)
     if state.prices_error:
-        sign_in_again.draw_error(state.prices_error)
+        actions.draw_error(state.prices_error)
     if state.prices_done:
         st.rerun()
 
@@ -99,7 +99,7 @@ found = prices.list(identity)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     st.title("Prices", anchor=False, width="content")
     if st.button("Set a price", key="prices_add", type="primary", icon=":material/payments:") and (
-        not sign_in_again.is_needed(identity)
+        not actions.is_needed(identity)
     ):
         state.prices_error = None
         ask_for_price(found)

@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from rag.access.guard import AuthGuard
-from rag.access.headers import SECURITY_HEADERS
+from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.api import app, sign_in
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, RequestLog

@@ -162,7 +162,7 @@ def _at_supabase(
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
     """What a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
     # Half a second of imports that nobody else waits for.
-    from rag.access.supabase_accounts import SupabaseAccounts
+    from rag.access.supabase import SupabaseAccounts
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
 
     project = SupabaseProject(settings)

@@ -11,7 +11,7 @@ from rag.profiles import PROFILES
 
 PROJECT = Path(__file__).resolve().parents[1]
 #: What defines, checks, names or shows the fields; reading one here is no use of it.
-ABOUT_PROFILES = {"profile.py", "profiles.py", "profile_values.py", "profile_words.py", "collection_settings.py"}
+ABOUT_PROFILES = {"profile.py", "profiles.py", "collection_profile.py", "collection_settings.py"}
 
 
 def attributes_read() -> set[str]:

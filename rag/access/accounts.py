@@ -19,22 +19,26 @@ from psycopg import Connection
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Jsonb
 
-from rag.access.account_fields import (
+from rag.access.account_rows import (
+    account_from,
+    add_account,
+    end_sessions,
     is_email,
     normal_email,
     normal_group,
     normal_name,
+    read_account,
+    read_value,
     require_domain,
     role_from,
+    set_password,
 )
-from rag.access.account_rows import account_from, add_account, end_sessions, read_account, read_value, set_password
-from rag.access.attempts import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
 from rag.access.external import SUSPENDED
+from rag.access.limits import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
-from rag.access.recent import require_recent
 from rag.access.second_factor import SecondFactors
-from rag.access.sessions import TOKEN, Sessions, token_hash
+from rag.access.sessions import TOKEN, Sessions, require_recent, token_hash
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
 from rag.storage.database import Database, queries

@@ -19,8 +19,7 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
-from rag.access.recent import require_recent
-from rag.access.sessions import token_hash
+from rag.access.sessions import require_recent, token_hash
 from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role

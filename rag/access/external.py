@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import kwargs_row
 
-from rag.access.account_fields import normal_email
+from rag.access.account_rows import normal_email
 from rag.access.passwords import NOT_CHOSEN
 from rag.errors import AccessError
 from rag.storage.database import Database, queries

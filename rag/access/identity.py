@@ -10,8 +10,7 @@ from typing import Protocol
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
-from rag.access.attempts import Browser
-from rag.access.limits import Limits
+from rag.access.limits import Browser, Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.settings import Settings

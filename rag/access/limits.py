@@ -1,16 +1,25 @@
-"""How much one person, or one network address, may ask for at a time: nobody's haste makes the others wait.
+"""How much a person or a network address may ask for at a time, and how long a wrong password makes the next one wait.
 
-Counted in the memory of this process: with several processes behind a proxy each counts what it serves, which bounds
-the load of each. What must hold for all together is counted in the database: wrong passwords and requests of API keys.
+Requests, questions and uploads are counted in the memory of this process: with several processes behind a proxy each
+counts what it serves, which bounds the load of each. What must hold for all together is counted in the database: wrong
+passwords and requests of API keys.
+
+The first five wrong passwords cost nothing; from then on the wait doubles up to five minutes, long enough to make
+guessing hopeless. A day without a wrong password clears the count. A browser in which the account has signed in before
+is counted by itself. Unknown browsers share one count, and each may try once before those that asked earlier have had
+their turn: so a stranger who guesses all night delays the owner, and does not keep them out.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rag.errors import TooManyAttempts, TooManyRequests
 from rag.settings import Settings
@@ -124,3 +133,146 @@ def _shown(seconds: int) -> str:
     if seconds > 120:
         return f"{math.ceil(seconds / 60)} minutes"
     return "a second" if seconds == 1 else f"{seconds} seconds"
+
+
+FREE_ATTEMPTS = 5
+FIRST_WAIT_SECONDS = 10
+LONGEST_WAIT_SECONDS = 300
+FORGOTTEN_AFTER_SECONDS = 24 * 60 * 60
+MAXIMUM_STRANGERS = 10_000
+#: How long an attempt is kept for the browser whose turn it is, before the next one may take it.
+TURN_SECONDS = 300
+#: A browser that has not asked for so long has gone.
+SILENT_SECONDS = 600
+#: Browsers that wait for one account, and those of them at one address: who throws cookies away fills the queue of
+#: their own address only.
+MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
+#: How often a new password may be asked for within a quarter of an hour, for one e-mail address. There is no limit for
+#: all together: strangers could use it up, and nobody could ask any more.
+WISHES_FOR_ONE, WISHES_WITHIN_SECONDS = 3, 15 * 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Browser:
+    """Where an attempt comes from."""
+
+    #: What it was given when somebody signed in there; "" where nobody has.
+    known_token: str = ""
+    #: Tells apart those that are not known, such as the token of their form.
+    mark: str = ""
+    #: Its network address.
+    address: str = ""
+
+
+class Waiting(NamedTuple):
+    """A browser that asked too early."""
+
+    browser: str
+    address: str
+    seen_at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempts:
+    """The wrong passwords of unknown browsers for one account, and those that wait, the first to ask first."""
+
+    failed: int = 0
+    #: Seconds of the clock.
+    last_at: float = 0.0
+    waiting: tuple[Waiting, ...] = ()
+
+    def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
+        """What comes of an attempt now: with 0 seconds it is counted, else it has to wait so long and is in the queue.
+
+        It counts as wrong until its password has proved right.
+        """
+        me = Waiting(_hashed(browser.address, browser.mark), _hashed(browser.address), now)
+        failed = 0 if now - self.last_at >= FORGOTTEN_AFTER_SECONDS else self.failed
+        opens_at = self.last_at + wait_seconds_after(failed)
+        queue = [w for w in self.waiting if w.browser == me.browser or now - w.seen_at < SILENT_SECONDS]
+        place = next((i for i, w in enumerate(queue) if w.browser == me.browser), len(queue))
+        # Who does not come when it is their turn is passed over after a while.
+        turn = math.floor((now - opens_at) / TURN_SECONDS)
+        if now >= opens_at and place <= turn:
+            rest = tuple(w for w in queue if w.browser != me.browser)
+            return replace(self, failed=failed + 1, last_at=now, waiting=rest), 0.0
+        if place < len(queue):
+            queue[place] = me
+        elif len(queue) < MOST_WAITING and [w.address for w in queue].count(me.address) < MOST_WAITING_AT_ADDRESS:
+            queue.append(me)
+        wait = max(opens_at + place * TURN_SECONDS - now, 1.0)
+        return replace(self, failed=failed, waiting=tuple(queue)), wait
+
+
+def wait_seconds_after(failed_attempts: int) -> float:
+    """How long after so many wrong passwords the next one is looked at."""
+    if failed_attempts < FREE_ATTEMPTS:
+        return 0.0
+    return min(FIRST_WAIT_SECONDS * 2.0 ** min(failed_attempts - FREE_ATTEMPTS, 10), LONGEST_WAIT_SECONDS)
+
+
+def next_attempt(failed_attempts: int, seconds_since: float) -> int:
+    """The count with this attempt in it. Raises `TooManyAttempts` naming the seconds when it comes too early."""
+    if seconds_since >= FORGOTTEN_AFTER_SECONDS:
+        return 1
+    wait_seconds = wait_seconds_after(failed_attempts) - seconds_since
+    if wait_seconds > 0:
+        raise too_early(wait_seconds)
+    return failed_attempts + 1
+
+
+def too_early(wait_seconds: float) -> TooManyAttempts:
+    """The refusal of an attempt that has to wait so long."""
+    seconds = math.ceil(wait_seconds)
+    shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
+    return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
+
+
+class Strangers:
+    """The same for addresses without an account, so that waiting does not tell who has one. In memory and bounded."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._attempts: OrderedDict[str, Attempts] = OrderedDict()
+
+    def count(self, email: str, browser: Browser | None = None) -> None:
+        """Count an attempt. Raises `TooManyAttempts` as for an account."""
+        with self._lock:
+            known = self._attempts.get(email, Attempts())
+            self._attempts[email], wait_seconds = known.asked(browser or Browser(), self._clock())
+            self._attempts.move_to_end(email)
+            while len(self._attempts) > MAXIMUM_STRANGERS:
+                self._attempts.popitem(last=False)
+        if wait_seconds:
+            raise too_early(wait_seconds)
+
+
+class Wishes:
+    """How often a new password is asked for, of addresses with and without an account alike. In memory and bounded."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._asked: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def count(self, email: str) -> None:
+        """Count a wish. Raises `TooManyAttempts` naming the seconds when there were too many lately."""
+        with self._lock:
+            now = self._clock()
+            same = self._asked.setdefault(email, deque())
+            while same and now - same[0] >= WISHES_WITHIN_SECONDS:
+                same.popleft()
+            if len(same) >= WISHES_FOR_ONE:
+                seconds = math.ceil(same[0] + WISHES_WITHIN_SECONDS - now)
+                message = f"This was asked for too often. Wait {math.ceil(seconds / 60)} min and try again."
+                raise TooManyAttempts(message, wait_seconds=seconds)
+            same.append(now)
+            self._asked.move_to_end(email)
+            while len(self._asked) > MAXIMUM_STRANGERS:
+                self._asked.popitem(last=False)
+
+
+def _hashed(*parts: str) -> str:
+    """Enough to tell browsers apart; where they come from is not stored."""
+    return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

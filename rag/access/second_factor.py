@@ -21,9 +21,9 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from rag.access.account_rows import read_account
-from rag.access.attempts import next_attempt
+from rag.access.limits import next_attempt
 from rag.access.links import add_link, open_link, use_link
-from rag.access.recent import require_recent
+from rag.access.sessions import require_recent
 from rag.errors import LinkExpired, NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role

@@ -2,6 +2,9 @@
 
 Found sessions are kept for three seconds, because a page asks many times while it loads. Whatever ends a session in
 this process drops it from there at once and tells those who hold something open for it.
+Sensitive acts need a recent sign-in: a browser that was left open makes no keys, and exports and deletes nothing. The
+rule is checked where the act is done. It is about browsers: API keys, commands and the product's own work have no
+session, and a key is its own proof.
 """
 
 from __future__ import annotations
@@ -17,16 +20,40 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from psycopg.rows import kwargs_row
 
 from rag.access.external import AccountFromElsewhere, SignInElsewhere, note_origin, renew_origin
-from rag.access.recent import is_recent
-from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError
+from rag.errors import AccessError, DatabaseUnavailable, NotAllowed, ProviderError, SignInAgain
 from rag.settings import Settings
 from rag.storage.database import Database, queries
-from rag.types import Account, Identity, Role
+from rag.types import Account, Identity, Role, Who
+
+#: The page that asks again.
+CONFIRM = "/account/confirm"
+
+
+def is_recent(database: Database, who: Who) -> bool:
+    """Whether this person proved who they are within `RAG_RECENT_SIGN_IN_MINUTES`, or need not."""
+    minutes = database.recent_sign_in_minutes
+    if not isinstance(who, Identity) or not who.session_id or not minutes:
+        return True
+    where = {"session_id": who.session_id, "account_id": who.account_id, "minutes": minutes}
+    return bool(database.fetch_value(who, "is_recent_sign_in", **where))
+
+
+def require_recent(database: Database, who: Who) -> None:
+    """Raise `SignInAgain` unless the sign-in of this session is recent enough for a sensitive act."""
+    if not is_recent(database, who):
+        raise SignInAgain(link=CONFIRM)
+
+
+def confirm_address(back_to: str) -> str:
+    """Where to confirm who one is, and to be sent back from to this path."""
+    return f"{CONFIRM}?next={quote(back_to, safe='/')}"
+
 
 KEPT_SECONDS = 3.0
 #: How often it is noted that a session is in use.

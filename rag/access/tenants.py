@@ -20,7 +20,7 @@ from psycopg import Connection, sql
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.access.account_fields import normal_domain
+from rag.access.account_rows import normal_domain
 from rag.errors import InvalidInput, NotFound, SettingsError
 from rag.storage.data_folder import whole_file
 from rag.storage.database import Database, queries

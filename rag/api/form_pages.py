@@ -19,11 +19,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from rag.access.accounts import KNOWN_BROWSER_DAYS
-from rag.access.attempts import Browser
 from rag.access.external import AccountFromElsewhere
 from rag.access.guard import FORM_TYPE, SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices
-from rag.access.password_queue import PasswordQueue
+from rag.access.limits import Browser
+from rag.access.passwords import PasswordQueue
 from rag.access.sessions import TOKEN
 from rag.types import Account, Identity
 

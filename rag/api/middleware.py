@@ -18,8 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag.access.guard import API, route_path
-from rag.access.headers import SECURITY_HEADERS
+from rag.access.guard import API, SECURITY_HEADERS, route_path
 from rag.settings import Settings
 
 log = logging.getLogger("rag.api.requests")

@@ -22,7 +22,7 @@ from rag.api.problems import problems
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
-from rag.profile import Options
+from rag.profile import SETTINGS, Options
 from rag.profiles import profile_of
 from rag.services import Services, services
 from rag.types import (
@@ -58,6 +58,7 @@ CHAT_EXAMPLES = {
 }
 
 Day = date | datetime
+MOST_PASSAGES = int(SETTINGS["top_k"].maximum)
 FieldName = Annotated[str, Field(max_length=100)]
 FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
@@ -66,10 +67,12 @@ class SearchOptions(ApiBody):
     """What this call wants otherwise than the collection. The defaults are those of the profile `notices`."""
 
     top_k: int | None = Field(
-        default=None, ge=1, le=50, description="Initial number of passages to retrieve. Default 10."
+        default=None, ge=1, le=MOST_PASSAGES, description="Initial number of passages to retrieve. Default 10."
     )
     rerank: bool | None = Field(default=None, description="Apply reranking. Default true.")
-    rerank_top_n: int | None = Field(default=None, ge=1, le=50, description="Results after reranking. Default 5.")
+    rerank_top_n: int | None = Field(
+        default=None, ge=1, le=MOST_PASSAGES, description="Results after reranking. Default 5."
+    )
     category_filter: list[str] | None = Field(
         default=None, max_length=50, description="Slugs of categories. Default: all."
     )
@@ -113,7 +116,7 @@ class ChatOptions(SearchOptions):
     follow_ups: int | None = Field(
         default=None,
         ge=0,
-        le=5,
+        le=int(SETTINGS["follow_ups"].maximum),
         description="Next questions to suggest. Default: what the collection suggests with the profile portfolio, "
         "whose document (001) ends an answer with them; 0 with any other.",
     )

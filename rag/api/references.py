@@ -15,7 +15,7 @@ from pydantic import Field
 from rag.answering.opinions import reference_block, reference_query
 from rag.api.bodies import FileField
 from rag.api.problems import problems
-from rag.api.questions import SEARCH_NOTICES
+from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, PartMissing
 from rag.ingestion.references import LONGEST_DESCRIPTION, LONGEST_TITLE, ReferenceDocument
@@ -191,7 +191,9 @@ class Wanted(ApiBody):
 
     opinion_type: str = Field(min_length=1, max_length=100, examples=["양형의견서"])
     analysis: Analysis = Field(default_factory=lambda: Analysis(summary=""))
-    top_k: int | None = Field(None, ge=1, le=50, description="Passages; the collection's own number if not given.")
+    top_k: int | None = Field(
+        None, ge=1, le=MOST_PASSAGES, description="Passages; the collection's own number if not given."
+    )
     filters: dict[str, Annotated[str, Field(max_length=200)]] = Field(
         default_factory=dict, description="Tags the passages must have, such as crime_type."
     )

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rag.access.identity import AccessServices
-from rag.access.recent import CONFIRM
 from rag.access.second_factor import SecondFactors
+from rag.access.sessions import CONFIRM
 from rag.api.form_pages import PENDING_COOKIE, SECOND_FACTOR, STALE_FORM, FormPages, Markup, note, read_form, redirect
 from rag.errors import LinkExpired, RagError
 from rag.types import Account, Identity

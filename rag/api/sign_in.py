@@ -19,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rag.access.attempts import Browser
 from rag.access.guard import SESSION_COOKIE, cookie_name, is_https, read_cookie
 from rag.access.identity import AccessServices, BuiltInAccounts, IdentityProvider
+from rag.access.limits import Browser
 from rag.access.oidc import Attempt, OpenIdProvider
 from rag.api import password_pages, second_factor_pages
 from rag.api.form_pages import CSRF_COOKIE, STALE_FORM, FormPages, Markup, note, read_form, redirect

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.access.account_fields import normal_group
+from rag.access.account_rows import normal_group
 from rag.errors import InvalidInput, NotAllowed, NotFound
 from rag.profile import Profile
 from rag.profiles import DEFAULT, profile_by_name
@@ -71,9 +71,9 @@ class CollectionLibrary:
     def choose(self, who: Who, wanted: str | None = None, *, profile: str | None = None) -> Collection | None:
         """Choose the collection of that id or name, else the one that every part of the product asks by default.
 
-        That is the one which the account or key asked last, else the oldest of the default profile with documents that
-        can be searched, else the oldest of any profile with such documents; where there are none, the oldest, the
-        default profile first. With `profile`, only its collections count. None where there is none that `who` may read.
+        That is the one which the account or key asked last, else the oldest of the profile `hr` with documents that can
+        be searched, else the oldest of any profile with such documents; where there are none, the oldest, `hr` first.
+        With `profile`, only its collections count. None where there is none that `who` may read.
         """
         return self._database.fetch_one(
             who,
@@ -202,7 +202,7 @@ class CollectionLibrary:
             wanted = {**found.overrides, **(changes or {})}
             changed = profile.with_overrides({name: value for name, value in wanted.items() if name not in resets})
             require_linear_patterns(changed.understanding.query_patterns)
-            overrides = {name: new for name, (_, new) in profile.differences(changed).items()}
+            overrides = {name: new for name, (_, new) in profile.differences(changed).items() if name in wanted}
             connection.execute(
                 queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)}
             )

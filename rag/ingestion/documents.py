@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.access.recent import require_recent
+from rag.access.sessions import require_recent
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
 from rag.ingestion.collections import CollectionLibrary, narrowing_metadata, require_admin
 from rag.ingestion.document_jobs import JobQueue

@@ -19,7 +19,7 @@ from typing import Any
 import genai_prices
 from psycopg import Connection
 
-from rag.access.recent import require_recent
+from rag.access.sessions import require_recent
 from rag.errors import InvalidInput, NotAllowed
 from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.access.recent import require_recent
+from rag.access.sessions import require_recent
 from rag.errors import NotAllowed
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database, queries

@@ -185,9 +185,9 @@ class Retriever:
     def _has_new_model(self, run: Run) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
         collection = run.question.collection
-        with self._database.flight(run.question.identity) as flight:
-            asked = flight.execute(queries["embedding_model_now"], {"collection_id": collection.id})
-            flight.finish()
+        with self._database.pipeline(run.question.identity) as pipeline:
+            asked = pipeline.execute(queries["embedding_model_now"], {"collection_id": collection.id})
+            pipeline.finish()
             found = asked.fetchone()
         model = found[0] if found else None
         if model is None or model == collection.embedding_model:

@@ -2,7 +2,7 @@
 
 What the scope holds, where the question's terms stand, and the vectors: asked together where the scope was searched
 before and is what it was, which the same answers show; else one after the other. Terms are scored here while Postgres
-compares vectors. In a `Database.flight` nothing is waited for until its rows are fetched, and all statements see one
+compares vectors. In a `Database.pipeline` nothing is waited for until its rows are fetched, and all statements see one
 moment.
 """
 
@@ -22,7 +22,7 @@ from rag.retrieval.meaning import MeaningHit
 from rag.retrieval.postings import Ranges, best_of, matches_in
 from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
 from rag.storage.database import queries
-from rag.storage.pipeline import Answer, Flight
+from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters
 
 #: The least number of candidates of each search that are fused.
@@ -104,10 +104,10 @@ _expected: dict[tuple[UUID, ...], Expected] = {}
 class ScopeReading:
     """What the scope holds, asked and not yet waited for."""
 
-    def __init__(self, flight: Flight, scope: Scope, filters: SearchFilters) -> None:
+    def __init__(self, pipeline: Pipeline, scope: Scope, filters: SearchFilters) -> None:
         self.where: dict[str, Any] = {"tenant_id": scope.tenant_id, "collection_ids": list(scope.collection_ids)}
-        self._flight, self._filters = flight, filters
-        self._totals = flight.execute(queries["search_scope"], self.where)
+        self._pipeline, self._filters = pipeline, filters
+        self._totals = pipeline.execute(queries["search_scope"], self.where)
         self._key = scope.collection_ids if filters.is_empty else None
 
     @property
@@ -125,7 +125,7 @@ class ScopeReading:
                 languages[language] = (others[0] + chunks, others[1] + tokens)
         wanted, places, passages = None, None, sum(chunks for chunks, _ in languages.values())
         if not self._filters.is_empty:
-            rows = self._flight.execute(
+            rows = self._pipeline.execute(
                 queries["search_wanted"], self.where | filter_conditions(self._filters)
             ).fetchall()
             wanted = tuple(row[0] for row in rows)
@@ -144,13 +144,13 @@ class ScopeReading:
         return contents
 
 
-def read_scope(flight: Flight, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
+def read_scope(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None) -> ScopeReading:
     """Ask what the scope holds and, with filters, which documents of it are wanted."""
-    return ScopeReading(flight, scope, filters or SearchFilters())
+    return ScopeReading(pipeline, scope, filters or SearchFilters())
 
 
 def find_hits(
-    flight: Flight,
+    pipeline: Pipeline,
     query: SearchQuery,
     scope: ScopeReading,
     *,
@@ -172,10 +172,10 @@ def find_hits(
         "limit": limit,
     }
 
-    def ask(expected: Expected) -> tuple[_AskedTerms | None, Answer | None, Answer | None]:
-        terms = _ask_for_terms(flight, query, expected, values) if by_keyword else None
-        near = _ask_for_vectors(flight, query, expected, values) if by_vector and vector is not None else None
-        return terms, near, _ask_for_meaning(flight, query, values) if query.meaning is not None else None
+    def ask(expected: Expected) -> tuple[_AskedTerms | None, PendingResult | None, PendingResult | None]:
+        terms = _ask_for_terms(pipeline, query, expected, values) if by_keyword else None
+        near = _ask_for_vectors(pipeline, query, expected, values) if by_vector and vector is not None else None
+        return terms, near, _ask_for_meaning(pipeline, query, values) if query.meaning is not None else None
 
     guess = scope.guess
     asked = ask(guess) if guess is not None else None
@@ -207,32 +207,34 @@ def find_hits(
     )
 
 
-def _ask_for_vectors(flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]) -> Answer:
+def _ask_for_vectors(
+    pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
+) -> PendingResult:
     if expected.is_large and query.is_dense:
         candidates = BIT_CANDIDATES * max(1, SIGNS // values["vector"].dimensions())
         reranked = max(values["limit"], candidates, query.neighbours)
-        asked = flight.execute(queries["search_by_bits"], {**values, "reranked": reranked})
+        asked = pipeline.execute(queries["search_by_bits"], {**values, "reranked": reranked})
     else:
-        asked = flight.execute(queries["search_by_vector"], values)
-    flight.flush()
+        asked = pipeline.execute(queries["search_by_vector"], values)
+    pipeline.flush()
     return asked
 
 
-def _ask_for_meaning(flight: Flight, query: SearchQuery, values: dict[str, Any]) -> Answer:
-    asked = flight.execute(queries["search_by_meaning"], {**values, "vector": query.meaning_halfvec})
-    flight.flush()
+def _ask_for_meaning(pipeline: Pipeline, query: SearchQuery, values: dict[str, Any]) -> PendingResult:
+    asked = pipeline.execute(queries["search_by_meaning"], {**values, "vector": query.meaning_halfvec})
+    pipeline.flush()
     return asked
 
 
 class _AskedTerms(NamedTuple):
     #: The terms by number, each with what it counts.
     weights: dict[int, float]
-    removed: Answer
-    blocks: Answer
+    removed: PendingResult
+    blocks: PendingResult
 
 
 def _ask_for_terms(
-    flight: Flight, query: SearchQuery, expected: Expected, values: dict[str, Any]
+    pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
 ) -> _AskedTerms | None:
     """Ask where the question's terms stand, by the analysers of the languages there are; None when it has no terms."""
     weights: dict[int, float] = {}
@@ -241,9 +243,9 @@ def _ask_for_terms(
             weights[term_id(term)] = max(weight, weights.get(term_id(term), 0.0))
     if not weights:
         return None
-    removed = flight.execute(queries["search_removed"], values)
-    blocks = flight.execute(queries["search_postings"], {**values, "terms": sorted(weights)})
-    flight.flush()
+    removed = pipeline.execute(queries["search_removed"], values)
+    blocks = pipeline.execute(queries["search_postings"], {**values, "terms": sorted(weights)})
+    pipeline.flush()
     return _AskedTerms(weights, removed, blocks)
 
 

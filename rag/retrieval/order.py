@@ -79,9 +79,9 @@ def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) ->
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
-    with database.flight(who) as flight:
-        asked = flight.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
-        flight.finish()
+    with database.pipeline(who) as pipeline:
+        asked = pipeline.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
+        pipeline.finish()
         found = asked.read(Facts)
     return {facts.document_id: facts for facts in found}
 

@@ -21,7 +21,7 @@ from rag.retrieval.meaning import MeaningHit
 from rag.retrieval.query import SearchQuery, TermStatistics, asked_words
 from rag.retrieval.refine import corrected, refined
 from rag.storage.database import Database, queries
-from rag.storage.pipeline import Flight
+from rag.storage.pipeline import Pipeline
 from rag.types import Scope, SearchFilters, SearchResult
 
 #: Fused candidates whose text is looked at for their final order: their words' nearness, and the names they carry.
@@ -36,20 +36,20 @@ def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
-    with database.flight(scope.who) as flight:
-        hits = find_hits(flight, query, read_scope(flight, scope, filters), limit=limit, by_keyword=False)
+    with database.pipeline(scope.who) as pipeline:
+        hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
         shares = Shares(near=[similarity for _, similarity in hits.near], matching=())
-        return [_result(row, hits, row.score) for row in _fetch(flight, query, scope, hits, shares, limit=limit)]
+        return [_result(row, hits, row.score) for row in _fetch(pipeline, query, scope, hits, shares, limit=limit)]
 
 
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
     """The passages with the highest BM25 for the question's words and others for the same, exactly, best first."""
-    with database.flight(scope.who) as flight:
-        hits = find_hits(flight, query, read_scope(flight, scope, filters), limit=limit, by_vector=False)
+    with database.pipeline(scope.who) as pipeline:
+        hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_vector=False)
         shares = Shares(near=(), matching=[score for _, score in hits.matching])
-        return [_result(row, hits, row.score) for row in _fetch(flight, query, scope, hits, shares, limit=limit)]
+        return [_result(row, hits, row.score) for row in _fetch(pipeline, query, scope, hits, shares, limit=limit)]
 
 
 def hybrid_search(
@@ -97,15 +97,15 @@ def search(
 
     def run(query: SearchQuery) -> tuple[Hits, list[_Row]]:
         candidates = max(pool, FUSED_CANDIDATES)
-        with database.flight(scope.who) as flight:
-            reading = read_scope(flight, scope, filters)
+        with database.pipeline(scope.who) as pipeline:
+            reading = read_scope(pipeline, scope, filters)
             if filters is not None and filters.metadata:
                 # Of the documents found by it, only the passages that meet it too; so all of them are looked at.
                 candidates = min(max(candidates, int(reading.contents.chunks)), MOST_FILTERED)
-            hits = find_hits(flight, query, reading, limit=candidates, by_keyword=by_keyword)
-            hits = _meeting(flight, scope, filters, hits)
+            hits = find_hits(pipeline, query, reading, limit=candidates, by_keyword=by_keyword)
+            hits = _meeting(pipeline, scope, filters, hits)
             hits = replace(hits, meant=meanings.in_order(hits.meant, query.language))
-            return hits, _fetch(flight, query, scope, hits, _shares(query, hits), limit=pool)
+            return hits, _fetch(pipeline, query, scope, hits, _shares(query, hits), limit=pool)
 
     hits, rows = run(query)
     asked = corrected(query, hits.statistics, rows) if by_keyword else query
@@ -151,7 +151,7 @@ def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits, query: SearchQue
     return sorted(zip(rows, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
 
-def _meeting(flight: Flight, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
+def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
     """The hits whose passage or document has the metadata asked for."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meant):
         return hits
@@ -162,7 +162,7 @@ def _meeting(flight: Flight, scope: Scope, filters: SearchFilters | None, hits: 
         **hits.places._asdict(),
         "metadata": Jsonb(dict(filters.metadata)),
     }
-    ranks = {row[0] for row in flight.execute(queries["search_meeting"], values).fetchall()}
+    ranks = {row[0] for row in pipeline.execute(queries["search_meeting"], values).fetchall()}
     return replace(
         hits,
         near=[hit for rank, hit in enumerate(hits.near, 1) if rank in ranks],
@@ -186,7 +186,9 @@ def _shares(query: SearchQuery, hits: Hits) -> Shares:
     )
 
 
-def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares: Shares, *, limit: int) -> list[_Row]:
+def _fetch(
+    pipeline: Pipeline, query: SearchQuery, scope: Scope, hits: Hits, shares: Shares, *, limit: int
+) -> list[_Row]:
     """The best passages by the sum of their shares; those of an unfinished document are left out."""
     if not hits.near and not hits.matching and not hits.meant:
         return []
@@ -206,8 +208,8 @@ def _fetch(flight: Flight, query: SearchQuery, scope: Scope, hits: Hits, shares:
         "meant": _nearest_by_meaning(query, hits.meant, limit),
         "meaning": query.meaning_halfvec,
     }
-    passages = flight.execute(queries["search_fused"], values)
-    flight.finish()
+    passages = pipeline.execute(queries["search_fused"], values)
+    pipeline.finish()
     return list(map(_Row._make, passages.fetchall()))
 
 

@@ -40,9 +40,9 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
-    with database.flight(who) as flight:
-        asked = flight.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
-        flight.finish()
+    with database.pipeline(who) as pipeline:
+        asked = pipeline.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
+        pipeline.finish()
         found = asked.read(Neighbour)
     return [neighbour for neighbour in found if neighbour.chunk_id not in ids]
 

@@ -26,7 +26,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from rag.errors import DatabaseUnavailable
 from rag.settings import Settings, first_line
 from rag.storage.availability import Availability
-from rag.storage.pipeline import Flight, Session
+from rag.storage.pipeline import Pipeline, Session
 from rag.storage.sql import queries
 from rag.types import Identity, Role, Who
 
@@ -133,7 +133,7 @@ class Database:
         """
         self.conninfo = conninfo
         self.key = key
-        #: How recent a sign-in has to be for sensitive acts (`rag.access.recent`); 0: any is.
+        #: How recent a sign-in has to be for sensitive acts (`rag.access.sessions`); 0: any is.
         self.recent_sign_in_minutes = Settings().recent_sign_in_minutes
         self._outage = outage
         self.is_pooled = looks_pooled(conninfo) if is_pooled is None else is_pooled
@@ -211,14 +211,14 @@ class Database:
             yield connection
 
     @contextmanager
-    def flight(self, who: Who) -> Iterator[Flight]:
-        """A `snapshot` of few round trips: what is asked leaves together, and is waited for when its rows are read.
+    def pipeline(self, who: Who) -> Iterator[Pipeline]:
+        """Open a `snapshot` of few round trips: statements leave together, and reading rows waits for them.
 
         Raises `DatabaseUnavailable`.
         """
-        with self._session() as session, Flight(session) as flight:
-            flight.execute(ENTER, entering(self.key, who, is_search=True))
-            yield flight
+        with self._session() as session, Pipeline(session) as pipeline:
+            pipeline.execute(ENTER, entering(self.key, who, is_search=True))
+            yield pipeline
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
         """All rows of a named statement as values of `row`."""

@@ -1,18 +1,18 @@
-"""A notice board as a table of its posts."""
+"""A notice board: its posts as a table, one post as it is read and cited, and the syncs that fill it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date
 
 import pandas as pd
 import streamlit as st
 
-from rag.retrieval.posts import category_of
+from rag.ingestion.sources.runs import SyncRun
+from rag.retrieval.posts import attachments_of, category_of, without_attachments, written_on
 from rag.types import Document
-from rag.ui.document_details import known_cost
-from rag.ui.document_names import STATUSES
-from rag.ui.formats import money
-from rag.ui.posts import post_day
+from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money
+from rag.ui.text import marked, plain
 
 MARKS = {"isPinned": "Pinned", "isImportant": "Important"}
 
@@ -70,3 +70,96 @@ def draw_posts(
         },
         alt="Posts of the notice board",
     )
+
+
+def is_post(document: Document) -> bool:
+    return "postId" in document.metadata
+
+
+def post_day(document: Document) -> date:
+    """The day a post gives itself, else that of its making."""
+    return written_on(document.metadata) or document.created_at.date()
+
+
+def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
+    """Category, date and marks as one line of Markdown."""
+    badges = [f":blue-badge[{plain(category)}]"] if category else []
+    badges += [":orange-badge[:material/keep: Pinned]"] if is_pinned else []
+    badges += [":red-badge[:material/priority_high: Important]"] if is_important else []
+    return " ".join([*badges, *([f":gray[{plain(day)}]"] if day else [])])
+
+
+def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequence[str] = ()) -> None:
+    """One post as it is read and cited: marks, text, attachments. `passage` is shown first, with `terms` marked."""
+    metadata = document.metadata
+    st.markdown(
+        marks_line(
+            category=category_of(metadata),
+            day=f"{post_day(document):%-d %b %Y}",
+            is_pinned=metadata.get("isPinned") is True,
+            is_important=metadata.get("isImportant") is True,
+        )
+    )
+    if passage:
+        with st.container(border=True, gap="small"):
+            st.markdown(":small[:gray[Cited passage]]")
+            st.markdown(marked(without_attachments(passage, metadata), terms))
+    st.markdown(paragraphs(without_attachments(text, metadata)))
+    draw_attachments(document)
+
+
+def paragraphs(text: str) -> str:
+    """A post's text as Markdown that looks like it: lines that stand together stay together, such as a list's."""
+    blocks = (block.strip("\n").split("\n") for block in text.split("\n\n"))
+    return "\n\n".join("  \n".join(plain(line) for line in lines if line.strip()) for lines in blocks)
+
+
+def draw_attachments(document: Document) -> None:
+    """What hangs on a post, and what is known of each."""
+    found = attachments_of(document.metadata)
+    if not found:
+        return
+    st.markdown(f"**{count(len(found), 'attachment')}**")
+    for item in found:
+        icon = ":material/image:" if item.get("kind") == "image" else ":material/attach_file:"
+        size = item.get("fileSize")
+        st.markdown(f"{icon} {plain(str(item.get('fileName') or ''))} :gray[{file_size(int(size)) if size else ''}]")
+        if told := str(item.get("description") or item.get("note") or ""):
+            st.caption(plain(told))
+
+
+RUN_WORDS = {"waiting": "Waiting", "running": "Under way", "done": "Done", "failed": "Failed"}
+
+
+RUN_COLORS = {"waiting": "gray", "running": "blue", "done": "green", "failed": "red"}
+
+
+def draw_run(run: SyncRun) -> None:
+    """A sync in one line, with a bar while it is under way and what kept it from ending."""
+    if run.is_open:
+        st.progress(
+            min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
+            text=f"Comparing: {_so_far(run)}" if run.status == "running" else "Waiting to begin",
+        )
+    else:
+        st.markdown(f":{RUN_COLORS[run.status]}-badge[{RUN_WORDS[run.status]}] {run_words(run)}")
+    if run.message:
+        st.caption(plain(run.message))
+
+
+def _so_far(run: SyncRun) -> str:
+    return f"{run.items_done:,} of {run.items_total:,}" if run.items_total else f"{run.items_done:,} so far"
+
+
+def run_words(run: SyncRun) -> str:
+    """What a sync found: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
+    counted = [
+        (run.added, "added"),
+        (run.updated, "changed"),
+        (run.unchanged, "unchanged"),
+        (run.removed, "removed"),
+        (run.failed, "could not be read"),
+    ]
+    found = ", ".join(f"{number:,} {word}" for number, word in counted if number) or "Nothing there"
+    cost = money(run.cost) if run.cost is not None or not run.is_priced else "free of charge"
+    return f"{found} · {ago(run.finished_at or run.created_at)} · {plain(cost)}"

@@ -26,10 +26,9 @@ from rag.types import (
     Identity,
     SearchFilters,
 )
-from rag.ui.document_kinds import field_label
-from rag.ui.formats import count
-from rag.ui.labels import document_labels, drawn, keep_chosen, name_labels
+from rag.ui.formats import count, field_label
 from rag.ui.text import plain
+from rag.ui.widgets import document_labels, drawn, keep_chosen, name_labels
 
 #: So many collections stand side by side to choose from; more are in a list.
 SIDE_BY_SIDE = 4

@@ -1,4 +1,4 @@
-"""A collection's settings: what it takes from its profile, what differs, and a place to change one field."""
+"""The settings form of a collection: what it takes from its profile, what differs, and a dialog for one setting."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.errors import RagError
+from rag.errors import InvalidInput, RagError
 from rag.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.types import Collection
-from rag.ui.labels import name_labels
-from rag.ui.profile_values import LISTS, is_left_out, shown_value, text_of, value_from
 from rag.ui.text import code, plain
+from rag.ui.widgets import name_labels
 
 CHANGED = "Changed"
+
+
 #: Longer values are cut in the list; the dialog shows them whole.
 SHOWN_CHARACTERS = 90
 
+
 Save = Callable[[UUID, dict[str, Any]], None]
+
+
 Reset = Callable[[UUID, list[str]], None]
 
 
@@ -167,3 +171,81 @@ def _format(field: Setting) -> str:
 def _short(field: Setting, value: Any) -> str:
     shown = shown_value(field, value)
     return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[: SHOWN_CHARACTERS - 1]}…"
+
+
+LISTS = ("words", "pairs", "patterns", "steps", "boosts", "factors")
+
+
+EMPTY = "None"
+
+
+def shown_value(field: Setting, value: Any) -> str:
+    """A value on one line; `None` for what is empty."""
+    if isinstance(value, bool):
+        return "On" if value else "Off"
+    if value is None or value in ("", ()):
+        return EMPTY
+    if isinstance(value, int | float):
+        return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    if field.kind in LISTS:
+        return " · ".join(_lines(field, value))
+    return _escaped(str(value))
+
+
+def text_of(field: Setting, value: Any) -> str:
+    """A text or a list as it is edited."""
+    return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
+
+
+def value_from(field: Setting, text: str) -> Any:
+    """What was typed, as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
+    if field.kind not in LISTS:
+        return text
+    return [_item(field, line) for line in text.splitlines() if line.strip()]
+
+
+def is_left_out(value: Any) -> bool:
+    """Whether a profile makes no use of a field."""
+    return value is None or (not isinstance(value, bool) and value in (0, "", ()))
+
+
+def _lines(field: Setting, value: Any) -> list[str]:
+    if field.kind == "words":
+        # Blanks at an end would be lost from sight, and a blank item with them.
+        return [_escaped(item) if item and item == item.strip(" ") else f'"{_escaped(item)}"' for item in value]
+    if field.kind == "factors":
+        return [f"{item:g}" for item in value]
+    if field.kind == "patterns":
+        return [f"{_escaped(pattern)} = {', '.join(categories)}" for pattern, categories in value]
+    return [
+        f"{_escaped(str(name))} = {_escaped(f'{item:g}' if isinstance(item, float) else item)}" for name, item in value
+    ]
+
+
+def _item(field: Setting, line: str) -> Any:
+    if field.kind == "words":
+        is_quoted = len(line.strip()) >= 2 and line.strip()[0] == line.strip()[-1] == '"'
+        return _unescaped(line.strip()[1:-1] if is_quoted else line.strip())
+    try:
+        if field.kind == "factors":
+            return float(line)
+        # A pattern may hold the sign itself, and so may a text.
+        name, sign, item = line.rpartition("=") if field.kind == "patterns" else line.partition("=")
+        if not sign:
+            raise ValueError
+        name, item = name.strip(), item.strip()
+        if field.kind == "patterns":
+            return [name, [category.strip() for category in item.split(",") if category.strip()]]
+        if field.kind == "steps":
+            return [int(name), float(item)]
+        return [name, float(item) if field.kind == "boosts" else _unescaped(item)]
+    except ValueError as exc:
+        raise InvalidInput(f"{field.title} cannot be read at “{line.strip()}”: it has to be {field.wanted}.") from exc
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace("\\\\", "\\") if "\\n" in text else text

@@ -10,8 +10,8 @@ from rag.ingestion.sources.folder import FolderSource
 from rag.ingestion.sources.github import GitHubSource
 from rag.ingestion.sources.runs import SourceSettings, Syncs
 from rag.types import Collection, Identity
-from rag.ui.attempts import attempt
-from rag.ui.syncs import draw_run
+from rag.ui.actions import attempt
+from rag.ui.board import draw_run
 from rag.ui.text import plain
 
 #: Where what went wrong is kept until it is said.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -12,9 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from rag.types import Collection, Document, DocumentChunk, DocumentPage, DocumentStatus, Who
-from rag.ui.document_names import KINDS, METHODS, PDF_TYPES, STATUSES
 from rag.ui.document_pages import draw_chunks, draw_pages
-from rag.ui.formats import count, duration, file_size, money
+from rag.ui.formats import KINDS, METHODS, PDF_TYPES, STATUSES, count, duration, file_size, known_cost, money
 from rag.ui.page_view import has_pictures
 from rag.ui.text import code, plain
 
@@ -27,12 +25,6 @@ class Documents(Protocol):
     def chunks(self, who: Who, document_id: UUID, *, limit: int | None = None) -> list[DocumentChunk]: ...
 
     def collection(self, who: Who, collection_id: UUID) -> Collection: ...
-
-
-def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
-    """A stored cost; None when its price is not known, and zero when nothing was spent yet."""
-    value = (values or {}).get(step, 0)
-    return None if value is None else Decimal(str(value))
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
@@ -211,3 +203,18 @@ def _model_of(document: Document, documents: Documents) -> str:
     if document.status is DocumentStatus.COMPLETED:
         return documents.collection(document.tenant_id, document.collection_id).embedding_model
     return "".join(chunk.embedding_model for chunk in documents.chunks(document.tenant_id, document.id, limit=1))
+
+
+def draw_repository(document: Document) -> None:
+    """A repository's description, language, stars and topics; nothing for other documents."""
+    known = document.metadata.get("repository")
+    if not isinstance(known, dict):
+        return
+    facts = [f":material/star: {int(known.get('stars') or 0):,}"]
+    facts += [plain(str(known["language"]))] if known.get("language") else []
+    facts += [f"updated {plain(str(known['updatedAt'])[:10])}"] if known.get("updatedAt") else []
+    st.markdown(" · ".join(facts))
+    if topics := [str(topic) for topic in known.get("topics") or []]:
+        st.markdown(" ".join(f":blue-badge[{plain(topic)}]" for topic in topics))
+    if known.get("description"):
+        st.caption(plain(str(known["description"])))

@@ -1,17 +1,17 @@
-"""Steps by hand: on one document, on many at once, and on a whole collection's vectors."""
+"""What an administrator does with documents: run a step again, repair, delete, move to another embedding model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import streamlit as st
 
 from rag.ingestion.reembedding import Reembedding
-from rag.types import ChunkingMethod, Collection, Document, PdfType, Step
-from rag.ui.document_names import METHODS, PDF_TYPE_HELP, PDF_TYPES
-from rag.ui.formats import count, money
+from rag.ingestion.references import ReferenceDocument
+from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
+from rag.ui.formats import ENGINES, METHODS, PDF_TYPE_HELP, PDF_TYPES, STATUSES, count, money
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
 
@@ -106,47 +106,6 @@ def draw_meaning(done: int, passages: int) -> None:
         )
 
 
-def draw_bulk(
-    number: int,
-    *,
-    count_shares: Callable[[], tuple[int, int]],
-    on_retry: Callable[[], None],
-    on_tag: Callable[[], None],
-    on_delete: Callable[[], None],
-) -> None:
-    """Actions on all documents that the filters let through, of this page of the table and the others.
-
-    How many of them failed and how many lack tags is counted only while the menu is open.
-    """
-    menu = st.popover(f"All {number:,} shown", icon=":material/checklist:", key="documents_bulk", on_change="rerun")
-    if not menu.open:
-        return
-    with menu:
-        failed, untagged = count_shares()
-        st.button(
-            f"Try {failed:,} failed again",
-            key="documents_bulk_retry",
-            width="stretch",
-            disabled=not failed,
-            on_click=on_retry,
-        )
-        st.button(
-            f"Tag {untagged:,} without tags",
-            key="documents_bulk_tag",
-            width="stretch",
-            disabled=not untagged,
-            on_click=on_tag,
-        )
-        sure = st.checkbox("Yes, delete them for good", key="documents_bulk_sure")
-        st.button(
-            f"Delete {number:,}",
-            key="documents_bulk_delete",
-            width="stretch",
-            disabled=not sure,
-            on_click=on_delete,
-        )
-
-
 def draw_reembedding(
     collection: Collection,
     moves: Sequence[Reembedding],
@@ -220,3 +179,128 @@ def _draw_move(
             on_click=on_cancel,
             args=(move,),
         )
+
+
+OnOne = Callable[[Document], None]
+
+
+def draw_reference_steps(
+    document: Document,
+    reference: ReferenceDocument,
+    *,
+    on_chunk: Callable[[Document, str], None],
+    on_tag: OnOne,
+    on_embed: OnOne,
+) -> None:
+    """How far a reference document is, and its next step: text into chunks, tags, vectors."""
+    chunks = reference.chunks
+    with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
+        st.markdown("**Steps of this reference document**")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _draw_step("Chunks", count(chunks, "chunk") if chunks else "none yet", is_done=chunks > 0)
+            _draw_step("Tags", f"{reference.tagged:,} of {chunks:,}", is_done=0 < chunks == reference.tagged)
+            _draw_step("Vectors", f"{reference.embedded:,} of {chunks:,}", is_done=0 < chunks == reference.embedded)
+        if reference.source_description:
+            st.caption(plain(reference.source_description))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            with (
+                st.popover("Add text", icon=":material/content_paste:", key=f"documents_reference_text_{document.id}"),
+                st.form(f"documents_reference_form_{document.id}", border=False),
+            ):
+                text = st.text_area("Text of the document", height=220, key=f"documents_reference_value_{document.id}")
+                if chunks:
+                    st.caption("It takes the place of the text that is there, with its chunks, tags and vectors.")
+                if st.form_submit_button("Cut into chunks", icon=":material/content_cut:") and text.strip():
+                    on_chunk(document, text)
+                    st.rerun()
+            st.button(
+                "Tag what is missing",
+                key=f"documents_reference_tag_{document.id}",
+                icon=":material/label:",
+                disabled=not chunks or reference.tagged == chunks,
+                on_click=on_tag,
+                args=(document,),
+            )
+            st.button(
+                "Embed what is missing",
+                key=f"documents_reference_embed_{document.id}",
+                icon=":material/scatter_plot:",
+                disabled=not chunks or reference.embedded == chunks,
+                help="Questions and opinions find it as soon as every chunk has its vector.",
+                on_click=on_embed,
+                args=(document,),
+            )
+
+
+def _draw_step(label: str, words: str, *, is_done: bool) -> None:
+    icon = ":green[:material/check_circle:]" if is_done else ":gray[:material/radio_button_unchecked:]"
+    st.markdown(f"{icon} **{label}** :gray[{words}]", width="content")
+
+
+#: What helps, by the step that failed.
+ADVICE = {
+    Step.EXTRACT: "Export the file again from its source and upload it under the same name, or try again.",
+    Step.RECOGNISE: "Try again. Pages whose text was recognised are kept and not paid for twice.",
+    Step.CHUNK: "Try again; or delete it and upload it with another way of chunking.",
+    Step.EMBED: "Try again once the provider answers. What was embedded is kept and not paid for twice.",
+    Step.TAG: "Try again. What was embedded is kept and not paid for twice.",
+    Step.PUBLISH: "Try again. What was embedded is kept and not paid for twice.",
+}
+
+
+#: Where no engine is there to recognise text with.
+NO_ENGINE = (
+    "Text recognition is not set up here: set UPSTAGE_API_KEY, or install Tesseract, restart, and read it again. "
+    "Or upload the document as it was before it was printed."
+)
+
+
+def draw_trouble(
+    document: Document, *, engine: str | None, on_retry: Callable[..., None], retry: tuple[Any, ...]
+) -> bool:
+    """Draw the card; True when the document is to be deleted. `engine` is what text would be recognised with."""
+    words, color = STATUSES[document.status]
+    with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
+        version = f" (version {document.version})" if document.version > 1 else ""
+        st.markdown(f"**{plain(document.title)}**{version} :{color}-badge[{words}]")
+        st.markdown(plain(document.message or "It could not be processed."))
+        if document.status is DocumentStatus.FAILED:
+            st.caption(ADVICE[document.step])
+        is_scan = document.status is DocumentStatus.NEEDS_OCR
+        if is_scan:
+            cost = ", whose cost is shown before anything is spent" if engine == "upstage" else ", free of charge"
+            st.caption(f"{ENGINES[engine]} can recognise its text{cost}." if engine else NO_ENGINE)
+        if document.version > 1:
+            st.caption("The version before it goes on answering.")
+        with st.container(horizontal=True):
+            st.button(
+                "Read it again with OCR" if is_scan and engine else "Try again",
+                key=f"documents_retry_{document.id}",
+                icon=":material/refresh:",
+                on_click=on_retry,
+                args=retry,
+            )
+            return bool(
+                st.button("Delete", key=f"documents_remove_{document.id}", icon=":material/delete:", type="tertiary")
+            )
+
+
+@st.dialog("Delete this document?", icon=":material/delete:")
+def ask_to_delete(document: Document, on_delete: OnOne) -> None:
+    st.markdown(f"**{plain(document.title)}**  \n:gray[{plain(document.file_name)}]")
+    st.markdown(
+        f"Its {count(document.page_count, 'page')} and {count(document.chunk_count, 'chunk')} are removed at once, and "
+        "no question will find it any more. What it cost stays in the analytics. This cannot be undone."
+    )
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if st.button("Keep it", key="documents_keep"):
+            st.rerun()
+        if st.button(
+            "Delete",
+            key="documents_delete_confirmed",
+            type="primary",
+            icon=":material/delete:",
+            on_click=on_delete,
+            args=(document,),
+        ):
+            st.rerun()

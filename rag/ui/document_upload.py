@@ -1,9 +1,13 @@
-"""Where documents come in: what is chosen for them, the files themselves, and archives of them."""
+"""Documents on their way into the library: chosen, refused, estimated, processed, ready."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from types import MappingProxyType
+from typing import NamedTuple
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -12,13 +16,49 @@ from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders import ENDINGS
 from rag.ingestion.sources.folder import files_in_archive
+from rag.profile import Profile
 from rag.profiles import profile_of
-from rag.types import Collection
-from rag.ui.document_cards import Refused, UploadOptions
-from rag.ui.document_kinds import draw_fields
-from rag.ui.document_names import METHOD_HELP, METHODS, PDF_TYPE_HELP, PDF_TYPES
-from rag.ui.labels import keep_chosen, name_labels
+from rag.types import ChunkingMethod, Collection, Document, DocumentFigures, DocumentStatus, PdfType, Step
+from rag.ui.document_details import cost_line, page_ranges
+from rag.ui.document_library import draw_cost_table
+from rag.ui.formats import (
+    METHOD_HELP,
+    METHODS,
+    PDF_TYPE_HELP,
+    PDF_TYPES,
+    STATUSES,
+    count,
+    duration,
+    field_label,
+    file_size,
+    known_cost,
+    money,
+)
 from rag.ui.text import plain
+from rag.ui.widgets import choose_collection
+
+
+class UploadOptions(NamedTuple):
+    """What was chosen for a file before it was uploaded."""
+
+    collection: Collection
+    chunking_method: ChunkingMethod
+    generate_metadata: bool
+    pdf_type: PdfType = "auto"
+    #: What searches may be narrowed by.
+    metadata: Mapping[str, str] = MappingProxyType({})
+
+
+class Refused(NamedTuple):
+    """A file that was not taken. Its content is kept only while its password is being asked for."""
+
+    key: str
+    name: str
+    size_bytes: int
+    sentence: str
+    content: bytes | None
+    options: UploadOptions
+
 
 #: Takes one file: its name, bytes, options and a key that is its own.
 Take = Callable[[str, bytes, UploadOptions, str], None]
@@ -60,14 +100,8 @@ def _options(collections: Sequence[Collection], collection: Collection) -> Uploa
     """What holds for the files to come; the collection's own settings are chosen beforehand."""
     with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
         if len(collections) > 1:
-            names = name_labels({c.id: c.name for c in collections}, gone="Deleted collection")
-            keep_chosen("documents_collection")
-            chosen = st.selectbox(
-                "Collection",
-                list(names),
-                index=list(names).index(collection.id),
-                format_func=names.of,
-                key="documents_collection",
+            chosen = choose_collection(
+                {c.id: c.name for c in collections}, key="documents_collection", chosen=collection.id
             )
             collection = next((c for c in collections if c.id == chosen), collection)
         profile = profile_of(collection)
@@ -151,3 +185,232 @@ def _from_archive(
     if not found_any:
         sentence = "There is no file in this archive that could be read: PDF, Word (.docx), HTML, Markdown or text."
         yield Refused(file.file_id, file.name, file.size, sentence, None, options)
+
+
+STEP_NAMES = {
+    Step.EXTRACT: "Read",
+    Step.RECOGNISE: "Recognise text",
+    Step.CHUNK: "Chunk",
+    Step.EMBED: "Embed",
+    Step.TAG: "Metadata",
+    Step.PUBLISH: "Publish",
+}
+
+
+def draw_refused(refused: Refused, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Refused], None]) -> None:
+    """Why a file was not taken; where a password is missing, the place to enter it."""
+    with st.container(border=True, key=f"documents_refused_{refused.key}", gap="xsmall"):
+        icon = ":orange[:material/lock:]" if refused.content else ":red[:material/error:]"
+        _draw_head(
+            f"{icon} **{plain(refused.name)}** :gray[{file_size(refused.size_bytes)}]",
+            f"documents_dismiss_{refused.key}",
+            on_dismiss,
+            refused.key,
+        )
+        st.markdown(plain(refused.sentence))
+        if refused.content is None:
+            return
+        with (
+            st.form(f"documents_unlock_{refused.key}", border=False),
+            st.container(horizontal=True, vertical_alignment="bottom"),
+        ):
+            st.text_input(
+                "Password of this PDF",
+                type="password",
+                autocomplete="off",
+                key=f"documents_password_{refused.key}",
+                width=280,
+            )
+            st.form_submit_button("Unlock", icon=":material/lock_open:", on_click=on_unlock, args=(refused,))
+
+
+def draw_estimate(
+    document: Document,
+    *,
+    is_only: bool,
+    on_confirm: Callable[[Document], None],
+    on_discard: Callable[[Document], None],
+) -> None:
+    """What a document holds and what processing it would cost, with the two ways on."""
+    estimate = document.estimate or {}
+    with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
+        st.markdown(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]")
+        facts = (
+            count(estimate.get("pages", document.page_count), "page"),
+            count(estimate.get("characters", document.character_count), "character"),
+            f"about {count(estimate.get('tokens', 0), 'token')}",
+            f"about {count(estimate.get('chunks', 0), 'chunk')}",
+        )
+        st.markdown(" · ".join(facts))
+        st.markdown(f":gray[{cost_line(estimate)}]")
+        draw_remarks(document)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                f"Confirm ({plain(money(known_cost(estimate, 'total')))})",
+                key=f"documents_confirm_{document.id}",
+                icon=":material/check:",
+                type="primary" if is_only else "secondary",
+                on_click=on_confirm,
+                args=(document,),
+            )
+            st.button(
+                "Discard",
+                key=f"documents_discard_{document.id}",
+                icon=":material/close:",
+                type="tertiary",
+                on_click=on_discard,
+                args=(document,),
+            )
+
+
+def draw_progress(document: Document) -> None:
+    """How far the step under way has come, and which steps are done."""
+    has_recognition = document.step is Step.RECOGNISE or document.ocr_pages
+    steps = [
+        *([Step.RECOGNISE] if has_recognition else []),
+        Step.CHUNK,
+        Step.EMBED,
+        *([Step.TAG] if document.generate_metadata else []),
+        Step.PUBLISH,
+    ]
+    with st.container(key=f"documents_progress_{document.id}", gap="xsmall"):
+        part = document.steps_done / document.steps_total if document.steps_total else 0.0
+        st.progress(min(part, 1.0), text=f"**{plain(document.title)}** · {plain(step_words(document))}")
+        if document.status is DocumentStatus.PROCESSING and document.step in steps:
+            at = steps.index(document.step)
+            colors = ["green" if i < at else "blue" if i == at else "gray" for i in range(len(steps))]
+            marks = [f":{color}-badge[{STEP_NAMES[step]}]" for color, step in zip(colors, steps, strict=True)]
+            st.markdown(" ".join(marks))
+        if document.message:
+            st.caption(plain(document.message))
+
+
+def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> None:
+    """A document that became ready while this page was open: what it holds and what it cost."""
+    with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
+        _draw_head(
+            f":green[:material/check_circle:] **{plain(document.title)}** is ready",
+            f"documents_done_{document.id}",
+            on_dismiss,
+            str(document.id),
+        )
+        facts = [count(document.page_count, "page"), count(document.chunk_count, "chunk")]
+        st.markdown(" · ".join([*facts, f"processed in {plain(duration(document.processing_ms))}"]))
+        st.markdown(f":gray[{cost_line(document.costs)}]")
+        draw_remarks(document)
+
+
+def draw_remarks(document: Document) -> None:
+    """What to know about a document: its message, else the pages without text."""
+    if document.message:
+        st.caption(plain(document.message))
+    elif document.empty_pages and document.status is not DocumentStatus.FAILED:
+        word = "page" if len(document.empty_pages) == 1 else "pages"
+        st.caption(f":orange[:material/image:] No text on {word} {plain(page_ranges(document.empty_pages))}")
+
+
+def step_words(document: Document) -> str:
+    """The step under way in words: `Reading page 12 of 105`."""
+    done, total = document.steps_done, document.steps_total
+    if document.is_waiting:
+        return "Waiting for the provider"
+    if not total:
+        return "Waiting for its turn"
+    return {
+        Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
+        Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
+        Step.CHUNK: "Cutting into chunks",
+        Step.EMBED: f"Embedding chunk {min(done + 1, total):,} of {total:,}",
+        Step.TAG: "Writing metadata",
+        Step.PUBLISH: "Making it searchable",
+    }[document.step]
+
+
+def _draw_head(words: str, key: str, on_dismiss: Callable[[str], None], dismissed: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(words, width="stretch")
+        st.button("Dismiss", key=key, icon=":material/close:", type="tertiary", on_click=on_dismiss, args=(dismissed,))
+
+
+OnOne = Callable[[Document], None]
+
+
+def draw_estimates(
+    estimated: Sequence[Document],
+    figures: Sequence[DocumentFigures],
+    *,
+    on_confirm: OnOne,
+    on_confirm_all: Callable[[datetime], None],
+    on_discard: OnOne,
+) -> None:
+    """The documents that wait longest for a yes, and one button for all of them: those of the `figures`."""
+    waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
+    number = max(sum(f.documents for f in waiting), len(estimated))
+    total = money(sum((f.estimated for f in waiting), Decimal(0)))
+    words = f"{total} + unpriced" if any(f.unpriced_estimates for f in waiting) else total
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader("Confirm before anything is spent", anchor=False, width="content")
+        if number > 1 and waiting:
+            st.button(
+                f"Confirm all {number} ({plain(words)})",
+                key="documents_confirm_all",
+                icon=":material/done_all:",
+                type="primary",
+                on_click=on_confirm_all,
+                # What was estimated after this total was made is not confirmed with it.
+                args=(max(f.updated_at for f in waiting),),
+            )
+    for document in estimated:
+        draw_estimate(document, is_only=number == 1, on_confirm=on_confirm, on_discard=on_discard)
+    draw_rest(number - len(estimated), "waits", "wait", DocumentStatus.ESTIMATED)
+
+
+def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
+    """How many more documents there are than cards, and where they are found."""
+    if number > 0:
+        verb = one if number == 1 else many
+        st.caption(f"{count(number, 'more document')} {verb}: choose {STATUSES[status][0]} in the library to see them.")
+
+
+def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
+    """One card for the `number` that became ready while this page was open, with the latest of them as a table."""
+    with st.container(border=True, key="documents_finished", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f":green[:material/check_circle:] **{number:,} documents** are ready", width="stretch")
+            st.button(
+                "Dismiss",
+                key="documents_done_all",
+                icon=":material/close:",
+                type="tertiary",
+                on_click=on_dismiss,
+            )
+        draw_cost_table(ready)
+        if number > len(ready):
+            st.caption(f"The latest {len(ready)} of them.")
+
+
+#: Fields that cutting finds by itself.
+FOUND_BY_CUTTING = frozenset({"category", "year"})
+
+
+def fields_to_say(profile: Profile) -> list[str]:
+    """What somebody has to say of a document, because neither a model nor cutting finds it."""
+    return [
+        field
+        for field in profile.search.metadata_filters
+        if field not in FOUND_BY_CUTTING and field not in profile.reading.chunk_tags
+    ]
+
+
+def draw_fields(profile: Profile, key: str) -> dict[str, str]:
+    """Inputs for what is to be said of the files to come; their values by field."""
+    said = {}
+    for field in fields_to_say(profile):
+        said[field] = st.text_input(
+            plain(field_label(field)),
+            key=f"{key}_{field}",
+            max_chars=120,
+            width=200,
+            help="Questions can be asked in these documents only. May stay empty.",
+        )
+    return {field: value for field, value in said.items() if value.strip()}

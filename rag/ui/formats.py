@@ -1,14 +1,19 @@
-"""Figures as people read them. An unknown price is "unpriced", never zero."""
+"""How numbers, sizes, times and the states of documents are written. An unknown price is "unpriced", never zero."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from rag.ingestion.loaders import ENDINGS
+from rag.ingestion.loaders import ENDINGS, MIME_TYPES
+from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
 UNPRICED = "unpriced"
+
+
 WITHOUT_PAGES = tuple(ending for ending, kind in ENDINGS.items() if kind != "pdf")
 
 
@@ -107,3 +112,86 @@ def pages(first: int, last: int) -> str:
 def has_pages(file_name: str) -> bool:
     """Whether a file of this name has pages that a reader could turn to; others are one long text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
+
+
+#: Status as (words, colour of its badge).
+STATUSES: Mapping[DocumentStatus, tuple[str, str]] = {
+    DocumentStatus.REGISTERED: ("Registered", "gray"),
+    DocumentStatus.READING: ("Reading", "blue"),
+    DocumentStatus.ESTIMATED: ("To confirm", "orange"),
+    DocumentStatus.PROCESSING: ("Processing", "blue"),
+    DocumentStatus.COMPLETED: ("Ready", "green"),
+    DocumentStatus.NEEDS_OCR: ("Needs OCR", "violet"),
+    DocumentStatus.FAILED: ("Failed", "red"),
+    DocumentStatus.SUPERSEDED: ("Earlier version", "gray"),
+}
+
+
+#: Of a document at work whose provider refuses the key or has no money left.
+WAITING = ("Waiting", "orange")
+
+
+#: Of a document that is found while its tags wait for the same.
+TAGS_WAITING = ("Ready, tags wait", "orange")
+
+
+METHODS: Mapping[ChunkingMethod, str] = {
+    "smart": "Smart",
+    "auto": "By kind of document",
+    "semantic": "By topic",
+    "sentences": "Sentences",
+    "recursive": "Separators",
+    "paged": "Page by page",
+    "fixed": "Fixed size",
+    "professional": "Résumé",
+    "narrative": "Story",
+    "markdown": "Markdown sections",
+    "generic": "Paragraphs",
+}
+
+
+METHOD_HELP: Mapping[ChunkingMethod, str] = {
+    "smart": "Cuts at sections, paragraphs and sentences. Right for most documents.",
+    "auto": "Cuts a résumé, a LinkedIn profile, a journey, a README and any other text each in the way that fits it.",
+    "semantic": "Cuts where the topic changes. For long mixed texts; reads the text once more to find the places.",
+    "sentences": "Cuts where a sentence or line ends, in longer pieces. For notices and announcements.",
+    "recursive": "Cuts at the coarsest separator there is: paragraph, line, sentence, word. Works for any text.",
+    "paged": "No passage goes over a page, so that each citation names exactly one. For guidelines and case law.",
+    "fixed": "Cuts at a fixed length wherever that falls. For tables and logs without sentences.",
+    "professional": "One position, one passage, with company, position, place and dates. For résumés and profiles.",
+    "narrative": "Whole paragraphs in order, the last sentences said again in the next. For stories and reports.",
+    "markdown": "One section, one passage, with its heading. For READMEs and Markdown.",
+    "generic": "As many whole paragraphs as fit, nothing said twice.",
+}
+
+
+PDF_TYPES: Mapping[PdfType, str] = {"auto": "Auto", "scanned": "Scanned", "digital": "Digital"}
+
+
+PDF_TYPE_HELP = (
+    "For PDFs. Auto recognises text on the pages that are pictures, Scanned on every page, Digital on none. "
+    "What text recognition costs is part of the estimate."
+)
+
+
+KINDS: Mapping[str, str] = {
+    MIME_TYPES["pdf"]: "PDF",
+    MIME_TYPES["docx"]: "Word",
+    MIME_TYPES["html"]: "HTML",
+    MIME_TYPES["markdown"]: "Markdown",
+    MIME_TYPES["text"]: "Text",
+}
+
+
+ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}
+
+
+def field_label(field: str) -> str:
+    """`crime_type` as "Crime type"."""
+    return field.replace("_", " ").capitalize()
+
+
+def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
+    """A stored cost; None when its price is not known, and zero when nothing was spent yet."""
+    value = (values or {}).get(step, 0)
+    return None if value is None else Decimal(str(value))

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from rag.records.question_log import ChatLogEntry
-from rag.ui.charts import OPERATION_NAMES, waterfall_figure
+from rag.records.chat_logs import ChatLogEntry
+from rag.ui.analytics import OPERATION_NAMES, waterfall_figure
 from rag.ui.formats import count, date_time, duration, money, pages
 from rag.ui.text import answer_markdown, plain
 from rag.ui.theme import PLOTLY_CONFIG

@@ -10,8 +10,8 @@ import streamlit as st
 
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.types import Citation
+from rag.ui.board import marks_line
 from rag.ui.formats import has_pages, pages
-from rag.ui.posts import marks_line
 from rag.ui.text import excerpt, marked, plain
 
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.

@@ -9,8 +9,8 @@ import pytest
 from argon2 import PasswordHasher
 
 from rag.access.accounts import Accounts
-from rag.access.attempts import Browser
 from rag.access.external import ExternalAccounts, ExternalPerson
+from rag.access.limits import Browser
 from rag.errors import AccessError, InvalidInput, TooManyAttempts, WrongPassword
 from rag.storage.database import Database
 from rag.types import Account, Identity

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag.access.attempts import (
+from rag.access.limits import (
     FORGOTTEN_AFTER_SECONDS,
     LONGEST_WAIT_SECONDS,
     MAXIMUM_STRANGERS,

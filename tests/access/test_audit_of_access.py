@@ -19,9 +19,8 @@ from starlette.testclient import TestClient
 from rag.access.external import ExternalAccounts, ExternalPerson
 from rag.commands.audit import LATE_NUMBERS, Tail
 from rag.errors import AccessError, NotFound, TooManyAttempts, WrongPassword
-from rag.records.analytics import Analytics
+from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
-from rag.records.figures import Filters, Period, QuestionFilters
 from rag.storage.database import Database
 from rag.storage.migrations import MIGRATIONS
 from rag.types import Collection, Identity, Role

@@ -10,7 +10,7 @@ import pytest
 
 from rag.errors import NotFound
 from rag.profiles import HR
-from rag.records.figures import Filters, Period
+from rag.records.analytics import Filters, Period
 from rag.samples import SAMPLES
 from rag.types import Collection, Document, Identity, Outcome, Question, RAGDetails, Role
 

@@ -14,8 +14,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from rag.access.guard import PUBLIC_METHODS, AuthGuard, is_own_host, is_same_origin, route_path
-from rag.access.headers import content_security_policy
+from rag.access.guard import PUBLIC_METHODS, AuthGuard, content_security_policy, is_own_host, is_same_origin, route_path
 from rag.access.sessions import token_hash
 from rag.settings import Settings
 from rag.storage.database import Database

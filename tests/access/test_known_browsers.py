@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.access.accounts import MOST_KNOWN_BROWSERS, Accounts
-from rag.access.attempts import Attempts, Browser, Strangers
+from rag.access.limits import Attempts, Browser, Strangers
 from rag.errors import TooManyAttempts, WrongPassword
 from rag.storage.database import Database
 from rag.types import Account, Identity

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rag.access.attempts import MAXIMUM_STRANGERS, WISHES_FOR_ONE, WISHES_WITHIN_SECONDS, Wishes
+from rag.access.limits import MAXIMUM_STRANGERS, WISHES_FOR_ONE, WISHES_WITHIN_SECONDS, Wishes
 from rag.errors import LinkExpired, TooManyAttempts
 from rag.types import Account, Identity
 from tests.access.front_door import PASSWORD, Access, AddPerson

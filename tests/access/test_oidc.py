@@ -12,8 +12,7 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import Attempt, OpenIdProvider
-from rag.access.oidc_mapping import Mappings
+from rag.access.oidc import Attempt, Mappings, OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.errors import AccessError, ProviderAnswerInvalid, ProviderUnavailable, RagError, SettingsError
 from rag.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag.access.password_queue import MOST_WAITING, PasswordQueue
+from rag.access.passwords import MOST_WAITING, PasswordQueue
 from rag.errors import TooManyAttempts
 
 

@@ -12,15 +12,13 @@ import pyotp
 import pytest
 from starlette.testclient import TestClient
 
-from rag.access.recent import CONFIRM, is_recent
 from rag.access.second_factor import STEP_SECONDS
-from rag.access.sessions import token_hash
+from rag.access.sessions import CONFIRM, is_recent, token_hash
 from rag.errors import NotFound, SignInAgain
 from rag.ingestion.documents import DocumentLibrary
 from rag.money.price_list import TenantPrices
-from rag.records.analytics import Analytics
+from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
 from rag.records.audit import AuditLog
-from rag.records.figures import Filters, Period, QuestionFilters
 from rag.storage.database import Database
 from rag.types import Account, Identity, Role
 from tests.access.front_door import PASSWORD, Access, AddPerson, identity_of

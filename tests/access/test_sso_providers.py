@@ -10,8 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.access.external import ExternalAccounts
-from rag.access.oidc import OpenIdProvider
-from rag.access.oidc_mapping import GOOGLE, Mappings
+from rag.access.oidc import GOOGLE, Mappings, OpenIdProvider
 from rag.errors import AccessError
 from rag.settings import Settings
 from rag.storage.database import Database

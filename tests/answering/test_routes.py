@@ -14,8 +14,7 @@ import pytest
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.routes import summary, wording
 from rag.profiles import profile_by_name
-from rag.records.analytics import Analytics
-from rag.records.figures import Filters, Period
+from rag.records.analytics import Analytics, Filters, Period
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database

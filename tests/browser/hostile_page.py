@@ -11,8 +11,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).res
 import pandas as pd  # noqa: E402
 import streamlit as st  # noqa: E402
 
-from rag.ui.labels import drawn, name_labels  # noqa: E402
 from rag.ui.text import answer_markdown, code, lines, marked, plain  # noqa: E402
+from rag.ui.widgets import drawn, name_labels  # noqa: E402
 from tests.markdown_links import FAITHFUL, PIECES  # noqa: E402
 
 ANSWERS = (

@@ -109,6 +109,11 @@ def test_fields_are_overridden_checked_together_and_given_back(
     changed = library.override_collection(admin, collection.id, {"year_boosts": [2, 1.5], "top_k": 5})
     assert changed.overrides == {"chunk_size": 500, "year_boosts": [2.0, 1.5]}  # the profile's own value is none
     assert library.override_collection(admin, collection.id, resets=["chunk_size", "year_boosts"]).overrides == {}
+    # Limits that follow the one that was set are not stored with it.
+    assert library.override_collection(admin, collection.id, {"narrative_hard_tokens": 300}).overrides == {
+        "narrative_hard_tokens": 300
+    }
+    assert library.override_collection(admin, collection.id, resets=["narrative_hard_tokens"]).overrides == {}
     with pytest.raises(InvalidInput, match="Create another collection"):
         library.override_collection(admin, collection.id, {"embedding_model": BUILT_IN})
 

@@ -20,7 +20,7 @@ from rag.settings import Settings
 from rag.storage.database import WORKER, Database
 from rag.storage.files import FileStore
 from rag.types import Collection, DocumentStatus, Identity, Usage
-from rag.ui.document_table import status_words
+from rag.ui.document_library import status_words
 from tests import hostile
 from tests.ingestion.uploads import confirmed, until
 from tests.standin import ProviderStandin

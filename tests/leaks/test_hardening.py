@@ -20,9 +20,8 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.leak_calls import requests_of
-from rag.access.guard import AuthGuard
-from rag.access.headers import content_security_policy
-from rag.access.media import FILE_FIELDS, files_in
+from rag.access.guard import AuthGuard, content_security_policy
+from rag.access.websockets import FILE_FIELDS, files_in
 from rag.errors import SettingsError
 from rag.server import ERROR_HANDLERS, MIDDLEWARE, OPEN_PATHS, ROUTES
 from rag.services import Services

@@ -11,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 from rag.profiles import CIVIL, LEGAL, PORTFOLIO
 from rag.services import Services
 from rag.types import Collection, Identity, Role
-from rag.ui.document_kinds import columns_of_kinds, fields_to_say
+from rag.ui.document_library import columns_of_kinds
+from rag.ui.document_upload import fields_to_say
 
 SignIn = Callable[[Role], tuple[AppTest, Identity]]
 

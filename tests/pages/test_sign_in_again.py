@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from rag.access.recent import CONFIRM
+from rag.access.sessions import CONFIRM
 from rag.errors import SignInAgain
 from rag.services import Services
 from rag.types import Collection, DocumentFilters, Identity, Role

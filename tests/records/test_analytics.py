@@ -12,9 +12,8 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput, NotFound
-from rag.records.analytics import Analytics
-from rag.records.figures import Filters, Period, QuestionFilters
-from rag.records.question_log import LoggedQuestion, questions_to_csv
+from rag.records.analytics import Analytics, Filters, Period, QuestionFilters
+from rag.records.chat_logs import LoggedQuestion, questions_to_csv
 from rag.storage.database import Database
 from rag.types import Collection
 from tests.question_month import write_month

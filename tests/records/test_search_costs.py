@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from rag.profiles import HR
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.records.figures import Filters, Period, QuestionFilters
+from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.retrieval.keywords import index_document
 from rag.services import Services, assemble
 from rag.settings import Settings

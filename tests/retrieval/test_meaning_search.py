@@ -24,7 +24,7 @@ from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings,
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
 from rag.storage.database import Database, queries
-from rag.storage.pipeline import Answer
+from rag.storage.pipeline import PendingResult
 from rag.types import Collection, Identity, Question, SearchFilters, Who
 from tests.retrieval.shelf import Shelf
 
@@ -298,23 +298,23 @@ def test_large_scopes_give_each_language_its_places(database: Database, shelf: S
 
 
 class Listening:
-    """A database that keeps the statements sent in its flights."""
+    """A database that keeps the statements sent in its pipelines."""
 
     def __init__(self, database: Database) -> None:
         self.sent: list[tuple[str, dict[str, Any]]] = []
         self._database = database
 
     @contextmanager
-    def flight(self, who: Who) -> Iterator[Listening]:
-        with self._database.flight(who) as self._flight:
+    def pipeline(self, who: Who) -> Iterator[Listening]:
+        with self._database.pipeline(who) as self._pipeline:
             yield self
 
-    def execute(self, text: str, values: dict[str, Any]) -> Answer:
+    def execute(self, text: str, values: dict[str, Any]) -> PendingResult:
         self.sent.append((text, dict(values)))
-        return self._flight.execute(text, values)
+        return self._pipeline.execute(text, values)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._flight, name)
+        return getattr(self._pipeline, name)
 
 
 @needs_model

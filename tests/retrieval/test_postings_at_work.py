@@ -129,7 +129,7 @@ def test_every_search_during_an_ingest_is_that_of_brute_force(shelf: Shelf, data
         dice = random.Random(seed)
         while not is_over.is_set():
             question = " ".join(dice.sample(WORDS, 2))
-            with database.flight("demo") as connection:
+            with database.pipeline("demo") as connection:
                 found = find_hits(connection, ask(question), read_scope(connection, shelf.scope, None), limit=10)
                 rows = connection.execute("SELECT content FROM document_chunks").fetchall()
             if rows:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from rag.access.sessions import Sessions
-from rag.access.supabase_accounts import SupabaseAccounts
+from rag.access.supabase import SupabaseAccounts
 from rag.errors import (
     AccessError,
     FileTooLarge,

@@ -17,7 +17,7 @@ from rag.access.api_keys import ApiKeys
 from rag.access.guard import AuthGuard
 from rag.access.limits import Limits
 from rag.access.sessions import Sessions
-from rag.access.supabase_accounts import SupabaseAccounts
+from rag.access.supabase import SupabaseAccounts
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.errors import AccessError, LinkExpired, RagError, WeakPassword, WrongPassword

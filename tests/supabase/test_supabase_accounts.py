@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from rag.access.guard import AuthGuard
 from rag.access.identity import AccessServices
 from rag.access.sessions import Sessions, token_hash
-from rag.access.supabase_accounts import SupabaseAccounts
+from rag.access.supabase import SupabaseAccounts
 from rag.access.tenants import Tenants
 from rag.api.form_pages import FormPages
 from rag.errors import (

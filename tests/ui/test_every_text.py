@@ -66,9 +66,9 @@ OURS = {
     ("rag/ui/collection_settings.py", "field.choices"),
     ("rag/ui/document_steps.py", "words"),  # of `buttons`, in rows with a chosen method
     ("rag/ui/document_steps.py", "text"),
-    ("rag/ui/key_figures.py", "change.shown"),  # figures
-    ("rag/ui/profile_words.py", "icon"),  # of `sentences_on`, beside a sentence
-    ("rag/ui/syncs.py", "word"),  # of `counted`, beside a figure
+    ("rag/ui/analytics.py", "change.shown"),  # figures
+    ("rag/ui/collection_profile.py", "icon"),  # of `sentences_on`, beside a sentence
+    ("rag/ui/board.py", "word"),  # of `counted`, beside a figure
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
 NUMBER = r"((list|Sequence)\[)?(int|float|Decimal|bool|datetime|date)\]?( \| None)?"
@@ -388,7 +388,7 @@ def test_html_is_built_by_few_and_never_in_markdown() -> None:
 def test_tables_hold_no_links_and_charts_no_html() -> None:
     for name, text in page_files().items():
         assert not re.search(r"\b(LinkColumn|ImageColumn|JsonColumn|components\.|st\.iframe)", text), name
-    chart = (PROJECT / "rag" / "ui" / "charts.py").read_text()
+    chart = (PROJECT / "rag" / "ui" / "analytics.py").read_text()
     given = [
         k.value for n in ast.walk(ast.parse(chart)) if isinstance(n, ast.Call) for k in n.keywords if k.arg == "name"
     ]

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.types import ChunkingMethod, DocumentChunk, DocumentPage
-from rag.ui.document_names import METHOD_HELP, METHODS
-from rag.ui.formats import has_pages
-from rag.ui.original_text import PART_CHARACTERS, page_with_most, part_with, parts_of, text_html
+from rag.ui.formats import METHOD_HELP, METHODS, has_pages
+from rag.ui.page_view import PART_CHARACTERS, page_with_most, part_with, parts_of, text_html
 
 
 @given(st.text(alphabet="ab \n", max_size=300), st.integers(1, 60), st.floats(0, 1))

@@ -11,8 +11,8 @@ from rag.profile import SETTINGS, Profile
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers
 from rag.settings import Settings
-from rag.ui.profile_values import LISTS, shown_value, text_of, value_from
-from rag.ui.profile_words import embedder_line, embedder_name, sentences_on, shortcomings
+from rag.ui.collection_profile import embedder_line, embedder_name, sentences_on, shortcomings
+from rag.ui.collection_settings import LISTS, shown_value, text_of, value_from
 from tests.standin import ProviderStandin
 
 

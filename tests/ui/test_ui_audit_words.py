@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from rag.records.audit import AuditEntry
-from rag.ui.audit_words import change_words
+from rag.ui.people import change_words
 
 
 def entry(action: str, **changes: Any) -> AuditEntry:

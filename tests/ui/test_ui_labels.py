@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from rag.ui.labels import distinct_labels, name_labels
+from rag.answering.labels import distinct_labels
+from rag.ui.widgets import name_labels
 
 PROJECT = Path(__file__).resolve().parents[2]
 PICKERS = {"selectbox", "multiselect", "pills", "segmented_control", "radio", "select_slider"}
@@ -125,16 +126,16 @@ def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
     shown = call.argument("format_func")
     if not shown:
         key = call.argument("key").strip("'\"")
-        assert key in OWN_LABELS, f"{call.place}: say why no two options of {key} have one label, or use rag.ui.labels"
+        assert key in OWN_LABELS, f"{call.place}: say why no two options of {key} have one label, or use rag.ui.widgets"
         return
     # Drawn as Markdown, labels stay distinct: they are escaped, not shortened.
     owner, _, attribute = re.sub(r"^drawn\((\w+)\)$", r"\1.of", shown).rpartition(".")
     if attribute == "of":
-        assert assigned_from(call, owner) & HELPERS, f"{call.place}: {owner} is not made by rag.ui.labels"
+        assert assigned_from(call, owner) & HELPERS, f"{call.place}: {owner} is not made by rag.ui.widgets"
         return
     # Words of the product itself.
-    assert attribute == "__getitem__", f"{call.place}: {shown} may give two options one label; use rag.ui.labels"
-    assert owner.isupper(), f"{call.place}: {owner} is no constant; use rag.ui.labels"
+    assert attribute == "__getitem__", f"{call.place}: {shown} may give two options one label; use rag.ui.widgets"
+    assert owner.isupper(), f"{call.place}: {owner} is no constant; use rag.ui.widgets"
     words = constant(call.path, owner)
     assert len(set(words.values())) == len(words)
 

@@ -1,24 +1,33 @@
-"""API keys on the page People: what there is, a new one, an end to one. A secret is shown once and never again."""
+"""Roles, API keys, open sessions and the audit log, as the pages for administrators show them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
+from rag.access.sessions import OpenSession
 from rag.errors import RagError
-from rag.types import Identity
-from rag.ui import sign_in_again
-from rag.ui.formats import SELECT_A_ROW, date_time
+from rag.records.audit import AuditEntry
+from rag.types import Identity, Role
+from rag.ui import actions
+from rag.ui.formats import SELECT_A_ROW, STATUSES, ago, count, date_time
 from rag.ui.text import plain
+
+ROLES: Mapping[Role, str] = {Role.EMPLOYEE: "Employee", Role.MANAGER: "Manager", Role.ADMIN: "Administrator"}
+
 
 ABOUT = (
     "A key lets a program ask questions or manage documents for your organisation, without anybody's password. "
     "Give each program its own, with only what it needs. What the API can do is described at [/api/docs](/api/docs)."
 )
+
+
 SHOWN_SCOPES = {scope: f"{words} ({scope})" for scope, words in SCOPES.items()}
 
 
@@ -28,7 +37,7 @@ def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("API keys", anchor=False, width="content")
         is_asked = st.button("Make a key", key="people_key_add", icon=":material/key:")
-        if is_asked and not sign_in_again.is_needed(identity):
+        if is_asked and not actions.is_needed(identity):
             st.session_state.people_key_error = None
             _ask_for_key(keys, identity)
     st.caption(ABOUT)
@@ -123,7 +132,7 @@ def _ask_for_key(keys: ApiKeys, identity: Identity) -> None:
         st.number_input("Requests a minute", 1, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, key="people_key_limit")
         st.form_submit_button("Make the key", type="primary", icon=":material/key:", on_click=make)
     if error := state.get("people_key_error"):
-        sign_in_again.draw_error(error)
+        actions.draw_error(error)
     if "people_key_made" in state:
         st.rerun()
 
@@ -153,3 +162,114 @@ def _ask_to_revoke(keys: ApiKeys, identity: Identity, key: ApiKey) -> None:
             args=(identity, key.id),
         ):
             st.rerun()
+
+
+BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+
+
+SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def device(user_agent: str) -> str:
+    """A browser as people call it: `Firefox on Windows`; of anything else its first word."""
+    browser = next((name for mark, name in BROWSERS if re.search(rf"{mark}\w*/", user_agent)), "")
+    system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
+    if browser:
+        return f"{browser} on {system}" if system else browser
+    return user_agent.split("/")[0].split(" ")[0][:40] or "Unknown program"
+
+
+def draw_sessions(
+    sessions: Sequence[OpenSession], own_session_id: str, zone: tzinfo, end: Callable[[OpenSession], None]
+) -> None:
+    """One row for each session, latest first; the one that looks has no button."""
+    st.caption(f"Signed in at {count(len(sessions), 'place')}." if sessions else "Not signed in anywhere.")
+    for session in sessions:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            here = " :green-badge[This browser]" if session.session_id == own_session_id else ""
+            st.markdown(
+                f"**{plain(device(session.user_agent))}**{here}  \n"
+                f":gray[Last used {plain(ago(session.last_seen_at))} · signed in "
+                f"{plain(date_time(session.created_at, zone))} · ends {plain(date_time(session.expires_at, zone))}]",
+                width="content",
+            )
+            if session.session_id != own_session_id:
+                st.button(
+                    "Sign out",
+                    key=f"end_{session.session_id}",
+                    icon=":material/logout:",
+                    on_click=end,
+                    args=(session,),
+                )
+
+
+FIELDS: Mapping[str, str] = {
+    "name": "name",
+    "role": "role",
+    "user_group": "group",
+    "is_active": "active",
+    "password_hash": "password",
+    "account_id": "account",
+    "expires_at": "end",
+    "confirmed_at": "in use since",
+    "embedding_model": "embedding model",
+    "overrides": "settings",
+    "groups": "groups that may read it",
+    "calibrated_threshold": "measured threshold",
+    "collection_id": "collection",
+    "chunking_method": "chunking",
+    "generate_metadata": "tags",
+    "pending_steps": "steps asked for",
+    "from_model": "model before",
+    "to_model": "new model",
+    "cleaned_at": "old vectors removed",
+    "kind": "kind of source",
+    "valid_from": "from",
+}
+
+
+LONGEST_VALUE = 120
+
+
+#: A point in time as the database writes it into JSON.
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*[+-]\d\d:\d\d$")
+
+
+#: What is stored under a word of the program, as the pages call it.
+WORDS: Mapping[str, str] = {status.value: words.lower() for status, (words, _) in STATUSES.items()}
+
+
+def change_words(entry: AuditEntry, collections: Mapping[str, str] | None = None) -> str:
+    """What changed in one line: `role: employee → manager; group: Sales`. `collections` are names by id."""
+    words_of = {"status": WORDS, "collection_id": collections or {}}
+    parts = []
+    for field, values in sorted(entry.changes.items()):
+        name, names = FIELDS.get(field, field.replace("_", " ")), words_of.get(field, {})
+        if not isinstance(values, list) or len(values) != 2:
+            parts.append(f"{name} {_shown(values, names)}")
+        elif entry.action.endswith(" changed"):
+            parts.append(f"{name}: {_shown(values[0], names)} → {_shown(values[1], names)}")
+        elif (value := values[1] if entry.action.endswith(" added") else values[0]) not in (None, "", [], {}):
+            parts.append(f"{name}: {_shown(value, names)}")
+    return "; ".join(parts)
+
+
+def _shown(value: Any, names: Mapping[str, str]) -> str:
+    if value is None or value == "":
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "everybody"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} = {v}" for k, v in sorted(value.items()))[:LONGEST_VALUE] or "nothing"
+    if isinstance(value, str) and MOMENT.match(value):
+        return f"{date_time(datetime.fromisoformat(value), UTC)} UTC"
+    return names.get(str(value), str(value))[:LONGEST_VALUE]

@@ -1,4 +1,4 @@
-"""Labels of what a widget lets people choose from.
+"""What widgets of several pages share: labels, the choice of a collection, questions to click, and pages of a list.
 
 Streamlit sends the label of a choice back, not the choice: of two options with one label the first is chosen, whichever
 was clicked. So labels of things that people name themselves are made distinct here, and a widget is given the labels of
@@ -7,7 +7,8 @@ the run before as its value, so that a label may change while something is chose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 from uuid import UUID
 
 import streamlit as st
@@ -16,8 +17,6 @@ from rag.answering.labels import Labels, Option, distinct_labels
 from rag.types import Document, DocumentName
 from rag.ui.formats import date_time, time_zone
 from rag.ui.text import plain
-
-__all__ = ["Labels", "distinct_labels", "document_labels", "drawn", "keep_chosen", "name_labels", "page_of_list"]
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
@@ -53,6 +52,38 @@ def keep_chosen(key: str) -> None:
         st.session_state[key] = st.session_state[key]
 
 
+def choose_collection(
+    names: Mapping[UUID, str],
+    *,
+    key: str,
+    label: str = "Collection",
+    chosen: UUID | None = None,
+    everything: str = "",
+    width: int | Literal["stretch"] = "stretch",
+) -> UUID | None:
+    """Draw the box to choose a collection in by its name, and return the chosen one.
+
+    Args:
+        chosen: The collection chosen beforehand; the first where it is None.
+        everything: What the empty box says. With it, nothing is chosen beforehand, the label is hidden, and None is
+            returned until somebody chooses.
+    """
+    labels = name_labels(names, gone=f"Deleted {label.lower()}")
+    keep_chosen(key)
+    found = st.selectbox(
+        label,
+        list(labels),
+        index=None if everything else list(labels).index(chosen) if chosen is not None else 0,
+        placeholder=everything or None,
+        format_func=labels.of,
+        key=key,
+        label_visibility="collapsed" if everything else "visible",
+        width=width,
+    )
+    # A label that was sent before it changed comes back as it is.
+    return found if isinstance(found, UUID) else None
+
+
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
     """The page of a list that is turned to, never one past the end, and the key of its `st.pagination`.
 
@@ -64,3 +95,10 @@ def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
         turn += 1
     state[f"{key}_turn"] = (turn, looked_for)
     return min(int(state.get(f"{key}_{turn}", 1)), pages), f"{key}_{turn}"
+
+
+def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:
+    """A button per question, whole on a phone too, where a row of pills would be cut off."""
+    with st.container(key=key, gap="xsmall"):
+        for number, question in enumerate(questions):
+            st.button(plain(question), key=f"{key}_{number}", on_click=on_ask, args=(question,), wrap=True)

@@ -15,9 +15,8 @@ from uuid import UUID
 from cryptography.fernet import Fernet, InvalidToken
 from supabase_auth.types import AdminUserAttributes
 
-from rag.access.account_fields import role_from
+from rag.access.account_rows import role_from
 from rag.access.accounts import Accounts, most_telling
-from rag.access.attempts import Browser
 from rag.access.external import (
     AccountFromElsewhere,
     ExternalAccounts,
@@ -27,6 +26,7 @@ from rag.access.external import (
     origin_hash,
     renew_origin,
 )
+from rag.access.limits import Browser
 from rag.access.passwords import NOT_CHOSEN, require_good_password
 from rag.access.sessions import Sessions
 from rag.errors import (

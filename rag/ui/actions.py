@@ -1,4 +1,4 @@
-"""Before an act that needs a recent sign-in: a dialog that leads to where one confirms who one is, and back."""
+"""Run what a button does, and ask people to confirm who they are before a sensitive act."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ from urllib.parse import urlencode, urlsplit
 import streamlit as st
 
 import rag.services
-from rag.access.recent import confirm_address
+from rag.access.sessions import confirm_address
 from rag.errors import RagError, SignInAgain
 from rag.types import Identity
 from rag.ui.frame import confirm_link
 from rag.ui.text import plain
+
+
+def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
+    """Run a change; whether it went well. The sentence of what did not is kept as `st.session_state[problem]`."""
+    st.session_state[problem] = ""
+    try:
+        action(*arguments, **changes)
+    except SignInAgain:
+        note_refused()
+        return False
+    except RagError as error:
+        st.session_state[problem] = error.message
+        return False
+    return True
 
 
 def is_needed(identity: Identity) -> bool:

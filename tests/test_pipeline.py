@@ -29,8 +29,8 @@ def alone(database: Database) -> Iterator[Database]:
 
 
 def backend(database: Database) -> int:
-    with database.flight("demo") as flight:
-        row = flight.execute("SELECT pg_backend_pid()").fetchone()
+    with database.pipeline("demo") as pipeline:
+        row = pipeline.execute("SELECT pg_backend_pid()").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -43,24 +43,24 @@ def test_an_error_is_told_and_what_came_before_it_is_answered(
     answered: list[object] = []
 
     def ask() -> None:
-        with alone.flight("demo") as flight:
-            answers = [flight.execute(text) for text in (COUNT, wrong, COUNT)]
+        with alone.pipeline("demo") as pipeline:
+            answers = [pipeline.execute(text) for text in (COUNT, wrong, COUNT)]
             answered.extend(answer.fetchall() for answer in answers)  # keeps what came before the error
 
     with pytest.raises(psycopg.Error):
         ask()
     assert answered == [[(1,)]]
-    with alone.flight("demo") as flight:
-        assert flight.execute(COUNT).fetchall() == [(1,)]
+    with alone.pipeline("demo") as pipeline:
+        assert pipeline.execute(COUNT).fetchall() == [(1,)]
     assert backend(alone) == session
 
 
 def test_an_error_nobody_reads_is_told_at_the_end(alone: Database) -> None:
     def ask(*, is_finished: bool) -> None:
-        with alone.flight("demo") as flight:
-            flight.execute("SELECT nothing")
+        with alone.pipeline("demo") as pipeline:
+            pipeline.execute("SELECT nothing")
             if is_finished:
-                flight.finish()
+                pipeline.finish()
 
     for is_finished in (False, True):
         with pytest.raises(psycopg.errors.UndefinedColumn):
@@ -68,13 +68,15 @@ def test_an_error_nobody_reads_is_told_at_the_end(alone: Database) -> None:
     assert backend(alone)
 
 
-def test_a_lost_server_is_unavailable_and_the_next_flight_has_another(alone: Database, superuser_conninfo: str) -> None:
+def test_a_lost_server_is_unavailable_and_the_next_pipeline_has_another(
+    alone: Database, superuser_conninfo: str
+) -> None:
     lost = backend(alone)
 
     def ask() -> None:
-        with alone.flight("demo") as flight, psycopg.connect(superuser_conninfo) as connection:
+        with alone.pipeline("demo") as pipeline, psycopg.connect(superuser_conninfo) as connection:
             connection.execute("SELECT pg_terminate_backend(%s, 2000)", (lost,))
-            flight.execute(COUNT).fetchall()
+            pipeline.execute(COUNT).fetchall()
 
     with pytest.raises(DatabaseUnavailable):
         ask()
@@ -83,9 +85,9 @@ def test_a_lost_server_is_unavailable_and_the_next_flight_has_another(alone: Dat
 
 def test_whoever_gives_up_in_the_middle_leaves_no_tenant_behind(alone: Database) -> None:
     def give_up() -> None:
-        with alone.flight("demo") as flight:
-            flight.execute(COUNT)
-            flight.flush()
+        with alone.pipeline("demo") as pipeline:
+            pipeline.execute(COUNT)
+            pipeline.flush()
             raise KeyError
 
     with pytest.raises(KeyError):
@@ -95,15 +97,15 @@ def test_whoever_gives_up_in_the_middle_leaves_no_tenant_behind(alone: Database)
 
 
 def test_nothing_can_be_written(alone: Database) -> None:
-    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), alone.flight("demo") as flight:
-        flight.execute("DELETE FROM documents").fetchall()
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), alone.pipeline("demo") as pipeline:
+        pipeline.execute("DELETE FROM documents").fetchall()
 
 
 def test_a_tenant_sees_its_own_rows_alone(alone: Database, collection: Collection) -> None:
     counts = {}
     for tenant in ("demo", "other", "demo"):
-        with alone.flight(tenant) as flight:
-            counts[tenant] = flight.execute(COUNT).fetchall()
+        with alone.pipeline(tenant) as pipeline:
+            counts[tenant] = pipeline.execute(COUNT).fetchall()
     assert counts == {"demo": [(1,)], "other": [(0,)]}
 
 
@@ -112,9 +114,9 @@ def test_statements_that_the_driver_made_the_server_forget_are_prepared_anew(
 ) -> None:
     for statement in ("DEALLOCATE ALL", "SELECT 1 / 0"):
         for _ in range(3):
-            with alone.flight("demo") as flight:
-                asked = [flight.execute(COUNT), flight.execute("SELECT 2")]
-                flight.finish()
+            with alone.pipeline("demo") as pipeline:
+                asked = [pipeline.execute(COUNT), pipeline.execute("SELECT 2")]
+                pipeline.finish()
                 assert [answer.fetchall() for answer in asked] == [[(1,)], [(2,)]]
         try:
             with alone.transaction("demo") as connection:
@@ -123,10 +125,10 @@ def test_statements_that_the_driver_made_the_server_forget_are_prepared_anew(
                 connection.execute(statement)
         except psycopg.errors.DivisionByZero:
             pass
-    with alone.flight("demo") as flight:
-        assert flight.execute(COUNT).fetchall() == [(1,)]
-    with pytest.raises(psycopg.errors.InvalidSqlStatementName), alone.flight("demo") as flight:
-        flight.execute("EXECUTE unheard_of").fetchall()
+    with alone.pipeline("demo") as pipeline:
+        assert pipeline.execute(COUNT).fetchall() == [(1,)]
+    with pytest.raises(psycopg.errors.InvalidSqlStatementName), alone.pipeline("demo") as pipeline:
+        pipeline.execute("EXECUTE unheard_of").fetchall()
 
 
 def test_behind_a_pooler_nothing_is_prepared(database: Database, collection: Collection) -> None:
@@ -134,28 +136,28 @@ def test_behind_a_pooler_nothing_is_prepared(database: Database, collection: Col
     pooled.open()
     try:
         for _ in range(8):
-            with pooled.flight("demo") as flight:
-                assert flight.execute(COUNT).fetchall() == [(1,)]
-                prepared = flight.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
+            with pooled.pipeline("demo") as pipeline:
+                assert pipeline.execute(COUNT).fetchall() == [(1,)]
+                prepared = pipeline.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
         assert prepared == [(0,)]
     finally:
         pooled.close()
 
 
 def test_all_statements_see_one_moment(database: Database, collection: Collection) -> None:
-    with database.flight("demo") as flight:
-        first = flight.execute(COUNT).fetchall()
+    with database.pipeline("demo") as pipeline:
+        first = pipeline.execute(COUNT).fetchall()
         with database.transaction("demo") as connection:
             connection.execute("INSERT INTO collections (tenant_id, name, embedding_model) VALUES ('demo', 'x', 'y')")
-        assert flight.execute(COUNT).fetchall() == first
-    with database.flight("demo") as flight:
-        assert flight.execute(COUNT).fetchall() != first
+        assert pipeline.execute(COUNT).fetchall() == first
+    with database.pipeline("demo") as pipeline:
+        assert pipeline.execute(COUNT).fetchall() != first
 
 
 def test_more_is_sent_and_received_than_the_socket_holds(alone: Database) -> None:
     words = ["x" * 1_000] * 5_000
-    with alone.flight("demo") as flight:
-        asked = [flight.execute("SELECT %(words)s::text[]", {"words": words}) for _ in range(3)]
+    with alone.pipeline("demo") as pipeline:
+        asked = [pipeline.execute("SELECT %(words)s::text[]", {"words": words}) for _ in range(3)]
         assert all(answer.fetchall() == [(words,)] for answer in asked)
 
 
@@ -170,21 +172,21 @@ def test_more_is_sent_and_received_than_the_socket_holds(alone: Database) -> Non
 )  # fmt: skip
 def test_values_come_back_as_they_were_given(alone: Database, value: object, kind: str) -> None:
     given = Jsonb(value) if isinstance(value, dict) else value
-    with alone.flight("demo") as flight:
-        assert flight.execute(f"SELECT %(value)s::{kind}", {"value": given}).fetchone() == (value,)
+    with alone.pipeline("demo") as pipeline:
+        assert pipeline.execute(f"SELECT %(value)s::{kind}", {"value": given}).fetchone() == (value,)
 
 
 def test_vectors_come_back_as_they_were_given(alone: Database) -> None:
     vector = HalfVector([0.5, -1.0, 0.0])
-    with alone.flight("demo") as flight:
-        row = flight.execute("SELECT %(vector)s::halfvec", {"vector": vector}).fetchone()
+    with alone.pipeline("demo") as pipeline:
+        row = pipeline.execute("SELECT %(vector)s::halfvec", {"vector": vector}).fetchone()
     assert row is not None
     assert row[0].to_list() == vector.to_list()
 
 
 def test_a_text_with_a_null_character_is_refused(alone: Database) -> None:
-    with pytest.raises(psycopg.DataError), alone.flight("demo") as flight:
-        flight.execute("SELECT %(value)s::text", {"value": "a\0b"})
+    with pytest.raises(psycopg.DataError), alone.pipeline("demo") as pipeline:
+        pipeline.execute("SELECT %(value)s::text", {"value": "a\0b"})
     assert backend(alone)
 
 

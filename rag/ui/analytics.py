@@ -1,0 +1,394 @@
+"""The overview of analytics: key metrics, cost and time by day, the most asked documents, the models used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from rag.records.analytics import STAGES, Analytics, DailyCost, Filters, Period, StageTimes, Summary
+from rag.types import Who
+from rag.ui.formats import count, duration, money, percent
+from rag.ui.text import in_chart, plain
+from rag.ui.theme import OPERATION_COLOR_INDEX, PLOTLY_CONFIG, quiet_figure
+
+DeltaColor = Literal["normal", "inverse", "off"]
+
+
+HELP = {
+    "median": "Half of the answers were complete within this time.",
+    "p95": "95 of 100 answers were complete within this time.",
+    "answered": "Of all questions that came to an end, small talk left out. The rest was answered perhaps, not in the "
+    "documents, stopped, refused or failed.",
+}
+
+
+class Change(NamedTuple):
+    """What stands under a figure; None where there is nothing to compare with. Only a notable change has a colour."""
+
+    shown: str | int | None
+    is_notable: bool = False
+
+
+def draw_key_figures(summary: Summary, period: Period) -> None:
+    now, before, days = summary.current, summary.previous, summary.by_day
+    cost = "unpriced" if now.known_cost is None else plain(money(now.known_cost))
+    cost_help = "From the ledger: answering questions and processing documents."
+    if now.unpriced_calls:
+        cost_help += f" {count(now.unpriced_calls, 'call')} without a known price on top."
+    medians = [day.median_ms for day in days if day.median_ms is not None]
+    slowest = [day.p95_ms for day in days if day.p95_ms is not None]
+    answered = [day.answered / day.closed for day in days if day.closed]
+    helpful = [day.helpful / day.rated for day in days if day.rated]
+    # Three beside each other, two on a phone: the six never leave one alone in a row.
+    with st.grid(3, min_column_width=150):
+        _draw_figure(
+            "Questions",
+            f"{now.questions:,}",
+            grown(now.questions, before.questions),
+            "off",
+            [d.questions for d in days],
+            "bar",
+        )
+        _draw_figure(
+            "Cost", cost, grown(now.cost, before.cost), "inverse", [float(d.cost) for d in days], "area", cost_help
+        )
+        _draw_figure(
+            "Median time",
+            duration(now.median_ms),
+            grown(now.median_ms, before.median_ms),
+            "inverse",
+            medians,
+            "line",
+            HELP["median"],
+        )
+        _draw_figure(
+            "p95 time", duration(now.p95_ms), grown(now.p95_ms, before.p95_ms), "inverse", slowest, "line", HELP["p95"]
+        )
+        _draw_figure(
+            "Answered",
+            percent(now.answered_rate),
+            moved(now.answered_rate, before.answered_rate),
+            "normal",
+            answered,
+            "line",
+            HELP["answered"],
+        )
+        _draw_figure(
+            "Helpful",
+            percent(now.helpful_rate),
+            moved(now.helpful_rate, before.helpful_rate),
+            "normal",
+            helpful,
+            "line",
+            f"Of {count(now.rated, 'answer')} rated.",
+        )
+    words = (
+        f":small[:gray[Changes are against the {count(period.days, 'day')} before. Days are UTC. "
+        ":material/shield_person: Questions are personal: you see groups, never names or addresses.]]"
+    )
+    if now.unpriced_calls:
+        words += f" :orange-badge[{count(now.unpriced_calls, 'unpriced call')} not in the cost]"
+    st.markdown(words)
+
+
+def _draw_figure(
+    label: str,
+    value: str,
+    change: Change,
+    color: DeltaColor,
+    trend: Sequence[float],
+    kind: Literal["line", "bar", "area"],
+    help_text: str | None = None,
+) -> None:
+    st.metric(
+        label,
+        value,
+        change.shown,
+        color if change.is_notable else "off",
+        border=True,
+        height="stretch",
+        chart_data=trend if len(trend) > 1 else None,
+        chart_type=kind,
+        help=help_text,
+    )
+
+
+def grown(now: float | Decimal | None, before: float | Decimal | None) -> Change:
+    """Relative change; notable from 2 %."""
+    if now is None or not before:
+        return Change(None)
+    change = float(now) / float(before) - 1
+    return Change(0 if abs(change) < 0.0005 else f"{change:+.1%}", abs(change) >= 0.02)
+
+
+def moved(now: float | None, before: float | None) -> Change:
+    """Change of a rate in percentage points; notable from one point."""
+    if now is None or before is None:
+        return Change(None)
+    change = (now - before) * 100
+    return Change(0 if abs(change) < 0.05 else f"{change:+.1f} pts", abs(change) >= 1)
+
+
+def draw_overview(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    """Draw cost and time by day, the most asked documents and the models used."""
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        _draw_costs(analytics, who, period, filters)
+    with right.container(border=True, height="stretch"):
+        _draw_times(analytics, who, period, filters)
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        _draw_top_documents(analytics, who, period, filters)
+    with right.container(border=True, height="stretch"):
+        _draw_models(analytics, who, period, filters)
+
+
+def _draw_head(title: str, label: str, options: Sequence[str], key: str) -> str:
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader(title, anchor=False, width="content")
+        chosen = st.segmented_control(
+            label, options, default=options[0], required=True, key=key, label_visibility="collapsed"
+        )
+    return chosen or options[0]
+
+
+def _draw_costs(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    by = _draw_head("Cost per day", "Costs by", ["Operation", "Model"], "analytics_cost_by")
+    read: Callable[[Who, Period, Filters], list[DailyCost]] = (
+        analytics.cost_by_day_and_operation if by == "Operation" else analytics.cost_by_day_and_model
+    )
+    costs = read(who, period, filters)
+    if any(cost.cost for cost in costs):
+        st.plotly_chart(
+            cost_figure(costs, period, names=OPERATION_NAMES if by == "Operation" else None),
+            config=PLOTLY_CONFIG,
+            key="analytics_cost_chart",
+            alt=f"Cost per day by {by.lower()}",
+        )
+    else:
+        st.caption("Nothing was paid in this period: the built-in search and answers cost nothing.")
+    unpriced = {cost.name: 0 for cost in costs if cost.unpriced_calls}
+    for cost in costs:
+        if cost.unpriced_calls:
+            unpriced[cost.name] += cost.unpriced_calls
+    if unpriced:
+        names = ", ".join(f"{plain(OPERATION_NAMES.get(n, n))} {calls:,}" for n, calls in unpriced.items())
+        st.caption(f":orange[:material/help: Unpriced calls, not in the bars: {names}]")
+
+
+def _draw_times(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    chosen = _draw_head("Time per stage", "Percentile", ["Median", "p95"], "analytics_percentile")
+    times = analytics.stage_percentiles(who, period, filters)
+    if times:
+        st.plotly_chart(
+            stage_figure(times, period, percentile="p95" if chosen == "p95" else "p50"),
+            config=PLOTLY_CONFIG,
+            key="analytics_time_chart",
+            alt=f"{chosen} time of each stage by day",
+        )
+        st.caption("Each stage over the questions in which it ran; the axis is logarithmic.")
+    else:
+        st.caption("No stage ran in this period.")
+
+
+def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    st.subheader("Most asked documents", anchor=False)
+    used = analytics.top_documents(who, period, filters)
+    if not used:
+        st.caption("No answer was built on a document in this period.")
+        return
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "Document": [u.title for u in used],
+                "Questions": [u.questions for u in used],
+                "Helpful": [f"{u.helpful} of {u.rated}" if u.rated else "–" for u in used],
+            }
+        ),
+        hide_index=True,
+        key="analytics_top_documents",
+        column_config={
+            "Document": st.column_config.TextColumn(width="medium"),
+            "Questions": st.column_config.ProgressColumn(
+                min_value=0, max_value=max(u.questions for u in used), format="%d"
+            ),
+            "Helpful": st.column_config.TextColumn(alignment="right", help="Of the answers that were rated."),
+        },
+        alt="Documents by the number of questions answered from them",
+    )
+
+
+def _draw_models(analytics: Analytics, who: Who, period: Period, filters: Filters) -> None:
+    st.subheader("Models", anchor=False)
+    models = analytics.cost_by_model(who, period, filters)
+    if not models:
+        st.caption("No paid model was called in this period.")
+        return
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "Model": [m.model for m in models],
+                "For": [OPERATION_NAMES.get(m.operation, m.operation) for m in models],
+                "Calls": [m.calls for m in models],
+                "Tokens": [m.input_tokens + m.output_tokens for m in models],
+                "Cost": [_model_cost(m.cost, m.unpriced_calls) for m in models],
+            }
+        ),
+        hide_index=True,
+        key="analytics_models",
+        column_config={
+            "Model": st.column_config.TextColumn(width=165),
+            "For": st.column_config.TextColumn(width=80),
+            "Calls": st.column_config.NumberColumn(format="localized", width=50),
+            "Tokens": st.column_config.NumberColumn(format="compact", width=58),
+            "Cost": st.column_config.TextColumn(alignment="right", width=95),
+        },
+        alt="Models by what they cost",
+    )
+
+
+def _model_cost(cost: Decimal | None, unpriced_calls: int) -> str:
+    if cost is None:
+        return f"{unpriced_calls:,} unpriced"
+    return money(cost) + (f" + {unpriced_calls:,} unpriced" if unpriced_calls else "")
+
+
+#: The same stage has the colour of the operation it pays for; search pays for nothing.
+STAGE_COLOR_INDEX = {"translation": 3, "embedding": 1, "search": 6, "reranking": 2, "model": 0, "other": 7}
+
+
+STAGE_NAMES = {
+    "translation": "Translation",
+    "embedding": "Embedding",
+    "search": "Search",
+    "reranking": "Reranking",
+    "model": "Model",
+    "other": "Everything else",
+}
+
+
+OPERATION_NAMES = {
+    "chat": "Chat",
+    "embedding": "Embedding",
+    "chunking": "Chunking",
+    "reranking": "Reranking",
+    "translation": "Translation",
+    "tagging": "Tagging",
+    "ocr": "OCR",
+}
+
+
+#: Ticks of a logarithmic axis of milliseconds.
+TIME_TICKS = (1, 10, 100, 1_000, 10_000, 60_000)
+
+
+def chart_color(index: int) -> str:
+    """The colour at this place of the theme's `chartCategoricalColors`.
+
+    Streamlit's browser side replaces these stand-ins by the theme's colours, light or dark, as it does for its own
+    Plotly template.
+    """
+    return f"#0000{index % 10 + 1:02d}"
+
+
+def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
+    """Known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
+    known = [cost for cost in costs if cost.cost is not None]
+    totals: dict[str, float] = {}
+    for cost in known:
+        totals[cost.name] = totals.get(cost.name, 0.0) + float(cost.cost or 0)
+    figure = go.Figure()
+    for place, name in enumerate(sorted(totals, key=lambda n: -totals[n])):
+        rows = [cost for cost in known if cost.name == name]
+        index = OPERATION_COLOR_INDEX.get(name, place) if names else place
+        figure.add_bar(
+            x=[row.day for row in rows],
+            y=[float(row.cost or 0) for row in rows],
+            name=in_chart((names or {}).get(name, name)),
+            marker_color=chart_color(index),
+            customdata=[[money(row.cost), row.calls] for row in rows],
+            hovertemplate="%{customdata[0]} for %{customdata[1]} calls",
+        )
+    figure.update_layout(barmode="stack", legend_traceorder="normal")
+    return _by_day(quiet_figure(figure, height=280, money_axis=True), period)
+
+
+def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
+    """Each stage's `p50` or `p95` by day on a logarithmic axis: stages differ by a factor of a hundred."""
+    figure = go.Figure()
+    for stage in STAGES:
+        rows = [row for row in times if row.stage == stage]
+        values = [row.p95_ms if percentile == "p95" else row.p50_ms for row in rows]
+        if rows:
+            figure.add_scatter(
+                x=[row.day for row in rows],
+                y=values,
+                name=STAGE_NAMES[stage],
+                mode="lines+markers" if len(rows) < 4 else "lines",
+                line={"color": chart_color(STAGE_COLOR_INDEX[stage]), "width": 2},
+                customdata=[duration(value) for value in values],
+                hovertemplate="%{customdata}",
+            )
+    figure = _by_day(quiet_figure(figure, height=280), period)
+    figure.update_yaxes(
+        type="log", tickvals=TIME_TICKS, ticktext=[duration(tick) for tick in TIME_TICKS], minor={"showgrid": False}
+    )
+    return figure
+
+
+def waterfall_figure(timing: Mapping[str, float]) -> Any:
+    """The stages of one question, one after the other, as bars from where they began. `timing` is the logged one."""
+    parts = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
+    total = float(timing.get("totalMs") or 0)
+    rest = total - sum(ms for _, ms in parts)
+    parts = [part for part in parts if part[1] > 0] + ([("other", rest)] if rest >= 1 else [])
+    figure = go.Figure()
+    begins = 0.0
+    for stage, ms in parts:
+        figure.add_bar(
+            x=[ms],
+            y=[STAGE_NAMES[stage]],
+            base=[begins],
+            orientation="h",
+            marker_color=chart_color(STAGE_COLOR_INDEX[stage]),
+            text=[duration(ms)],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate=f"{STAGE_NAMES[stage]}: {duration(ms)}, begins at {duration(begins)}<extra></extra>",
+        )
+        begins += ms
+    figure = quiet_figure(figure, height=70 + 34 * max(len(parts), 1), legend=False)
+    figure.update_layout(hovermode="closest", bargap=0.35)
+    longest = max(total, begins, 1.0)
+    figure.update_xaxes(range=[0, longest * 1.12], ticksuffix=" ms", nticks=6)
+    figure.update_yaxes(autorange="reversed")
+    return _close_below(figure)
+
+
+def _field(stage: str) -> str:
+    return "openaiMs" if stage == "model" else f"{stage}Ms"
+
+
+def _by_day(figure: Any, period: Period) -> Any:
+    figure.update_xaxes(
+        type="date", range=[_noon_before(period), f"{period.last}T12:00"], tickformat="%-d %b", nticks=7
+    )
+    figure.update_layout(hoverlabel={"namelength": -1})
+    return _close_below(figure)
+
+
+def _close_below(figure: Any) -> Any:
+    """Without this, room for the axis title that is not there is kept below the figure."""
+    figure.update_xaxes(automargin=False)
+    figure.update_layout(margin_b=30)
+    return figure
+
+
+def _noon_before(period: Period) -> str:
+    previous = period.previous
+    return f"{previous.last}T12:00"
