@@ -31,6 +31,8 @@ __all__ = ["AnswerEvent", "Answerer", "CitationsEvent", "DoneEvent", "StepEvent"
 
 log = logging.getLogger(__name__)
 
+PIECES_EVERY_SECONDS = 0.05
+
 
 class Answerer:
     """Answers questions from passages. Thread-safe."""
@@ -52,16 +54,18 @@ class Answerer:
         cancel: Event,
         chat_log_id: UUID | None = None,
         on_step: Callable[[StepEvent], None] | None = None,
+        every_seconds: Callable[[], float] = lambda: PIECES_EVERY_SECONDS,
     ) -> Iterator[AnswerEvent]:
         """Yield the answer as it is made; `DoneEvent` comes last and nothing is raised on the way.
 
         Steps go to `on_step` the moment they begin; without it they are yielded. `chat_log_id` is the row opened for
-        this question; one is opened where it is missing, which may raise `DatabaseUnavailable`. Set `cancel` to stop;
-        it is also set by this method once it has no other use than to end the follow-up questions.
+        this question; one is opened where it is missing, which may raise `DatabaseUnavailable`. `every_seconds` says
+        how far apart pieces of text come. Set `cancel` to stop; it is also set by this method once it has no other use
+        than to end the follow-up questions.
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(question.identity, question.text, collection_id=question.collection.id)
-        run = Run(self._parts, question, profile, cancel, chat_log_id, on_step)
+        run = Run(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
         try:
             yield from run.write()
             run.check_citations()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -44,11 +43,11 @@ from rag.errors import (
     RagError,
 )
 from rag.money.ledger import Ledger
-from rag.money.price_list import estimate_tokens
 from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
+from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context import Retriever
 from rag.retrieval.query_analysis import detect_language, question_language
@@ -96,6 +95,7 @@ class Run:
         cancel: Event,
         chat_log_id: UUID,
         on_step: Callable[[StepEvent], None] | None,
+        every_seconds: Callable[[], float],
     ) -> None:
         self.parts = parts
         self.question = question
@@ -129,6 +129,7 @@ class Run:
         self._is_withdrawn = self._starts_over = False
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
+        self._every_seconds = every_seconds
 
     # The steps
 
@@ -364,6 +365,7 @@ class Run:
                 temperature=self.profile.answer.temperature,
                 maximum_output_tokens=self.profile.answer.maximum_output_tokens,
                 cancel=self.cancel,
+                every_seconds=self._every_seconds,
             ):
                 if isinstance(event, Completed):
                     completed, usage = event, event.usage
@@ -502,14 +504,12 @@ class Run:
         return self.details.query.expanded[-1:] or [self.question.text]
 
     def show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
-        """Show a text that is whole word by word, its numbers in the order of the text."""
+        """Show a text that is whole, its numbers in the order of the text."""
         filtered = CitationFilter([citation.number for citation in context.citations])
-        for piece in re.findall(r"\s*\S+|\s+$", text):
-            if self.cancel.is_set():
-                self.end(Outcome.STOPPED, MessageState.STOPPED)
-                break
-            yield from self.show(filtered.feed(piece))
-        yield from self.show(filtered.finish())
+        if self.cancel.is_set():
+            self.end(Outcome.STOPPED, MessageState.STOPPED)
+        else:
+            yield from self.show(filtered.feed(text) + filtered.finish())
         self.citations = cited(context.citations, filtered.shown)
 
     def _say(self, sentence: str) -> Iterator[TextEvent]:

@@ -15,7 +15,7 @@ from pydantic import Field
 from rag.api.problems import problems
 from rag.api.routing import ApiModel, ApiRoute, Caller, needs
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.text import decode
 from rag.services import services
 from rag.types import Document, DocumentStatus, Identity
@@ -44,7 +44,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 SERVED = {
     PDF: {"schema": BINARY},
     "text/plain": {"schema": {"type": "string"}},
-    MIME_TYPES["docx"]: {"schema": BINARY},
+    **{loader.media_type: {"schema": BINARY} for loader in LOADERS if loader.served == "saved" and not loader.is_text},
     "application/octet-stream": {"schema": BINARY},
 }
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What you have is still right."}}
@@ -326,12 +326,15 @@ def _part(
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """How an original is served: (inline or attachment, media type). HTML and what else could act is never shown."""
-    if mime_type == PDF:
-        return "inline", PDF
-    if mime_type in (MIME_TYPES["text"], MIME_TYPES["markdown"]):
+    """Decide how an original is served: (inline or attachment, media type). What could act as a page is never shown."""
+    loader = BY_MEDIA_TYPE.get(mime_type)
+    if loader is not None and loader.served == "shown":
+        return "inline", mime_type
+    if loader is not None and loader.served == "as text":
         return "inline", PLAIN_TEXT
-    return "attachment", mime_type if mime_type == MIME_TYPES["docx"] else "application/octet-stream"
+    # A file of text that is not to be shown could act as a page under its own type.
+    is_harmless = loader is not None and not loader.is_text
+    return "attachment", mime_type if is_harmless else "application/octet-stream"
 
 
 def content_disposition(file_name: str, disposition: str = "inline") -> str:

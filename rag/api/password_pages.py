@@ -135,7 +135,7 @@ class PasswordPages:
             return self._forgot_page(request, email=email, error=STALE_FORM, status=403)
         accounts = self._services().accounts
         try:
-            accounts.count_password_wish(email)
+            accounts.count_reset_request(email)
         except RagError as exc:
             answer = self._forgot_page(request, email=email, error=exc.message, status=exc.status)
             answer.headers["Retry-After"] = str(exc.details.get("wait_seconds", 60))

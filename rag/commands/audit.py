@@ -7,12 +7,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from rag.access.tenants import all_tenants
 from rag.commands import Commands, add_command
 from rag.errors import DatabaseUnavailable, NotFound
-from rag.records.audit import AuditLog
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.records.audit import AuditLog
 
 POLL_SECONDS = 1.0
 #: Entries get their number when they are written and are seen when their transaction ends, so some come late. So many
@@ -29,6 +31,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def audit(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print everything there is, or what comes from now on."""
+    from rag.access.tenants import all_tenants
     from rag.services import connect_services
 
     parts = connect_services(settings)

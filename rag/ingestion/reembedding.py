@@ -16,8 +16,8 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import Connection
 
+from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, RagError
-from rag.ingestion.collections import require_admin
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
 from rag.ingestion.embed import Batch, embed_batches
 from rag.ingestion.paid_calls import PaidCalls, note_costs

@@ -13,10 +13,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
-from rag.ingestion.collections import require_admin
 from rag.ingestion.document_jobs import (
     DocumentGone,
     DocumentJob,

@@ -11,8 +11,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound
-from rag.ingestion.collections import require_admin
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import find_documents, find_pages
 from rag.ingestion.extracted import sections_from_json

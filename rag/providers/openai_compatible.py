@@ -47,7 +47,7 @@ from rag.providers.retry import (
     retry_after_seconds,
     usage_of_failure,
 )
-from rag.providers.streaming import FIRST_WORDS, ChatEvents, cancellable
+from rag.providers.streaming import READ_EVERY_SECONDS, ChatEvents, cancellable
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage, Embeddings, FloatMatrix, Usage
 
@@ -221,10 +221,17 @@ class OpenAIChatModel:
         self._client = client.with_options(max_retries=0)
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        cancel: Event,
+        every_seconds: Callable[[], float] = lambda: READ_EVERY_SECONDS,
     ) -> Iterator[TextDelta | Lost | Completed]:
         """Yield the answer as it arrives, then `Completed`. Returns within 0.2 s once `cancel` is set.
 
+        What arrives within `every_seconds` comes in one piece; the first words come at once.
         A stream that fails before anything came is opened once more; what the first may have cost comes as `Lost`.
 
         Raises `ProviderStreamCut` when it ends early, `ProviderRefused` when the provider's filter ends it; the usage,
@@ -236,9 +243,10 @@ class OpenAIChatModel:
 
         def open_stream() -> ChatEvents:
             with openai_errors(self.provider):
-                return ChatEvents(
-                    self._client.chat.completions.create(**request, stream=True, stream_options={"include_usage": True})
+                opened = self._client.chat.completions.create(
+                    **request, stream=True, stream_options={"include_usage": True}
                 )
+                return ChatEvents(opened, every_seconds=every_seconds, cancel=cancel)
 
         received = _Received()
         try:
@@ -268,14 +276,10 @@ class OpenAIChatModel:
 
     def _pieces(self, received: _Received, open_stream: Callable[[], ChatEvents], cancel: Event) -> Iterator[TextDelta]:
         try:
-            with (
-                openai_errors(self.provider, has_text=lambda: received.has_text),
-                FIRST_WORDS.awaiting() as text_arrived,
-            ):
+            with openai_errors(self.provider, has_text=lambda: received.has_text):
                 for events in cancellable(open_stream, cancel=cancel):
                     text = "".join(map(received.take, events))
                     if text:
-                        text_arrived()
                         yield TextDelta(text)
         except ProviderError as exc:
             if received.usage:

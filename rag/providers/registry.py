@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
@@ -19,7 +17,6 @@ from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from rag.settings import Settings
-from rag.types import Usage
 
 __all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
 
@@ -72,8 +69,6 @@ class EmbedderOption:
     provider: str
     model: str
     dimensions: int
-    #: US dollars per million tokens; None when no price is known.
-    price: Decimal | None
     #: The variable to set first; empty when it can be chosen now.
     missing: str
 
@@ -158,13 +153,11 @@ class Providers:
 
     def _option(self, identifier: str) -> EmbedderOption:
         provider, model, dimensions = _parts_of(identifier)
-        cost = charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
         return EmbedderOption(
             id=identifier,
             provider=provider,
             model=model,
             dimensions=dimensions,
-            price=cost,
             missing="" if self.is_configured(provider) else VARIABLES.get(provider, "OPENAI_API_KEY"),
         )
 

@@ -8,6 +8,7 @@ from datetime import tzinfo
 import streamlit as st
 
 from rag.answering.prompts import language_name
+from rag.money.price_list import embedding_price
 from rag.profile import Profile
 from rag.profiles import PROFILES
 from rag.providers import Embedder
@@ -86,9 +87,10 @@ def embedder_line(option: EmbedderOption) -> str:
 
 
 def price_line(option: EmbedderOption) -> str:
-    if option.price is None:
+    price = embedding_price(option.provider, option.model)
+    if price is None:
         return "no price known"
-    return f"${option.price.normalize():f} per 1M tokens" if option.price else "free"
+    return f"${price.normalize():f} per 1M tokens" if price else "free"
 
 
 def embedder_name(identifier: str) -> str:

@@ -15,8 +15,9 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from rag.access.sessions import require_admin
 from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
-from rag.ingestion.collections import find_collections, require_admin
+from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
@@ -135,14 +136,14 @@ class Syncs:
 
     def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
         """Set a source of a collection's documents. Raises `InvalidInput` for settings that do not fit."""
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         self.source(collection, kind, settings)
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
         self._database.execute(identity, "set_source", **row)
 
     def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
         """Stop following a source; its documents stay."""
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
@@ -155,7 +156,7 @@ class Syncs:
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
         """Ask for a comparison with each source; those that wait already are enough. Raises `InvalidInput`."""
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         kept = self._required_sources(collection)
         ids = []
         with self._database.transaction(identity) as connection:
@@ -193,7 +194,7 @@ class Syncs:
 
         Raises `InvalidInput` where it has no source, `JobTaken`, and what reading the sources raises.
         """
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         self._control.stop_if_suspended(collection.tenant_id)
         kept_sources = self._required_sources(collection)
         whole = SyncReport()
@@ -332,7 +333,7 @@ def _sum(one: SyncReport, other: SyncReport) -> SyncReport:
     )
 
 
-def _require_admin(identity: Identity, collection: Collection) -> None:
+def _require_administrator_of(identity: Identity, collection: Collection) -> None:
     require_admin(identity)
     if collection.tenant_id != identity.tenant_id:
         raise NotFound
