@@ -33,7 +33,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
-from rag.ingestion.reading import Reader
+from rag.ingestion.reading import ReadStep
 from rag.ingestion.recognise import RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sources.board.reading import PostReader
@@ -92,7 +92,7 @@ class Pipeline:
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
         posts = PostReader(providers, calls, self.sandbox)
-        self._read_step = Reader(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
+        self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)
         self._tag_step = TagStep(providers, calls)

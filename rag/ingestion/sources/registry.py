@@ -11,13 +11,13 @@ from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.github import GitHub, GitHubSource
 from rag.ingestion.sources.runs import SourceMaker, Syncs
 from rag.ingestion.sources.sync import Source
 from rag.profiles import BOARD_PROFILES, profile_of
-from rag.samples.board import SampleBoard
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import Originals
