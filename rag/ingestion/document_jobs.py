@@ -27,9 +27,9 @@ from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
-#: Worth another try later: nothing is wrong with the document.
-#: What an administrator mends outside: work waits for it, however long that takes.
+#: What an administrator mends outside: jobs wait for it, however long that takes.
 WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
+#: Worth another try later: nothing is wrong with the document.
 TEMPORARY = (
     ProviderUnavailable,
     ProviderQuotaExhausted,
@@ -41,11 +41,11 @@ TEMPORARY = (
 
 
 class JobInterrupted(Exception):
-    """The application stops; the work goes on at its next start."""
+    """The application stops; the job goes on at its next start."""
 
 
 class JobTaken(Exception):
-    """Another worker has this document."""
+    """Another worker has this job."""
 
 
 class DocumentGone(Exception):

@@ -77,7 +77,7 @@ class FilesLeft(Exception):
 
 
 class WorkerPool(AsyncConnectionPool):
-    """Connections of the queue's library: each statement is in a transaction of the worker's."""
+    """Connections for procrastinate: each statement runs in a transaction of the worker's."""
 
     def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
@@ -130,7 +130,7 @@ class Queue:
             own.execute(queries["enqueue"], parameters)
 
     def start_worker(self) -> None:
-        """Work on documents in the background of this process. Does nothing when that is so already."""
+        """Start working in the background of this process. Does nothing when a worker runs already."""
         if self.is_running:
             return
         self._stop.clear()
@@ -155,7 +155,7 @@ class Queue:
         return self._thread is not None and self._thread.is_alive()
 
     def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
-        """Wait until no job is left; False when there still is one after the time given."""
+        """Wait until no job is left. Returns False when there still is one after the time given."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
@@ -331,8 +331,10 @@ class Queue:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
 
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
-        """A turn of a collection. What is left has a job of its own: one of a document may wait by now, and two of a
-        name cannot."""
+        """Give a collection its turn, and queue the rest.
+
+        The rest is a new job: one of a document may wait by now, and two of a name cannot.
+        """
         work = self._pipeline.meaning
         wait: float | None = 0.0
         try:
