@@ -65,6 +65,7 @@ PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.12
 RUSH_PACE_SECONDS = 0.15
 CROWD, RUSH = 30, 8
+PULSE_SECONDS, CROWDED_PULSE_SECONDS = 0.25, 0.4
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
 MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
@@ -215,10 +216,8 @@ class LiveAnswers:
 
         None when it is not this person's, or ended before: then `Conversations.messages` has all of it.
         """
-        with self._lock:
-            live = self._answers.get(message_id)
-        if live is not None:
-            return live if live.owner == (identity.tenant_id, identity.account_id) else None
+        if (live := self.find_here(identity, message_id)) is not None:
+            return live
         row = self._read(identity, message_id)
         if row is None or row.state != MessageState.STREAMING:
             return None
@@ -231,6 +230,12 @@ class LiveAnswers:
             read=lambda: self._read(identity, message_id),
             request_stop=lambda: self._request_stop(identity, message_id),
         )
+
+    def find_here(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
+        """Find an answer of this person that this process writes, or wrote within the last minute, without a query."""
+        with self._lock:
+            live = self._answers.get(message_id)
+        return live if live is not None and live.owner == (identity.tenant_id, identity.account_id) else None
 
     def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
         """The answer being written in a conversation of this person."""
@@ -253,6 +258,10 @@ class LiveAnswers:
         if self._without_text > RUSH:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
+
+    def pulse_seconds(self) -> float:
+        """Say how often a page that waits lets a click end its run: with many readers, those wake-ups cost as well."""
+        return PULSE_SECONDS if self._under_way <= CROWD else CROWDED_PULSE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close the answers of one tenant that a dead process left being written; the number of them.

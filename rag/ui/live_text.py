@@ -50,7 +50,8 @@ async def _follow(request: Request) -> Response:
     identity: Identity | None = request.scope.get("identity")
     if identity is None:
         raise SignedOut
-    live = await to_thread.run_sync(services().answers.find, identity, request.path_params["message_id"])
+    answers, message_id = services().answers, request.path_params["message_id"]
+    live = answers.find_here(identity, message_id) or await to_thread.run_sync(answers.find, identity, message_id)
     if live is None:
         raise NotFound
     return StreamingResponse(_events(live, identity), media_type="text/event-stream", headers=HEADERS)

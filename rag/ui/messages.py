@@ -27,9 +27,6 @@ STEP_LABELS = {
     "writing": "Writing",
 }
 
-#: How often a run that waits lets a click end it.
-PULSE_SECONDS = 0.25
-
 OpenSource = Callable[[Citation], None]
 Rate = Callable[[UUID], None]
 SearchedAs = Callable[[Message], str]
@@ -74,7 +71,7 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
     )
 
 
-def follow(live: LiveAnswer) -> None:
+def follow(live: LiveAnswer, *, pulse_seconds: float) -> None:
     """Draw what an answer is doing and the place where its text grows, until it is written.
 
     The browser follows the text itself (`live_text.py`): as messages of Streamlit's elements, the pieces of a hundred
@@ -84,12 +81,12 @@ def follow(live: LiveAnswer) -> None:
         st.html(place_of(live.message_id))
         steps = st.empty()
         steps.markdown(":small[:shimmer[Reading the question]]")
-        for step in live.follow_steps():
+        for step in live.follow_steps(pulse_seconds):
             if step is None:
                 be_interrupted()
             else:
                 steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
-        while not live.wait_until_written(PULSE_SECONDS):
+        while not live.wait_until_written(pulse_seconds):
             be_interrupted()
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
         steps.empty()
