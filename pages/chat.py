@@ -115,7 +115,7 @@ def show_more_turns() -> None:
 
 
 def opened_conversation() -> Conversation | None:
-    """The conversation of the address, if it is this person's."""
+    """Return the conversation of the address, if it is this person's."""
     try:
         return running.conversations.get(identity, UUID(st.query_params["c"]))
     except (KeyError, ValueError, NotFound):
@@ -123,12 +123,12 @@ def opened_conversation() -> Conversation | None:
 
 
 def reader_languages() -> list[str]:
-    """What the browser is set to."""
+    """Return the languages of the browser."""
     return [st.context.locale] if st.context.locale else []
 
 
 def scope() -> ChatScope:
-    """What can be asked, and what is chosen of it, now."""
+    """Return what can be asked, and what of it is chosen now."""
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
 
 

@@ -1,4 +1,4 @@
-"""Answers as jobs: threads of this process write them, pages and routes only watch.
+"""Run answers as jobs: threads of this process write them, pages and routes only watch.
 
 Each begins at once in a thread of its own: most of what comes before its first word is waiting for providers, and who
 waits for one holds nothing that another answer needs.
@@ -212,7 +212,7 @@ class LiveAnswers:
                     del self._beginning[owner]
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """An answer being written by any process, or one of this process that ended less than a minute ago.
+        """Return an answer being written by any process, or one of this process that ended less than a minute ago.
 
         None when it is not this person's, or ended before: then `Conversations.messages` has all of it.
         """
@@ -238,7 +238,7 @@ class LiveAnswers:
         return live if live is not None and live.owner == (identity.tenant_id, identity.account_id) else None
 
     def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """The answer being written in a conversation of this person."""
+        """Return the answer being written in a conversation of this person."""
         owner = (identity.tenant_id, identity.account_id)
         with self._lock:
             own = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
@@ -254,7 +254,7 @@ class LiveAnswers:
         return self.find(identity, found) if found else None
 
     def pace_seconds(self) -> float:
-        """How far apart the pieces of an answer should be now: with many readers each costs all of them time."""
+        """Return how far apart the pieces of an answer should be now: with many readers each costs all of them time."""
         if self._without_text > RUSH:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
@@ -331,7 +331,7 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Every second: store the text so far, stop what is no longer wanted, forget what ended a minute ago."""
+        """Store the text so far every second, stop what nobody wants any more, forget what ended a minute ago."""
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
@@ -391,7 +391,7 @@ class LiveAnswers:
 
 
 def clean_question(text: str, *, maximum_characters: int) -> str:
-    """The question without NUL, control and invisible direction characters; HTML stays text.
+    """Return the question without NUL, control and invisible direction characters; HTML stays text.
 
     Raises `QuestionEmpty`, and `QuestionTooLong` with both numbers.
     """
