@@ -1,4 +1,4 @@
-"""Collections: `sync` makes one equal to its source, `reembed` changes its model, `calibrate` its threshold."""
+"""Keep collections: `sync` with a source, `reembed` with another model, `calibrate` for a threshold that fits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
             raise InvalidInput("This collection is being synced by another process. Try again later.") from None
         failed = report.failed
         for document_id in report.documents:
-            # A running application may have it already; it is told once what became of it.
+            # A running application may process it already.
             with contextlib.suppress(JobTaken):
                 parts.pipeline.run(tenant, document_id)
             document = parts.documents.get(tenant, document_id)
@@ -93,7 +93,7 @@ def sync(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
-    """The settings of a table of posts. Raises `InvalidInput`."""
+    """Return the settings of a table of posts. Raises `InvalidInput`."""
     mapping: dict[str, Any] = {"table": table}
     for given in columns:
         field, equals, name = given.partition("=")
@@ -105,7 +105,7 @@ def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
-    """A folder named here is followed whatever RAG_SYNC_FOLDERS says: who runs this command can read it anyway."""
+    """Sync with the named source. RAG_SYNC_FOLDERS does not matter: who runs this command can read the folder."""
     from rag.ingestion.extracted import ExtractionLimits
     from rag.ingestion.sources.board.table import PostsTable
     from rag.ingestion.sources.folder import FolderSource
@@ -169,7 +169,7 @@ def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
-    """The model that the collection had before its last switch. Raises `SettingsError` when its vectors are gone."""
+    """Return the model the collection had before its last switch. Raises `SettingsError` when its vectors are gone."""
     for move in moves:
         if move.can_be_undone and move.to_model == model_now:
             return move.from_model
