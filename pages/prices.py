@@ -18,6 +18,7 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import count
+from rag.ui.text import plain
 
 identity = require(Role.ADMIN)
 prices = services().prices
@@ -109,7 +110,7 @@ st.caption(
 )
 if done := state.prices_done:
     state.prices_done = ""
-    st.toast(done, icon=":material/check:")
+    st.toast(plain(done), icon=":material/check:")
 if found:
     draw_list(found)
 else:
