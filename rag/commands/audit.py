@@ -1,4 +1,4 @@
-"""`python -m rag audit`: the audit logs of all tenants as JSON lines, also as they grow."""
+"""Print the audit logs of all tenants as JSON lines, also as they grow: `python -m rag audit`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def audit(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print everything there is, or what comes from now on."""
+    """Print every entry, or only those from now on."""
     from rag.access.tenants import all_tenants
     from rag.services import connect_services
 
@@ -64,7 +64,7 @@ def audit(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 class Tail:
-    """The end of a tenant's audit log. `from_now`: without what is there already."""
+    """Follows the end of a tenant's audit log; `from_now` leaves out the entries of before."""
 
     def __init__(self, log: AuditLog, tenant_id: str, *, from_now: bool = False) -> None:
         self._log, self._tenant_id = log, tenant_id
@@ -74,7 +74,7 @@ class Tail:
             self._seen.extend(entry.id for entry in log.after(tenant_id, self._last - LATE_NUMBERS))
 
     def lines(self) -> Iterator[str]:
-        """What has come since, oldest first."""
+        """Yield the entries written since, oldest first."""
         while True:
             entries = self._log.after(self._tenant_id, max(self._last - LATE_NUMBERS, 0))
             fresh = [entry for entry in entries if entry.id not in self._seen]

@@ -1,4 +1,4 @@
-"""`backup` and `restore`: everything in one file."""
+"""Write everything into one file and read it back: `backup` and `restore`."""
 
 from __future__ import annotations
 

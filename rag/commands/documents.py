@@ -1,4 +1,4 @@
-"""Documents: `ingest` takes files through the whole pipeline, `import-vectors` the passages of another vector store."""
+"""Add documents: `ingest` from files, `import-vectors` from the exported passages of another vector store."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         commands,
         "import-vectors",
         "take over the passages of another vector store, such as Pinecone, from export files",
-        more="Ids, metadata and text are kept, vectors are made anew with the collection's model. The cost is shown "
+        more="Ids, metadata and text are kept, the collection's model makes new vectors. The cost is shown "
         "first, and asked about. Run again, it goes on where it was; what has not changed costs nothing.",
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON lines, or a JSON array")
@@ -115,7 +115,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
 def in_order(
     process: Callable[[FoundFile], ProcessingResult], files: Iterable[FoundFile]
 ) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
-    """Each file with what became of it, in their order; as many at once are worked on as the worker works on.
+    """Yield each file with its result, in their order; as many at once as the worker takes.
 
     Files of one name are versions of one document, the last of them the latest, so they wait for each other.
     """
@@ -137,7 +137,7 @@ def in_order(
 
 
 def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
-    """A bar on the terminal's last line; nothing where the output is kept in a file."""
+    """Draw a bar on the terminal's last line; nothing where the output goes to a file."""
     if sys.stdout.isatty():
         filled = width * done // total
         print(f"\r{'█' * filled}{'░' * (width - filled)} {done}/{total} {name:<40.40}", end="", flush=True)
@@ -186,7 +186,7 @@ def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def described(plan: ImportPlan) -> str:
-    """The plan in one line."""
+    """Describe the plan in one line."""
     parts = [f"{len(plan.documents):,} documents with {plan.passages:,} passages to import"]
     if plan.unfinished:
         parts.append(f"{len(plan.unfinished):,} to finish")
@@ -197,7 +197,7 @@ def described(plan: ImportPlan) -> str:
 
 
 def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
-    """Take a document to its end and say so; whether it is searchable now."""
+    """Process a document to its end, print its state, and return whether it can be searched now."""
     from rag.ingestion.document_jobs import JobTaken
     from rag.services import program_of
     from rag.types import DocumentStatus

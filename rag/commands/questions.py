@@ -1,4 +1,4 @@
-"""Questions without a browser: `search` and `ask`."""
+"""Ask questions without a browser: `search` and `ask`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
 
-#: What `ask` ends with beside 0 and 1.
+#: The exit status of `ask` beside 0 and 1.
 NOT_WHOLE = 3
 MORE = {
-    "search": "What was done without, such as a reranker that did not answer, is said on standard error.",
-    "ask": "Why an answer is not whole and what was done without is said on standard error. Exit status: 0 for a whole "
+    "search": "Notices, such as that a reranker did not answer, go to standard error.",
+    "ask": "Notices, such as why an answer is not whole, go to standard error. Exit status: 0 for a whole "
     "answer, also where it says that the documents do not answer the question; 1 where it failed or was refused; "
     f"{NOT_WHOLE} where it was cut, such as at the model's length limit, or stopped.",
 }
@@ -70,7 +70,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
 def ask(arguments: argparse.Namespace, settings: Settings) -> int:
     from threading import Event
 
-    from rag.answering.answer import DoneEvent, TextEvent
+    from rag.answering.pipeline import DoneEvent, TextEvent
     from rag.profiles import profile_of
     from rag.services import services
 
@@ -97,21 +97,21 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def say(notices: Sequence[str]) -> None:
-    """Notices where they do not mix with what was asked for."""
+    """Print notices to standard error, where they do not mix with the answer."""
     sys.stdout.flush()
     for notice in notices:
         print(notice, file=sys.stderr)
 
 
 def exit_status(outcome: Outcome, state: MessageState) -> int:
-    """What a script learns of an answer: 0 only where it is whole."""
+    """Return the exit status of an answer: 0 only for a whole one."""
     if outcome in ("failed", "refused"):
         return 1
     return 0 if state == "complete" else NOT_WHOLE
 
 
 def terminal_languages() -> list[str]:
-    """What the terminal is set to, as its programs read it; none where it says only how letters are encoded."""
+    """Return the language the terminal is set to; none where only an encoding is set."""
     variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     language = next(filter(None, variables), "").partition(".")[0]
     return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []

@@ -1,4 +1,4 @@
-"""The service: `serve` starts it, `worker` processes documents beside it, `doctor` says whether everything works."""
+"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks whether all works."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ log = logging.getLogger("rag.start")
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_command(commands, "serve", "start the application").set_defaults(run=serve)
     add_command(commands, "worker", "only process documents, beside a running application").set_defaults(run=worker)
-    text = "say what is configured, what is missing and what it would add"
+    text = "check what is configured, and name what is missing and what it would add"
     add_command(commands, "doctor", text).set_defaults(run=doctor)
 
 
 def serve(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Set everything up in sight of its reader, then serve until Ctrl-C."""
+    """Set everything up, printing each step, then serve until Ctrl-C."""
     started = time.monotonic()
     _require_free_port(settings)
     os.chdir(Path(__file__).resolve().parents[2])
@@ -83,7 +83,7 @@ def worker(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = connect_services(settings)
     try:
         parts.queue.start_worker()
-        log.info("Processing documents. Ctrl-C stops; what is under way goes on at the next start.")
+        log.info("Processing documents. Ctrl-C stops; work under way continues at the next start.")
         threading.Event().wait()  # until a signal, which `main` turns into an exception
     finally:
         parts.close()

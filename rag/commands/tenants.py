@@ -1,4 +1,4 @@
-"""`python -m rag tenant`: create, suspend, export and delete tenants, for operators."""
+"""Make, suspend, export and delete tenants: `python -m rag tenant`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Do what was asked and say what was done."""
+    """Carry out the command and print the result."""
     if arguments.act == "create" and settings.sign_in == "supabase" and not arguments.domains:
         raise InvalidInput(DOMAINS_NEEDED)
     from rag.access.tenants import all_tenants

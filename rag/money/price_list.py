@@ -21,6 +21,7 @@ from psycopg import Connection
 
 from rag.access.sessions import require_admin, require_recent
 from rag.errors import InvalidInput
+from rag.settings.providers import FREE_PROVIDERS, provider_spec
 from rag.storage.database import Database, queries
 from rag.types import Charge, Identity, Operation, Usage, Who
 
@@ -49,10 +50,6 @@ SMALLEST = Decimal("0.00000001")
 #: A price of a tenant's own beyond it is a slip of the hand.
 HIGHEST = Decimal(1_000_000)
 LONGEST_MODEL = 200
-#: They run here or on the tenant's own machine: no bill comes for them.
-FREE_PROVIDERS = frozenset({"builtin", "ollama"})
-#: Our names of providers, as genai-prices calls them.
-GENAI_NAMES = {"gemini": "google"}
 
 
 def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
@@ -277,7 +274,7 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 
 def _genai_prices(usage: Usage) -> Prices:
     """Return genai-prices' prices per million for a call of this size: some models cost more for long calls."""
-    provider = GENAI_NAMES.get(usage.provider, usage.provider)
+    provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
     base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
     try:

@@ -12,8 +12,8 @@ from rag.money.price_list import embedding_price
 from rag.profile import Profile
 from rag.profiles import PROFILES
 from rag.providers import Embedder
-from rag.providers.connections import VARIABLES
-from rag.providers.registry import EmbedderOption, Providers, provider_name
+from rag.providers.registry import EmbedderOption, Providers
+from rag.settings.providers import provider_name, variable_of
 from rag.types import Collection
 from rag.ui.formats import count, date_time
 from rag.ui.text import plain
@@ -103,7 +103,7 @@ def embedder_name(identifier: str) -> str:
 
 
 def _variable_of(provider: str) -> str:
-    return VARIABLES.get(provider, provider)
+    return variable_of(provider) or provider
 
 
 def _cutting(profile: Profile) -> str:
