@@ -80,7 +80,7 @@ def _box_of(text_page: Any, index: int) -> Box | None:
 
 
 def rules_of(paths: Sequence[Any]) -> Rules:
-    """The horizontal and vertical lines among the paths of a page."""
+    """Return the horizontal and vertical lines among the paths of a page."""
     horizontal, vertical = [], []
     count = 0
     for item in paths:
@@ -96,7 +96,7 @@ def rules_of(paths: Sequence[Any]) -> Rules:
 
 
 def _segments(item: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """The straight lines of a path that is drawn."""
+    """Yield the straight lines of a path that is drawn."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
         return
