@@ -117,32 +117,42 @@ def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
 def _lines(words: Sequence[Word], rules: Rules) -> list[list[Word]]:
     """Return the lines of a page from the top down, each as parts from the left: words without a gap between them."""
     rows: list[list[Word]] = []
-    for word in sorted(words, key=lambda word: -word.middle):
-        if rows and abs(median(w.middle for w in rows[-1]) - word.middle) < 0.45 * max(word.height, rows[-1][0].height):
-            rows[-1].append(word)
-        else:
-            rows.append([word])
+    middles: list[float] = []  # of the last row, falling
+    for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
+        count = len(middles)
+        if count:
+            median_middle = (middles[(count - 1) // 2] + middles[count // 2]) / 2
+            if abs(median_middle - middle) < 0.45 * max(word.height, rows[-1][0].height):
+                rows[-1].append(word)
+                middles.append(middle)
+                continue
+        rows.append([word])
+        middles = [middle]
     return [_parts(sorted(row, key=lambda word: word.box[0]), rules) for row in rows]
 
 
 def _parts(row: Sequence[Word], rules: Rules) -> list[Word]:
+    low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
+    verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
+    texts: list[str] = []
+    left, bottom, right, top = row[0].box
     for word in row:
-        before = parts[-1] if parts else None
-        if (
-            before is None
-            or word.box[0] - before.box[2] > COLUMN_GAP * max(word.height, before.height) * 0.8
-            or any(
-                before.box[2] - 1 <= x <= word.box[0] + 1 and bottom <= word.middle <= top
-                for x, bottom, top in rules.vertical
+        box = word.box
+        height = box[3] - box[1]
+        if texts:
+            gap = box[0] - right
+            is_apart = gap > COLUMN_GAP * max(height, top - bottom) * 0.8 or any(
+                right - 1 <= x <= box[0] + 1 and begin <= word.middle <= end for x, begin, end in verticals
             )
-        ):
-            parts.append(word)
-            continue
-        a, b = before.box, word.box
-        glue = " " if b[0] - a[2] > 0.08 * word.height else ""
-        box = (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
-        parts[-1] = Word(f"{before.text}{glue}{word.text}", box)
+            if not is_apart:
+                texts.append(f" {word.text}" if gap > 0.08 * height else word.text)
+                left, bottom, right, top = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
+                continue
+            parts.append(Word("".join(texts), (left, bottom, right, top)))
+        texts = [word.text]
+        left, bottom, right, top = box
+    parts.append(Word("".join(texts), (left, bottom, right, top)))
     return parts
 
 

@@ -79,7 +79,7 @@ def unreadable_reason(text: str) -> str:
     unusual = UNUSUAL.findall(text)
     if not unusual:
         return ""
-    visible = sum(not c.isspace() for c in text) or 1
+    visible = len("".join(text.split())) or 1
     categories = Counter(unicodedata.category(c) for c in unusual)
     undefined = categories["Co"] + categories["Cn"] + categories["Cs"] + text.count("\ufffd")
     if undefined / visible > 0.05:

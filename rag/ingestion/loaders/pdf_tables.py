@@ -37,7 +37,8 @@ def place_words(text_page: Any, text: str) -> list[PlacedWord]:
 
 def _words_in(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
     if len(run) <= LONGEST_WORD and NARROW.fullmatch(run):
-        first, last = _box_of(text_page, start), _box_of(text_page, start + len(run) - 1)
+        first = _box_of(text_page, start)
+        last = first if len(run) == 1 else _box_of(text_page, start + len(run) - 1)
         if first is not None and last is not None:
             height = first[3] - first[1]
             is_level = abs(first[1] - last[1]) < 0.5 * height and last[0] >= first[0]

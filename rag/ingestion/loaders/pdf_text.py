@@ -42,7 +42,7 @@ FEWEST_RULES, FEWEST_GAPS = 3, 3
 SAME_LETTERS = 0.97
 #: Rows of a table without ruling lines from which on it may be text in columns.
 FEWEST_COLUMN_LINES = 6
-#: Lines that are longer are no headings; one character tells their size.
+#: Lines that are longer are no headings; their ends tell their size.
 LONGEST_STYLED = 90
 BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.IGNORECASE)
 #: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
@@ -189,7 +189,7 @@ def read_page(page: Any, draw: Callable[[], Any], table_above: PageTable | None 
     finally:
         text_page.close()
     return RawPage(
-        normalise_characters("\n".join(lines)),
+        "\n".join(lines),
         styles=styles,
         warnings=[hidden.report] if hidden.report else [],
         has_hidden=bool(hidden.letters),
@@ -325,15 +325,15 @@ def _styled_lines(
     for start, end, is_broken in _line_spans(text):
         content = "".join(letters[start:end])
         line = _sampled(text_page, text, start, end, texts) if content.strip() and "\n" not in content else None
-        content = f"{content}-" if is_broken else content
+        content = normalise_characters(f"{content}-\n" if is_broken else f"{content}\n").removesuffix("\n")
         if line is not None and above is not None and line.goes_on_from(above):
             content = f"{lines.pop()}{line.space_after(above)}{content}"
             line = replace(line, first=above.first, style=above.style)
         elif line is not None and above is not None and blanks and _has_between(blanks, above, line):
             lines.append("")
         lines.append(content)
-        if line is not None and (shown := normalise_characters(content)):
-            styles.setdefault(shown, line.style)
+        if line is not None and content:
+            styles.setdefault(content, line.style)
         above = line
     return lines, styles
 
@@ -410,17 +410,17 @@ def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, T
     """Describe a line by the objects of some of its letters; all of them would take too long."""
     line = text[start:end]
     first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
-    middle = (first + last) // 2
-    places = (first, (first + middle) // 2, middle, (middle + last) // 2, last)
-    seen = []
-    for index in dict.fromkeys(places if last - first < LONGEST_STYLED else (first, middle, last)):
-        item = pdfium.FPDFText_GetTextObject(text_page, index)
-        if item and (found := texts.get(ctypes.addressof(item.contents))) is not None:
-            seen.append(found)
+    ends = [_owner(text_page, first), _owner(text_page, last)]
+    if ends[0] == ends[1] or last - first >= LONGEST_STYLED:
+        addresses = ends
+    else:
+        places = (first + (last - first) * part // 4 for part in (1, 2, 3))
+        addresses = [ends[0], *(_owner(text_page, index) for index in places), ends[1]]
+    seen = [texts[address] for address in addresses if address in texts]
     if not seen:
         return None
-    size = Counter(found.size for found in seen).most_common(1)[0][0]
-    return _Line(seen[0], seen[-1], Style(size, all(found.is_bold for found in seen)))
+    sizes = [found.size for found in seen]
+    return _Line(seen[0], seen[-1], Style(max(sizes, key=sizes.count), all(found.is_bold for found in seen)))
 
 
 def _matrix_of(item: Any) -> Matrix:
