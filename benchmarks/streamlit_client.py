@@ -1,13 +1,21 @@
-"""A person at a Streamlit page, as far as the server can tell: its websocket protocol without a browser."""
+"""A person at a Streamlit page, as far as the server can tell: its websocket protocol without a browser.
+
+The text of an answer is followed as the page's script follows it: over a request of its own, from the moment the place
+for it is drawn.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator
 
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+PLACE = re.compile(r'data-answer="([0-9a-f-]+)"')
 
 
 class Person:
@@ -19,6 +27,7 @@ class Person:
         self._page = ""
         self._query = ""
         self.errors: list[str] = []
+        self._following: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Connect and wait until the page with its chat input is drawn."""
@@ -39,12 +48,50 @@ class Person:
     async def ask(self, question: str, *, timeout_seconds: float = 90) -> AsyncIterator[str]:
         """Send the question as the chat input does; yield every text drawn until the page is finished."""
         await self._rerun(question)
-        async with asyncio.timeout(timeout_seconds):
-            async for text in self._until_finished():
-                yield text
+        drawn: asyncio.Queue[str | None] = asyncio.Queue()
+        reading = asyncio.create_task(self._read_page(drawn))
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while (text := await drawn.get()) is not None:
+                    yield text
+        finally:
+            reading.cancel()
+            for following in self._following:
+                following.cancel()
+            self._following.clear()
+        if not reading.cancelled() and reading.done() and (failure := reading.exception()):
+            raise failure
 
     async def close(self) -> None:
         await self._socket.close()
+
+    async def _read_page(self, drawn: asyncio.Queue[str | None]) -> None:
+        try:
+            async for text in self._until_finished():
+                if place := PLACE.search(text):
+                    self._following.append(asyncio.create_task(self._follow(place[1], drawn)))
+                else:
+                    drawn.put_nowait(text)
+        finally:
+            drawn.put_nowait(None)
+
+    async def _follow(self, answer: str, drawn: asyncio.Queue[str | None]) -> None:
+        host, port = self._address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port), limit=2**20)
+        try:
+            writer.write(
+                f"GET /answers/{answer}/text HTTP/1.1\r\nHost: {self._address}\r\nCookie: {self._cookie}\r\n"
+                "Accept: text/event-stream\r\n\r\n".encode()
+            )
+            if not (status := await reader.readline()).startswith(b"HTTP/1.1 200"):
+                self.errors.append(f"the text could not be followed: {status.decode().strip()}")
+                return
+            while (line := await reader.readline()) and not line.startswith(b"event: end"):
+                if line.startswith(b"data: "):
+                    news = json.loads(line[6:])
+                    drawn.put_nowait(news["finished"] + news["growing"])
+        finally:
+            writer.close()
 
     async def _rerun(self, question: str = "") -> None:
         message = BackMsg()
@@ -71,6 +118,8 @@ class Person:
                 drawn = element.WhichOneof("type")
                 if drawn == "markdown":
                     yield element.markdown.body
+                elif drawn == "html" and "data-answer" in element.html.body:
+                    yield element.html.body
                 elif drawn == "chat_input":
                     self._chat_input_id = element.chat_input.id
                 elif drawn in ("exception", "alert"):

@@ -11,12 +11,12 @@ from uuid import UUID
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.errors import NotFound, RagError
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
-from rag.ui.messages import as_written, be_interrupted, draw_footer, draw_message, follow
+from rag.ui.messages import PULSE_SECONDS, as_written, be_interrupted, draw_footer, draw_message, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
@@ -26,7 +26,6 @@ from rag.ui.widgets import draw_question_buttons
 TURNS_SHOWN = 10
 #: An answer that is stored so soon after its last word is drawn once, as it is stored.
 SOON_SECONDS = 0.2
-PULSE_SECONDS = 0.25
 
 identity = require(Role.EMPLOYEE)
 running = services()
@@ -228,7 +227,7 @@ if live is not None:
         "Stop", key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
     with answer.container():
-        follow(live, every_seconds=running.answers.pace_seconds)
+        follow(live)
     if not live.wait(SOON_SECONDS):
         # Sources do not wait for next questions, which are another call to the model.
         with answer.container():

@@ -13,7 +13,7 @@ from rag.profiles import holds_posts
 from rag.services import current_identity, services
 from rag.types import Identity, Role
 from rag.ui import actions
-from rag.ui.frame import KEEP_SIGNED_IN, SIGN_IN_AGAIN, account_actions
+from rag.ui.frame import FRAME_SCRIPTS, SIGN_IN_AGAIN, account_actions
 from rag.ui.people import ROLES
 from rag.ui.text import plain
 from rag.ui.theme import PAGE_ICON, PRODUCT, WORDMARK
@@ -140,7 +140,7 @@ with st.sidebar:
     page_slot = st.container(key="frame_page", gap="small")
     st.space("stretch")
     draw_account(identity)
-    st.html(KEEP_SIGNED_IN, unsafe_allow_javascript=True)
+    st.html(FRAME_SCRIPTS, unsafe_allow_javascript=True)
 
 follow_restarts()
 st.session_state.frame_sidebar = page_slot

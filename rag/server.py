@@ -26,6 +26,7 @@ from rag.api.problems import problem, unexpected
 from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
+from rag.ui import live_text
 from rag.ui.text import plain
 
 log = logging.getLogger("rag")
@@ -118,6 +119,7 @@ def on_script_error(exc: Exception) -> bool:
 
 ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
+    live_text.ROUTE,
     *app.ROUTES,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)

@@ -84,7 +84,7 @@ class ProviderStandin:
     untold             those of `usages` whose answer never said so
     silent             requests that ended without a count though they were not refused: a caller has to estimate them
     requests           (endpoint, body) of every request, headers in `headers`, paths in `paths`, in order; `times` are
-                       when they came, in seconds of `time.monotonic`
+                       when they came, in seconds of `time.monotonic`, `ports` the callers' ends of their connections
     missing_paths      routes that this server does not have, such as "/api/embed" of an old Ollama
     delay_seconds      waited before every answer
     delays             seconds waited before every answer of one endpoint, by its name
@@ -121,6 +121,7 @@ class ProviderStandin:
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.times: list[float] = []
+        self.ports: list[int] = []
         self.missing_paths: set[str] = set()
         self.delay_seconds = 0.0
         self.delays: dict[Endpoint, float] = {}
@@ -315,6 +316,7 @@ class _Handler(BaseHTTPRequestHandler):
         with standin.lock:
             standin.calls[endpoint] += 1
             standin.requests.append((endpoint, body))
+            standin.ports.append(self.client_address[1])
             standin.headers.append({name.lower(): value for name, value in self.headers.items()})
             standin.paths.append(path)
             standin.times.append(time.monotonic())

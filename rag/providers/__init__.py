@@ -6,7 +6,7 @@ raises only `ProviderError`s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -71,9 +71,15 @@ class ChatModel(Protocol):
     model: str
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        cancel: Event,
+        every_seconds: Callable[[], float] = ...,
     ) -> Iterator[TextDelta | Lost | Completed]:
-        """Yield the answer as it arrives, then `Completed`. Returns early once `cancel` is set."""
+        """Yield the answer in pieces so far apart, then `Completed`. Returns early once `cancel` is set."""
         ...
 
     def complete(

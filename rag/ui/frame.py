@@ -1,8 +1,11 @@
-"""The few pieces of HTML of the frame: signing out, noticing a session that has ended, announcing answers."""
+"""The HTML and scripts of the frame: signing out, noticing a session that has ended, following answers."""
 
 from __future__ import annotations
 
+import json
 from html import escape
+
+from rag.ui.text import ANSWER_TAGS
 
 #: Runs in the browser once per page load. A session ended elsewhere (signed out in another tab, account disabled) is
 #: noticed within 15 s. Streamlit has no live region: what is written into `chat_now` is made one for screen readers.
@@ -33,6 +36,53 @@ if (!window.hrAssistantFrame) {
 }
 </script>
 """
+
+#: Runs in the browser once per page load. Only the tags of an answer are taken, without attributes, though nothing else
+#: is sent. Its look is copied from the question above, so that nothing moves when the stored answer takes its place.
+FOLLOW_ANSWERS = """
+<script>
+if (!window.hrAssistantAnswers) {
+  window.hrAssistantAnswers = true;
+  const tags = new Set(TAGS);
+  const taken = (node) => {
+    if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(node.data);
+    const name = node.nodeName.toLowerCase();
+    const copy = tags.has(name) ? document.createElement(name) : document.createDocumentFragment();
+    const start = name === "ol" ? node.getAttribute("start") : null;
+    if (start && /^[0-9]+$/.test(start)) copy.start = Number(start);
+    for (const child of node.childNodes) copy.append(taken(child));
+    return copy;
+  };
+  const parsed = (html) => taken(new DOMParser().parseFromString(html, "text/html").body);
+  const follow = (place) => {
+    place.dataset.followed = "yes";
+    const like = document.querySelector('[data-testid="stChatMessage"] [data-testid="stMarkdownContainer"]');
+    if (like) place.className = like.className;
+    const source = new EventSource("/answers/" + encodeURIComponent(place.dataset.answer) + "/text");
+    let growing = [];
+    source.onopen = () => { place.replaceChildren(); growing = []; };
+    source.onmessage = (event) => {
+      if (!place.isConnected) return source.close();
+      const news = JSON.parse(event.data);
+      if (news.again) place.replaceChildren();
+      else for (const node of growing) node.remove();
+      place.append(parsed(news.finished));
+      const last = parsed(news.growing);
+      growing = [...last.childNodes];
+      place.append(last);
+    };
+    source.addEventListener("end", () => source.close());
+  };
+  const look = () => {
+    for (const place of document.querySelectorAll("[data-answer]:not([data-followed])")) follow(place);
+  };
+  new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  look();
+}
+</script>
+""".replace("TAGS", json.dumps(sorted(ANSWER_TAGS)))
+
+FRAME_SCRIPTS = KEEP_SIGNED_IN + FOLLOW_ANSWERS
 
 SIGN_IN_AGAIN = """
 <script>

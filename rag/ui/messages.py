@@ -10,12 +10,13 @@ import streamlit as st
 
 from rag.answering.citations import citation_from_json, citation_to_json
 from rag.answering.events import StepEvent
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money
+from rag.ui.live_text import place_of
 from rag.ui.source_cards import draw_source_cards
-from rag.ui.text import GrowingAnswer, answer_markdown, lines, plain
+from rag.ui.text import answer_markdown, lines, plain
 from rag.ui.theme import MARK
 
 STEP_LABELS = {
@@ -25,6 +26,9 @@ STEP_LABELS = {
     "reranking": "Comparing passages",
     "writing": "Writing",
 }
+
+#: How often a run that waits lets a click end it.
+PULSE_SECONDS = 0.25
 
 OpenSource = Callable[[Citation], None]
 Rate = Callable[[UUID], None]
@@ -70,30 +74,23 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
     )
 
 
-def follow(live: LiveAnswer, *, every_seconds: Callable[[], float]) -> None:
-    """Draw an answer as it is written, in redraws `every_seconds` apart.
+def follow(live: LiveAnswer) -> None:
+    """Draw what an answer is doing and the place where its text grows, until it is written.
 
-    Every pulse gives a click the chance to end the run.
+    The browser follows the text itself (`live_text.py`): as messages of Streamlit's elements, the pieces of a hundred
+    answers are more than one process can draw. Every pulse gives a click the chance to end the run.
     """
     with st.chat_message("assistant", avatar=MARK), st.container(gap="small"):
-        text = st.empty()
+        st.html(place_of(live.message_id))
         steps = st.empty()
-        status = steps.status(":shimmer[Reading the question]", type="compact")
+        steps.markdown(":small[:shimmer[Reading the question]]")
         for step in live.follow_steps():
             if step is None:
                 be_interrupted()
             else:
-                status.update(label=f":shimmer[{_step_label(step)}]")
-                status.markdown(f":small[{_step_label(step)}]")
-        written, restarts, growing = "", 0, GrowingAnswer()
-        for piece in live.tail(every_seconds=every_seconds, until_written=True):
-            if live.restarts > restarts:
-                written, restarts, growing = "", live.restarts, GrowingAnswer()
-            if not piece:
-                be_interrupted()
-                continue
-            written += piece
-            text.markdown(growing.answer_so_far(written))
+                steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
+        while not live.wait_until_written(PULSE_SECONDS):
+            be_interrupted()
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
         steps.empty()
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 #: Everything Markdown or Streamlit's extensions give a meaning to.
@@ -39,6 +40,14 @@ LARGEST_HEADING = 5
 # Without rules for links, pictures, HTML, rules and underlined headings, these stay text as they were written.
 PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable("table")
 PARSER.disable(["link", "image", "autolink", "html_inline", "html_block", "reference", "lheading", "hr"])
+
+#: What an answer is made of while it grows.
+# fmt: off
+ANSWER_TAGS = frozenset({
+    "p", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
+    "h5", "h6", "br",
+})
+# fmt: on
 
 #: Characters of a passage on a card; about five lines: the answer above stays in sight.
 EXCERPT_CHARACTERS = 160
@@ -93,29 +102,51 @@ def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") ->
 
 
 class GrowingAnswer:
-    """Writes an answer again and again while it grows, as `answer_markdown` would.
+    """Writes an answer as HTML while it grows. A block that another one follows changes no more and is written once.
 
-    A block that another one follows changes no more: it is parsed once, and a redraw costs the last block alone.
+    The HTML has the tags of `ANSWER_TAGS`, no attribute but the first number of a list, and cannot act: everything that
+    a model or a document wrote is text in it.
     """
 
     def __init__(self) -> None:
-        self._answer = _Answer(set(), "")
-        self._finished = ""
+        #: The blocks that are finished, and the last one.
+        self.finished: list[str] = []
+        self.growing = ""
         self._finished_to = 0
 
-    def answer_so_far(self, text: str) -> str:
-        """The answer as it is now; `text` begins with the text of the call before."""
+    def grow(self, text: str) -> None:
+        """Take the answer as it is now; `text` begins with the text of the call before."""
         rest = text.replace("\r\n", "\n").replace("\r", "\n")[self._finished_to :]
-        root = SyntaxTreeNode(PARSER.parse(rest))
-        begins = root.children[-1].map if len(root.children) > 1 else None
+        blocks = _top_blocks(PARSER.parse(rest))
+        begins = blocks[-1][0].map if len(blocks) > 1 else None
         # A line that is not whole may still become something else: "1" a list.
         if begins and len(parts := rest.split("\n", begins[0] + 1)) > begins[0] + 1:
-            finished, growing = root.children[:-1], root.children[-1:]
             self._finished_to += sum(len(line) + 1 for line in parts[: begins[0]])
-            self._finished = "\n\n".join(filter(None, (self._finished, *map(self._answer.block, finished))))
-        else:
-            growing = root.children
-        return "\n\n".join(filter(None, (self._finished, *map(self._answer.block, growing))))
+            self.finished += map(_html, blocks[:-1])
+            blocks = blocks[-1:]
+        self.growing = "".join(map(_html, blocks))
+
+
+def _top_blocks(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Tokens by the block of the text that they are part of."""
+    blocks: list[list[Token]] = []
+    depth = 0
+    for token in tokens:
+        if depth == 0:
+            blocks.append([])
+        blocks[-1].append(token)
+        depth += token.nesting
+    return blocks
+
+
+def _html(tokens: list[Token]) -> str:
+    for token in tokens:
+        token.attrs = {name: value for name, value in token.attrs.items() if name == "start"}
+        token.info = ""  # the language of code
+        if token.tag in ("h1", "h2", "h3", "h4"):
+            token.tag = f"h{LARGEST_HEADING}"
+    written: str = PARSER.renderer.render(tokens, PARSER.options, {})
+    return written
 
 
 class _Answer:

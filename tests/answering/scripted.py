@@ -48,7 +48,13 @@ class ScriptedModel:
         return Usage(provider=self.provider, model=self.model, input_tokens=1000, output_tokens=output_tokens)
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        cancel: Event,
+        every_seconds: Callable[[], float] = float,
     ) -> Iterator[TextDelta | Completed]:
         self.asked.append(list(messages))
         script = self.scripts.pop(0) if self.scripts else ()

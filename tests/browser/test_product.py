@@ -187,6 +187,38 @@ def test_a_refresh_attaches_to_the_answer_again(product: Product, page: Page, sh
     expect(page.get_by_text("Here it ends", exact=False)).to_be_visible(timeout=20_000)
 
 
+def test_text_grows_in_every_tab_and_the_stored_answer_takes_its_place(
+    product: Product, page: Page, shared_standin: ProviderStandin
+) -> None:
+    shared_standin.token_interval_seconds = 0.05
+    shared_standin.reply("**It begins** here. " + many_words(120) + "It ends here [1].")
+    page.goto(product.address)
+    ask(page, "Where do visitors park at night?")
+    growing = page.locator("[data-answer]")
+    expect(growing.locator("strong")).to_have_text("It begins")
+    before = growing.inner_text()
+    page.wait_for_function(
+        "(length) => document.querySelector('[data-answer]').innerText.length > length", arg=len(before)
+    )
+    assert "It ends" not in growing.inner_text()
+    look = """(paragraph) => {
+      const { fontSize, fontWeight, lineHeight, color, marginBottom } = getComputedStyle(paragraph);
+      return { fontSize, fontWeight, lineHeight, color, marginBottom, left: paragraph.getBoundingClientRect().left };
+    }"""
+    while_growing = growing.locator("p").first.evaluate(look)
+    expect(page.locator(".st-key-chat_now[role=log][aria-live=polite] [data-answer]")).to_be_visible()
+    second = page.context.new_page()
+    second.goto(page.url)
+    expect(second.locator("[data-answer] strong")).to_have_text("It begins")
+    for tab in (page, second):
+        expect(tab.get_by_text("It ends here", exact=False)).to_be_visible(timeout=30_000)
+        expect(tab.locator("[data-answer]")).to_have_count(0)
+        expect(tab.get_by_text("It begins", exact=True)).to_have_count(1)
+    stored = page.locator(".st-key-chat_now [data-testid=stMarkdownContainer] p").first
+    assert stored.evaluate(look) == while_growing
+    second.close()
+
+
 def test_a_wrong_key_is_said_in_plain_words(product: Product, page: Page, shared_standin: ProviderStandin) -> None:
     shared_standin.accepted_key = "another"
     try:

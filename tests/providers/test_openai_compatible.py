@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from threading import Event, Timer
 from typing import Any
 
@@ -33,7 +33,6 @@ from rag.providers.openai_compatible import (
     is_reasoning_model,
     openai_errors,
 )
-from rag.providers.streaming import FIRST_WORDS
 from rag.types import ChatMessage, Usage
 from tests.standin import ProviderStandin
 
@@ -352,30 +351,49 @@ def test_a_stop_ends_the_wait_for_a_provider_that_does_not_answer(
     timer.join()
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda standin: None,
-        lambda standin: standin.cut_stream_after(0),
-        lambda standin: standin.fail_next(401),
-        lambda standin: standin.end_stream_after(0),
-    ],
-    ids=["whole", "cut", "refused", "empty"],
-)
-def test_whoever_waits_for_the_first_word_is_counted_until_it_comes_or_never_will(
-    model: OpenAIChatModel, provider_standin: ProviderStandin, spoil: Callable[[ProviderStandin], None]
+def test_what_arrives_within_one_pace_comes_in_one_piece(
+    model: OpenAIChatModel, provider_standin: ProviderStandin
 ) -> None:
-    spoil(provider_standin)
-    awaited: list[int] = []
+    text = " ".join(f"word{n}" for n in range(200))
+    provider_standin.reply(text)
+    provider_standin.token_interval_seconds = 0.002
+    pieces = [
+        part.text
+        for part in model.stream(
+            MESSAGES, temperature=0, maximum_output_tokens=300, cancel=Event(), every_seconds=lambda: 0.1
+        )
+        if isinstance(part, TextDelta)
+    ]
+    assert "".join(pieces) == text
+    assert len(pieces) < 100  # the first reads are not paced; each of the others brings what came in between
 
-    def reply(_: object) -> str:
-        awaited.append(FIRST_WORDS.awaited)
-        return "Some words."
 
-    provider_standin.reply(reply)
-    read(model)
-    assert awaited in ([1], [])
-    assert FIRST_WORDS.awaited == 0
+def test_a_stop_ends_the_wait_for_the_next_read(model: OpenAIChatModel, provider_standin: ProviderStandin) -> None:
+    provider_standin.reply("word " * 1000)
+    provider_standin.token_interval_seconds = 0.002
+    cancel = Event()
+    stream = model.stream(
+        MESSAGES, temperature=0, maximum_output_tokens=1000, cancel=cancel, every_seconds=lambda: 3600.0
+    )
+    for count, _ in enumerate(stream, start=1):
+        if count == 1:
+            Timer(0.2, cancel.set).start()
+    assert cancel.is_set()
+
+
+@pytest.mark.parametrize("ending", ["", "cut"])
+def test_one_connection_serves_answer_after_answer(
+    model: OpenAIChatModel, provider_standin: ProviderStandin, ending: str
+) -> None:
+    provider_standin.reply("One two three.")
+    if ending == "cut":
+        provider_standin.cut_stream_after(1)
+        read(model)  # a connection that ended early is not used again, and leaves nothing for the next
+    ports = set()
+    for _ in range(3):
+        assert read(model)[0] == "One two three."
+        ports.add(provider_standin.ports[-1])
+    assert len(ports) == 1
 
 
 def test_leaving_a_stream_closes_its_connection(model: OpenAIChatModel, provider_standin: ProviderStandin) -> None:

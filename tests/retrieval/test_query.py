@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -124,7 +124,13 @@ class FixedModel:
         self.text, self.model, self.calls = text, model, 0
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, temperature: float, maximum_output_tokens: int, cancel: Event
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        temperature: float,
+        maximum_output_tokens: int,
+        cancel: Event,
+        every_seconds: Callable[[], float] = float,
     ) -> Iterator[TextDelta | Completed]:
         raise NotImplementedError
 

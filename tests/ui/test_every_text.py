@@ -54,7 +54,7 @@ NOT_MARKDOWN = {
 #: Words in Streamlit's documentation that name Markdown without drawing it, by call and parameter.
 NOT_DRAWN = {"unsafe_allow_html", "width", "wrap", "anchors", "bind", "cursor", "pages", "menu_items", "format_func"}
 #: What takes text of others and returns it harmless.
-HARMLESS = {"plain", "lines", "code", "marked", "answer_markdown", "answer_so_far", "drawn"}
+HARMLESS = {"plain", "lines", "code", "marked", "answer_markdown", "drawn"}
 #: Figures, dates and sizes: there is nothing in them that anybody could have written.
 FIGURES = {
     "count", "money", "duration", "date_time", "ago", "percent", "pages", "file_size", "len", "int", "float", "round",
@@ -72,7 +72,15 @@ OURS = {
 }
 #: Calls whose HTML is drawn, and what may build it; each escapes what it is given (test_html_is_built_by_few).
 NUMBER = r"((list|Sequence)\[)?(int|float|Decimal|bool|datetime|date)\]?( \| None)?"
-HTML_BUILDERS = {"picture_html", "text_html", "marked_page", "chunk_html", "account_actions", "confirm_link"}
+HTML_BUILDERS = {
+    "picture_html",
+    "text_html",
+    "marked_page",
+    "chunk_html",
+    "account_actions",
+    "confirm_link",
+    "place_of",
+}
 
 
 class Source:

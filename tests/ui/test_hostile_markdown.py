@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 
 from rag.records.spreadsheet import to_csv
 from rag.ui import text as ui_text
-from rag.ui.text import GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
+from rag.ui.text import ANSWER_TAGS, GrowingAnswer, answer_markdown, code, excerpt, in_chart, lines, marked, plain
 from tests.markdown_links import PIECES, acting
 
 
@@ -65,6 +66,29 @@ BLOCKS = (
 )  # fmt: skip
 
 
+def html_of(answer: GrowingAnswer) -> str:
+    return "".join(answer.finished) + answer.growing
+
+
+class Drawn(HTMLParser):
+    """Tags, attributes and text of HTML."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attributes
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> None:
     random = Random(seed)
@@ -73,7 +97,33 @@ def test_an_answer_that_grows_is_written_as_it_would_be_at_once(seed: int) -> No
         growing, end = GrowingAnswer(), 0
         while end < len(text):
             end += random.randint(1, 40)
-            assert growing.answer_so_far(text[:end]) == answer_markdown(text[:end]), text[:end]
+            growing.grow(text[:end])
+            at_once = GrowingAnswer()
+            at_once.grow(text[:end])
+            assert html_of(growing) == html_of(at_once), text[:end]
+
+
+def test_an_answer_that_grows_has_the_blocks_of_the_stored_one() -> None:
+    answer = GrowingAnswer()
+    answer.grow(
+        "## Leave\n\n**25 days** [1]\n\n3. one\n4. two\n\n| a | b |\n|---|:--|\n| c | d |\n\n```python\nx < y\n```\nEnd"
+    )
+    assert html_of(answer).replace("\n", "") == (
+        "<h5>Leave</h5><p><strong>25 days</strong> [1]</p>"
+        '<ol start="3"><li>one</li><li>two</li></ol>'
+        "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>c</td><td>d</td></tr></tbody></table>"
+        "<pre><code>x &lt; y</code></pre><p>End</p>"
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_mixture_acts_in_an_answer_that_grows(seed: int) -> None:
+    for text in texts(250, seed):
+        answer = GrowingAnswer()
+        answer.grow(text)
+        drawn = Drawn(html_of(answer))
+        assert drawn.tags <= ANSWER_TAGS, text
+        assert all(name == "start" and (value or "").isdigit() for name, value in drawn.attributes), text
 
 
 def test_blocks_that_are_finished_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +137,7 @@ def test_blocks_that_are_finished_are_parsed_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ui_text.PARSER, "parse", counted)
     growing, paragraph = GrowingAnswer(), "Leave is **25 days** a year [1].\n\n"
     for count in range(1, 101):
-        growing.answer_so_far(paragraph * count)
+        growing.grow(paragraph * count)
     assert max(map(len, parsed)) <= 3 * len(paragraph)
 
 

@@ -1,11 +1,10 @@
-"""One question under way: search, write, check, each step leaving what the next and the log need.
+"""Hold one question under way: its steps, and what each leaves for the next and for the log.
 
-`answer.py` puts the steps around this in order and sees to it that the log is closed whatever happens.
+`pipeline.py` has the order of the steps and closes the log whatever happens.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +12,8 @@ from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
-from rag.answering.bookkeeping import Bookkeeping
-from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
-from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes
-from rag.answering.followups import suggest_follow_ups
-from rag.answering.phrases import (
+from rag.answering.call_records import CallRecords
+from rag.answering.canned_answers import (
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
@@ -28,13 +23,17 @@ from rag.answering.phrases import (
     UNCITED,
     phrase,
     quoted_as_they_stand,
+    says_not_found,
 )
-from rag.answering.places import with_section
+from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
+from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.extractive import Similarities, best_quotes, meant_parts
+from rag.answering.follow_ups import suggest_follow_ups
+from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
-from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routed import RoutedAnswer, WholeDocumentsCall
-from rag.answering.watch import AnswerWatch, Trouble, sources_of
+from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
+from rag.answering.routes import Reply
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
@@ -44,11 +43,11 @@ from rag.errors import (
     RagError,
 )
 from rag.money.ledger import Ledger
-from rag.money.price_list import estimate_tokens
 from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
+from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context import Retriever
 from rag.retrieval.query_analysis import detect_language, question_language
@@ -85,7 +84,7 @@ class Parts:
     settings: Settings
 
 
-class Run:
+class AnswerRun:
     """One question under way."""
 
     def __init__(
@@ -96,6 +95,7 @@ class Run:
         cancel: Event,
         chat_log_id: UUID,
         on_step: Callable[[StepEvent], None] | None,
+        every_seconds: Callable[[], float],
     ) -> None:
         self.parts = parts
         self.question = question
@@ -119,7 +119,7 @@ class Run:
         self.context: ContextResponse | None = None
         self.details = RAGDetails()
         self.details.query.original = question.text
-        self.books = Bookkeeping(
+        self.books = CallRecords(
             question.identity.tenant_id, chat_log_id, ledger=parts.ledger, chat_logs=parts.chat_logs
         )
         self.first_text_ms: int | None = None
@@ -129,17 +129,72 @@ class Run:
         self._is_withdrawn = self._starts_over = False
         self._steps: list[StepEvent] = []
         self._on_step = on_step or self._steps.append
+        self._every_seconds = every_seconds
 
     # The steps
 
-    def write(self) -> Iterator[AnswerEvent]:
-        """Find the passages and write the answer from them; small talk and whole documents go their own way."""
-        routed = RoutedAnswer(self)
-        reply = routed.reply()
-        if reply is not None:
-            yield from routed.write(reply)
-            return
-        context = self._retrieve()
+    def route(self) -> Reply | None:
+        """Reply to small talk and to questions about whole documents; None for all others."""
+        return RoutedAnswer(self).reply()
+
+    def write_reply(self, reply: Reply) -> Iterator[AnswerEvent]:
+        """Show what a route replies."""
+        yield from RoutedAnswer(self).write(reply)
+
+    def rewrite(self) -> Standalone:
+        """Make a question that stands alone of one that follows others."""
+        if not self.question.history:
+            return Standalone(self.question.text)
+        model = self._small_model()
+        if model is not None:
+            self.step("rewriting")
+        started = time.perf_counter()
+        with self.books.paying("chat", line="rewriting"):
+            found = stand_alone(
+                self.question.text,
+                self.question.history,
+                language=self.language,
+                model=model,
+                maximum_characters=self.parts.settings.maximum_question_characters,
+            )
+        if found.usage is not None:
+            self.books.charge("chat", found.usage, line="rewriting")
+        if found.notice:
+            self.asides.append(found.notice)
+        if model is not None:
+            self.details.timing.openai_ms += _ms_since(started)
+        return found
+
+    def retrieve(self, asked: Standalone) -> ContextResponse:
+        """Find the passages to answer from."""
+        text = asked.text
+        if self.cancel.is_set():
+            return ContextResponse(
+                context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
+            )
+        context = self.parts.retriever.retrieve_context(
+            replace(self.question, text=text),
+            profile=self.profile,
+            language=self.language,
+            on_step=self.step,
+            books=self.books,
+        )
+        if asked.is_joined:
+            # What only the question before it found comes nowhere near this one.
+            own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
+            context = replace(context, nearest=tuple(own))
+        rewriting_ms = self.details.timing.openai_ms
+        self.context = context
+        self.details = context.rag_details
+        self.details.query.original = self.question.text
+        self.details.timing.openai_ms += rewriting_ms
+        if text != self.question.text:
+            self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
+        self.asides += context.notices
+        return context
+
+    def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
+        """Write the answer from the passages that were found, or say that there are none."""
         yield from self.pending_steps()
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
@@ -199,7 +254,7 @@ class Run:
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
 
-    def suggest(self) -> None:
+    def suggest_follow_ups(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""
         self.text_ms = self._elapsed_ms()
         model = self._small_model()
@@ -268,59 +323,6 @@ class Run:
             follow_ups=self.follow_ups,
         )
 
-    # Searching
-
-    def _retrieve(self) -> ContextResponse:
-        asked = self._standing_alone()
-        text = asked.text
-        if self.cancel.is_set():
-            return ContextResponse(
-                context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
-            )
-        context = self.parts.retriever.retrieve_context(
-            replace(self.question, text=text),
-            profile=self.profile,
-            language=self.language,
-            on_step=self.step,
-            books=self.books,
-        )
-        if asked.is_joined:
-            # What only the question before it found comes nowhere near this one.
-            own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
-            context = replace(context, nearest=tuple(own))
-        rewriting_ms = self.details.timing.openai_ms
-        self.context = context
-        self.details = context.rag_details
-        self.details.query.original = self.question.text
-        self.details.timing.openai_ms += rewriting_ms
-        if text != self.question.text:
-            self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
-        self.asides += context.notices
-        return context
-
-    def _standing_alone(self) -> Standalone:
-        if not self.question.history:
-            return Standalone(self.question.text)
-        model = self._small_model()
-        if model is not None:
-            self.step("rewriting")
-        started = time.perf_counter()
-        with self.books.paying("chat", line="rewriting"):
-            found = stand_alone(
-                self.question.text,
-                self.question.history,
-                language=self.language,
-                model=model,
-                maximum_characters=self.parts.settings.maximum_question_characters,
-            )
-        if found.usage is not None:
-            self.books.charge("chat", found.usage, line="rewriting")
-        if found.notice:
-            self.asides.append(found.notice)
-        if model is not None:
-            self.details.timing.openai_ms += _ms_since(started)
-        return found
-
     # Writing
 
     def stream(
@@ -364,6 +366,7 @@ class Run:
                 temperature=self.profile.answer.temperature,
                 maximum_output_tokens=self.profile.answer.maximum_output_tokens,
                 cancel=self.cancel,
+                every_seconds=self._every_seconds,
             ):
                 if isinstance(event, Completed):
                     completed, usage = event, event.usage
@@ -470,6 +473,7 @@ class Run:
                 context.citations,
                 language=detect_language(searched, likely),
                 similarities=self._likeness(),
+                parts_by_number=meant_parts(context),
                 days=self.books.document_days(context.citations),
             )
         if context is None or quotes is None:
@@ -502,14 +506,12 @@ class Run:
         return self.details.query.expanded[-1:] or [self.question.text]
 
     def show_pieces(self, text: str, context: ContextResponse) -> Iterator[TextEvent]:
-        """Show a text that is whole word by word, its numbers in the order of the text."""
+        """Show a text that is whole, its numbers in the order of the text."""
         filtered = CitationFilter([citation.number for citation in context.citations])
-        for piece in re.findall(r"\s*\S+|\s+$", text):
-            if self.cancel.is_set():
-                self.end(Outcome.STOPPED, MessageState.STOPPED)
-                break
-            yield from self.show(filtered.feed(piece))
-        yield from self.show(filtered.finish())
+        if self.cancel.is_set():
+            self.end(Outcome.STOPPED, MessageState.STOPPED)
+        else:
+            yield from self.show(filtered.feed(text) + filtered.finish())
         self.citations = cited(context.citations, filtered.shown)
 
     def _say(self, sentence: str) -> Iterator[TextEvent]:

@@ -24,9 +24,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
-from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.answering.events import TextEvent
+from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.answering.pipeline import Answerer
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -57,11 +58,12 @@ KEEP_SECONDS = 60.0
 SHUTDOWN_SECONDS = 1.5
 #: As in Unicode's Stream-Safe Text Format (UAX #15); no language writes more than a few.
 MARKS_ON_A_LETTER = 30
-#: Seconds between redraws; when more than so many answers are written at once; and while that many people still wait
-#: for the first word of theirs, which matters more to them than to others how smoothly a text grows.
+#: Seconds between the pieces of an answer, each of which is read, checked and sent as a whole; the same when more than
+#: so many are written at once; and while that many people still wait for the first word of theirs, which matters more
+#: to them than to others how smoothly a text grows.
 PACE_SECONDS = 0.09
-CROWDED_PACE_SECONDS = 0.13
-RUSH_PACE_SECONDS = 0.2
+CROWDED_PACE_SECONDS = 0.12
+RUSH_PACE_SECONDS = 0.15
 CROWD, RUSH = 30, 8
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
@@ -84,6 +86,8 @@ class LiveAnswers:
         self._beginning: Counter[Owner] = Counter()
         #: How many are being written here.
         self._under_way = 0
+        #: How many of them have no text yet.
+        self._without_text = 0
         self._keeper: Thread | None = None
         self._closing = Event()
 
@@ -142,6 +146,7 @@ class LiveAnswers:
         with self._lock:
             self._answers[message_id] = live
             self._under_way += 1
+            self._without_text += 1
             if self._keeper is None or not self._keeper.is_alive():
                 self._keeper = Thread(target=self._keep, name="answers-keeper", daemon=True)
                 self._keeper.start()
@@ -156,11 +161,21 @@ class LiveAnswers:
         )
 
         def work() -> None:
+            has_text = False
             try:
                 for event in self._answerer.answer(
-                    question, profile=profile, cancel=live.cancel, chat_log_id=chat_log_id, on_step=live.take
+                    question,
+                    profile=profile,
+                    cancel=live.cancel,
+                    chat_log_id=chat_log_id,
+                    on_step=live.take,
+                    every_seconds=self.pace_seconds,
                 ):
                     live.take(event)
+                    if not has_text and isinstance(event, TextEvent):
+                        has_text = True
+                        with self._lock:
+                            self._without_text -= 1
             except Exception:
                 log.exception("an answer ended unexpectedly")
                 live.fail(str(RagError()))
@@ -168,6 +183,7 @@ class LiveAnswers:
                 self._save(live)
                 with self._lock:
                     self._under_way -= 1
+                    self._without_text -= not has_text
                 live.set_done()
 
         # Daemon threads: a provider that hangs must not keep the process from ending. With the caller's context, so
@@ -233,12 +249,8 @@ class LiveAnswers:
         return self.find(identity, found) if found else None
 
     def pace_seconds(self) -> float:
-        """How far apart redraws of an answer should be now. With many readers redraws are most of the work."""
-        if self._under_way <= RUSH:
-            return PACE_SECONDS
-        with self._lock:
-            without_text = sum(not live.text and not live.is_done for live in self._answers.values())
-        if without_text > RUSH:
+        """How far apart the pieces of an answer should be now: with many readers each costs all of them time."""
+        if self._without_text > RUSH:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
 

@@ -37,8 +37,21 @@ class Snapshot(NamedTuple):
     state: MessageState
 
 
+class Progress(NamedTuple):
+    """How far the text of an answer is."""
+
+    text: str
+    #: How often it was withdrawn and begun again.
+    restarts: int
+    #: Whether it is final.
+    is_written: bool
+
+
 class LiveAnswer:
     """An answer being written by a thread of this process, or one that ended less than a minute ago."""
+
+    #: Whether looking at it never waits for the database.
+    is_here = True
 
     def __init__(
         self,
@@ -75,6 +88,7 @@ class LiveAnswer:
         self._changed = Condition()
         self._listeners: list[Callable[[], None]] = []
         self._done = Event()
+        self._is_written = Event()
         self._is_frozen = False
         #: Set once text and sources are final and only next questions may still come.
         self.written: CitationsEvent | None = None
@@ -120,12 +134,12 @@ class LiveAnswer:
 
     def tail(
         self,
-        every_seconds: float | Callable[[], float] = 0.09,
+        every_seconds: float = 0.0,
         pulse_seconds: float = 0.25,
         *,
         until_written: bool = False,
     ) -> Iterator[str]:
-        """All text so far, then what comes, in batches `every_seconds` apart; ends when the answer has ended.
+        """All text so far, then each piece as it comes, at least `every_seconds` apart; ends when the answer has ended.
 
         Where the text was withdrawn, all of the new text comes: `restarts` has risen then. "" comes about every
         `pulse_seconds` while there is nothing new. With `until_written`, next questions are not waited for.
@@ -134,8 +148,8 @@ class LiveAnswer:
         while True:
             self._look_up()
             with self._changed:
-                # Woken for the first text and the end only: between batches `_done` is slept on, so that a token
-                # wakes nobody. 100 readers at 50 tokens a second would otherwise be 5,000 wake-ups.
+                # Woken by each piece. Pieces come at the pace of `LiveAnswers`, not by the token: 100 readers at 50
+                # tokens a second would be 5,000 wake-ups.
                 self._changed.wait_for(
                     lambda shown=shown, seen=restarts: (  # type: ignore[misc]
                         len(self.text) > shown or self.restarts > seen or self._has_ended(until_written)
@@ -151,8 +165,8 @@ class LiveAnswer:
                 yield new
             if is_done and shown >= len(self.text):
                 return
-            if new:
-                self._done.wait(every_seconds() if callable(every_seconds) else every_seconds)
+            if new and every_seconds:
+                self._done.wait(every_seconds)
 
     def wait(self, seconds: float) -> bool:
         """Whether it ends within so many seconds."""
@@ -188,6 +202,17 @@ class LiveAnswer:
         self._on_forced_end(self)
         self.set_done()
 
+    def progress(self) -> Progress:
+        """The text at this moment, for those who follow it on their own."""
+        self._look_up()
+        with self._changed:
+            return Progress(self.text, self.restarts, self._has_ended(until_written=True))
+
+    def wait_until_written(self, seconds: float) -> bool:
+        """Whether its text and sources are final within so many seconds. Not woken by the pieces in between."""
+        self._look_up()
+        return self._is_written.wait(seconds)
+
     # For the writer
 
     def take(self, event: AnswerEvent) -> None:
@@ -203,6 +228,7 @@ class LiveAnswer:
                 self.context = event.context
             elif isinstance(event, CitationsEvent):
                 self.citations, self.kind, self.written = event.citations, event.kind, event
+                self._is_written.set()
             elif isinstance(event, DoneEvent):
                 self._end(event)
             self._changed.notify_all()
@@ -220,6 +246,7 @@ class LiveAnswer:
             if not self._done.is_set():
                 self._ended = time.monotonic()
                 self._done.set()
+                self._is_written.set()
             self._changed.notify_all()
         self._tell()
 
@@ -277,6 +304,8 @@ class StoredRow:
 
 class StoredAnswer(LiveAnswer):
     """An answer written by another process, watched through the database: about a second behind, without steps."""
+
+    is_here = False
 
     def __init__(
         self,

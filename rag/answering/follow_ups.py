@@ -17,6 +17,8 @@ MAXIMUM_OUTPUT_TOKENS = 120
 MAXIMUM_CHARACTERS = 120
 #: The reader waits for these; past it the answer is better without them.
 TIMEOUT_SECONDS = 5.0
+#: Nobody sees these before they are whole, so their stream is read seldom.
+READ_EVERY_SECONDS = 0.25
 #: More is not needed to find a next question, and every character is paid for.
 CONTEXT_CHARACTERS = 6000
 
@@ -61,7 +63,13 @@ def suggest_follow_ups(
     text, usage, lost = "", None, list[Usage]()
     is_free = False
     try:
-        stream = model.stream(messages, temperature=0.5, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, cancel=cancel)
+        stream = model.stream(
+            messages,
+            temperature=0.5,
+            maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS,
+            cancel=cancel,
+            every_seconds=lambda: READ_EVERY_SECONDS,
+        )
         for event in stream:
             if isinstance(event, TextDelta):
                 text += event.text

@@ -1,0 +1,118 @@
+"""Stream the text of an answer, while it is written, to the pages that show it.
+
+The page draws a place (`place_of`); the script of the frame (`frame.FOLLOW_ANSWERS`) finds it and follows `ROUTE` with
+the cookie of its session. Each event has the blocks that were finished since the one before, and the block that still
+grows, as HTML that cannot act. They are written once for all who follow. An answer goes on when nobody does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from rag.answering.live_answer import LiveAnswer, Progress
+from rag.errors import NotFound, SignedOut
+from rag.services import services
+from rag.types import Identity
+from rag.ui.text import GrowingAnswer
+
+PATH = "/answers/{message_id:uuid}/text"
+HEADERS = {
+    "Cache-Control": "no-cache, no-transform",
+    # nginx would collect the events otherwise.
+    "X-Accel-Buffering": "no",
+}
+#: How often the session of a follower is looked up again, and a comment keeps proxies from closing the line.
+RECHECK_SECONDS = 5.0
+#: How often an answer that another process writes is looked up.
+LOOK_UP_SECONDS = 0.5
+HEARTBEAT = ": heartbeat\n\n"
+END = "event: end\ndata: {}\n\n"
+
+_growing: WeakKeyDictionary[LiveAnswer, _Shared] = WeakKeyDictionary()
+
+
+def place_of(message_id: UUID) -> str:
+    """The place in a page where the text of an answer grows."""
+    return f'<div data-answer="{message_id}"></div>'
+
+
+async def _follow(request: Request) -> Response:
+    identity: Identity | None = request.scope.get("identity")
+    if identity is None:
+        raise SignedOut
+    live = await to_thread.run_sync(services().answers.find, identity, request.path_params["message_id"])
+    if live is None:
+        raise NotFound
+    return StreamingResponse(_events(live, identity), media_type="text/event-stream", headers=HEADERS)
+
+
+ROUTE = Route(PATH, _follow, methods=["GET"], include_in_schema=False)
+
+
+class _Shared:
+    """The HTML of an answer, written once for all who follow it. Used on the event loop alone."""
+
+    def __init__(self) -> None:
+        self.restarts = 0
+        self.characters = 0
+        self.answer = GrowingAnswer()
+
+    def take(self, progress: Progress) -> None:
+        if progress.restarts > self.restarts:
+            self.restarts, self.characters, self.answer = progress.restarts, 0, GrowingAnswer()
+        if len(progress.text) > self.characters:
+            self.characters = len(progress.text)
+            self.answer.grow(progress.text)
+
+
+async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def note() -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(changed.set)
+
+    shared = _growing.setdefault(live, _Shared())
+    restarts = blocks = characters = 0
+    checked = loop.time()
+    with live.heard_by(note):
+        while True:
+            changed.clear()
+            progress = live.progress() if live.is_here else await to_thread.run_sync(live.progress)
+            shared.take(progress)
+            if shared.restarts > restarts or shared.characters > characters:
+                is_again = shared.restarts > restarts
+                blocks = 0 if is_again else blocks
+                finished = "".join(shared.answer.finished[blocks:])
+                restarts, blocks, characters = shared.restarts, len(shared.answer.finished), shared.characters
+                news = {"finished": finished, "growing": shared.answer.growing} | ({"again": True} if is_again else {})
+                yield f"data: {json.dumps(news, ensure_ascii=False)}\n\n"
+            if progress.is_written:
+                yield END
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), RECHECK_SECONDS if live.is_here else LOOK_UP_SECONDS)
+            if loop.time() - checked > RECHECK_SECONDS:
+                checked = loop.time()
+                if not await _is_signed_in(identity):
+                    return
+                yield HEARTBEAT
+
+
+async def _is_signed_in(identity: Identity) -> bool:
+    """Whether the session has not ended since. What it shows is seen by nobody who signed out."""
+    sessions = services().sessions
+    if sessions.kept(identity.session_id) is not None:
+        return True
+    found = await to_thread.run_sync(lambda: sessions.find_by_id(identity.session_id, is_act=False))
+    return found is not None
