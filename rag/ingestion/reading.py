@@ -1,4 +1,4 @@
-"""The first step: pages out of the file, with their language and what processing them would cost."""
+"""Read a document: pages out of the file, their language, and what processing them would cost."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class ReadStep:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Pages whose text is to be recognised, and a sentence where that was asked for and cannot be done."""
+        """Choose the pages whose text is to be recognised; a sentence when that was asked for and cannot be done."""
         if not is_pdf(document):
             return [], ""
         wanted = pages_to_recognise(pages, document.pdf_type)
@@ -164,7 +164,7 @@ def is_pdf(document: Document) -> bool:
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """The pages with a text of the usual length where theirs is still to be recognised, for the estimate."""
+    """Fill pages that wait for recognition with a text of the usual length, for the estimate."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)
@@ -173,7 +173,7 @@ def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[P
 
 
 def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
-    """The usual length of a page: that of the document's other pages, else of a printed page."""
+    """Guess the length of a page: the average of the document's other pages, else of a printed page."""
     lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
     return sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
 
@@ -188,7 +188,7 @@ def estimate_document(
     *,
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
-    """What processing pages that were read would cost, as it is stored."""
+    """Estimate what processing pages would cost, as it is stored."""
     # Where a semantic cut will fall is known only after paying for it; a smart one gives about as many chunks.
     wanted = job.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
@@ -220,7 +220,7 @@ def estimate_document(
 
 
 def language_of(text: str, claimed: str) -> str:
-    """The language of the beginning and the middle: a title page alone may be in another.
+    """Detect the language of the beginning and the middle: a title page alone may be in another.
 
     A few words are no ground for a statistical guess; there what the file or the collection says holds.
     """
