@@ -52,7 +52,7 @@ HARMLESS = (
     # its own threads and its own clock
     "futex", "futex_waitv", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "gettid", "getpid",
     "getppid", "sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres",
-    "gettimeofday", "time", "times", "getrusage", "restart_syscall", "exit", "exit_group",
+    "gettimeofday", "time", "times", "getrusage", "setitimer", "restart_syscall", "exit", "exit_group",
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "sigaltstack",
     # facts
     "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit",

@@ -141,7 +141,7 @@ MEMORY_MB = 1024
 #: How a process ends by what it was given, and not because somebody ended it.
 OWN_ENDS = frozenset(
     -getattr(signal, name)
-    for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGXCPU", "SIGTRAP", "SIGSYS")
+    for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGPROF", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
 

