@@ -56,7 +56,7 @@ def find_correction(
         "tagging_model": tagger.model if tagger is not None else "",
     }
     return (
-        database.fetch_one(job.document.tenant_id, "counted_before", EstimateCorrection, **parameters)
+        database.fetch_one(job.document.tenant_id, "estimate_correction", EstimateCorrection, **parameters)
         or EstimateCorrection()
     )
 
