@@ -28,8 +28,7 @@ import httpx
 
 from benchmarks.product import PROJECT, free_port
 from rag.access.api_keys import ApiKeys
-from rag.public import _program
-from rag.services import connect_services
+from rag.services import connect_services, program_of
 from rag.settings import Settings, environment_name
 from rag.storage.database import Database
 from rag.storage.embedded_postgres import start_server
@@ -225,7 +224,7 @@ def run(documents: int, programs: int, kills: int, seed: int, url: str) -> int:
         parts.tenants.create(TENANT, "Demo")
         parts.documents.ensure_collection(TENANT, COLLECTION, "hr", MODEL, "en")
         scopes = ["chat", "search", "documents:read", "documents:write"]
-        _, secret = ApiKeys(parts.database).create(_program(TENANT), "Load", scopes, requests_per_minute=10_000)
+        _, secret = ApiKeys(parts.database).create(program_of(TENANT), "Load", scopes, requests_per_minute=10_000)
         ours = {environment_name(name) for name in Settings.__dataclass_fields__}
         environment = {name: value for name, value in os.environ.items() if name not in ours} | {
             "RAG_DATA_DIR": str(settings.data_dir), "DATABASE_URL": application, "MIGRATION_DATABASE_URL": owner,

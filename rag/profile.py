@@ -13,16 +13,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from rag.errors import InvalidInput
+from rag.settings.providers import CHAT_PROVIDERS
 from rag.types import ChunkingMethod, SearchFilters
 
 ThresholdMode = Literal["absolute", "calibrated", "embedder"]
-ProviderName = Literal["openai", "gemini", "openrouter", "ollama"]
+if TYPE_CHECKING:
+    ProviderName = str
+else:
+    ProviderName = Literal[CHAT_PROVIDERS]
 Kind = Literal[
     "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
 ]

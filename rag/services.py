@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import streamlit as st
@@ -24,7 +25,7 @@ from rag.access.tenants import Tenants
 from rag.answering.answer import Answerer
 from rag.answering.live import LiveAnswers
 from rag.answering.searching import Searches
-from rag.errors import AccessError, DatabaseUnavailable, NotAllowed
+from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.queue import Queue
@@ -46,10 +47,12 @@ from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server
 from rag.storage.files import FileStore, Originals
 from rag.storage.migrations import migrate
-from rag.types import Identity, Role
+from rag.types import Collection, Identity, Role
 
 #: Shown on the console while the product starts.
 log = logging.getLogger("rag.start")
+#: The account behind calls made by programs on this machine.
+PROGRAM = UUID(int=0)
 
 
 @dataclass(frozen=True)
@@ -90,11 +93,32 @@ class Services:
     #: What to close at the end, in this order.
     closers: tuple[Callable[[], Any], ...] = field(default=(), repr=False)
 
+    def choose_collection(self, tenant_id: str, wanted: str | None) -> Collection:
+        """Return the collection of that name or id, else the default one, which is made where there is none yet.
+
+        Raises `InvalidInput` for one that is not there, `NotFound` for a tenant that nobody made.
+        """
+        found = self.documents.choose(tenant_id, wanted)
+        if found is None and not self.documents.collections(tenant_id):
+            if tenant_id != self.settings.tenant:
+                self.tenants.get(tenant_id)
+            self.documents.ensure_first_collection(tenant_id)
+            found = self.documents.choose(tenant_id, wanted)
+        if found is None:
+            known = ", ".join(collection.name for collection in self.documents.collections(tenant_id))
+            raise InvalidInput(f"Tenant {tenant_id} has no collection {wanted!r}; it has: {known}.")
+        return found
+
     def close(self) -> None:
         """Stop what runs: answers first, then the worker, the pool and the embedded server. Idempotent."""
         for closer in self.closers:
             with contextlib.suppress(Exception):
                 closer()
+
+
+def program_of(tenant_id: str) -> Identity:
+    """Return who calls when a program on this machine works for a tenant."""
+    return Identity(account_id=PROGRAM, tenant_id=tenant_id, email="", name="program", role=Role.ADMIN)
 
 
 def assemble(

@@ -29,6 +29,7 @@ from psycopg.rows import class_row
 from starlette.applications import Starlette
 
 from rag.settings import Settings, environment_name
+from rag.settings.providers import VARIABLES
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DATABASE, start_server
 from rag.storage.migrations import migrate
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from rag.services import Services
 
 # No key of the machine's owner may be used by a test.
-for field in Settings.__dataclass_fields__:
-    os.environ.pop(environment_name(field), None)
+for variable in (*map(environment_name, Settings.__dataclass_fields__), *VARIABLES):
+    os.environ.pop(variable, None)
 
 # Tests compare passages by their words unless they say otherwise: the model of meaning takes a process and its time.
 os.environ["RAG_BUILTIN_EMBEDDER"] = "lexical"

@@ -1,4 +1,4 @@
-"""A trial's process in which one file is its end: the originals, of which reading that one kills whoever reads it."""
+"""The process of an isolated run in which one file is its end: reading that one kills whoever reads it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from rag.ingestion.trial_worker import serve
+from rag.ingestion.isolated_run import serve
 from rag.storage.files import FileStore
 
 MARK = b"ends its process"

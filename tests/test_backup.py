@@ -225,7 +225,7 @@ def test_a_backup_made_while_people_work_is_one_moment_of_all_tenants(tmp_path: 
 BUSY = """
 import sys, threading
 from decimal import Decimal
-from rag.public import _program
+from rag.services import program_of
 from rag.services import connect_services
 from rag.settings import load_settings
 from rag.types import Charge, Usage
@@ -261,7 +261,7 @@ def work():
                 file=f"Round {rounds} of {tenant}.".encode(), file_name=f"{rounds}.txt", tenant_id=tenant,
                 collection=collection, generate_metadata=False,
             )
-            parts.documents.delete(_program(tenant), result.document_id)
+            parts.documents.delete(program_of(tenant), result.document_id)
         rounds += 1
 
 working = threading.Thread(target=work)

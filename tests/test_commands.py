@@ -158,3 +158,12 @@ def test_no_passage_is_said_to_be_above_where_none_is(command: Command, collecti
     found = command("search", "vacation", "--collection", collection.name)
     assert (found.returncode, found.stdout) == (1, "")
     assert "HR documents has no documents that can be searched yet" in found.stderr
+
+
+def test_help_loads_nothing_that_takes_long() -> None:
+    loaded = "import sys, rag.__main__ as m; m.command_line(); print(*sorted(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", loaded], cwd=PROJECT, capture_output=True, text=True, timeout=120, check=True
+    )
+    slow = {"openai", "cohere", "psycopg", "streamlit", "fastapi", "pandas", "lxml", "genai_prices"}
+    assert slow & set(found.stdout.split()) == set()

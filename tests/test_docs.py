@@ -25,7 +25,7 @@ from benchmarks.product import Product, free_port
 from benchmarks.streamlit_client import Person
 from rag.__main__ import command_line
 from rag.access.api_keys import ApiKeys
-from rag.public import _program
+from rag.services import program_of
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from tests.doc_blocks import PAGES, PROJECT, blocks
@@ -149,7 +149,7 @@ def secret(running: Product, data: Path) -> Iterator[str]:
     database = Database(server.application, sealing_key(server.owner))
     database.open()
     yield ApiKeys(database).create(
-        _program("demo"), "Documents", ["chat", "search", "documents:read", "documents:write"]
+        program_of("demo"), "Documents", ["chat", "search", "documents:read", "documents:write"]
     )[1]
     database.close()
     server.stop()
@@ -309,7 +309,7 @@ def _key(data: Path) -> str:
     database = Database(server.application, sealing_key(server.owner))
     database.open()
     try:
-        return ApiKeys(database).create(_program("demo"), "Proxy", SCOPES)[1]
+        return ApiKeys(database).create(program_of("demo"), "Proxy", SCOPES)[1]
     finally:
         database.close()
         server.stop()

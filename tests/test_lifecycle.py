@@ -23,8 +23,7 @@ import pytest
 
 from rag.api.service import SLOW
 from rag.errors import DatabaseUnavailable, StorageFull
-from rag.public import _program
-from rag.services import connect_services
+from rag.services import connect_services, program_of
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import DISK_FULL, STARTING_AGAIN, EmbeddedServer, start_server
@@ -102,7 +101,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             generate_metadata=False,
         )  # fmt: skip
         scopes = ("chat", "search", "documents:read", "documents:write")
-        key = parts.api_keys.create(_program("demo"), "Monitor", scopes, requests_per_minute=10_000)[1]
+        key = parts.api_keys.create(program_of("demo"), "Monitor", scopes, requests_per_minute=10_000)[1]
     finally:
         parts.close()
     return folder, key

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rag.money.price_list import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 
 TEXTS = {
     "en": (

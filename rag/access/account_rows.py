@@ -21,12 +21,12 @@ EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
 
 
 def is_email(text: str) -> bool:
-    """Whether this can be an address; only a message sent to it could tell whether it is one."""
+    """Return whether this can be an address; only a message sent to it shows whether it is one."""
     return len(text) <= MAXIMUM_EMAIL_CHARACTERS and EMAIL.fullmatch(text) is not None
 
 
 def normal_email(text: str) -> str:
-    """The address in lower case. Raises `InvalidInput` when it cannot be one."""
+    """Return the address in lower case. Raises `InvalidInput` when it cannot be one."""
     address = text.strip().lower()
     if not is_email(address):
         raise InvalidInput("Enter an e-mail address, such as name@example.com.")
@@ -34,7 +34,7 @@ def normal_email(text: str) -> str:
 
 
 def normal_domain(text: str) -> str:
-    """The part of an address after the @, in lower case. Raises `InvalidInput` when it cannot be one."""
+    """Return the part of an address after the @, in lower case. Raises `InvalidInput` when it cannot be one."""
     domain = text.strip().lower().removeprefix("@")
     if not is_email(f"name@{domain}"):
         raise InvalidInput(f"{text!r} is no domain of e-mail addresses. Write it as example.com.")
@@ -42,13 +42,13 @@ def normal_domain(text: str) -> str:
 
 
 def require_domain(address: str, domains: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless the address is of one of these domains; every one is where there are none."""
+    """Raise `InvalidInput` unless the address belongs to one of these domains; without domains, any address will do."""
     if domains and address.rpartition("@")[2] not in domains:
         raise InvalidInput(f"Your company's people have addresses at {', '.join(domains)}. Use one of those.")
 
 
 def normal_name(text: str) -> str:
-    """The name without stray spaces and control characters. Raises `InvalidInput` when nothing is left."""
+    """Return the name without stray spaces and control characters. Raises `InvalidInput` when nothing is left."""
     name = _one_line(text)
     if not name:
         raise InvalidInput("Enter a name.")
@@ -58,7 +58,7 @@ def normal_name(text: str) -> str:
 
 
 def normal_group(text: str) -> str:
-    """The user group, which may be empty. Raises `InvalidInput` when it is too long."""
+    """Return the user group, which may be empty. Raises `InvalidInput` when it is too long."""
     group = _one_line(text)
     if len(group) > MAXIMUM_NAME_CHARACTERS:
         raise InvalidInput(f"Enter a group of at most {MAXIMUM_NAME_CHARACTERS} characters.")
@@ -66,7 +66,7 @@ def normal_group(text: str) -> str:
 
 
 def role_from(text: Role | str) -> Role:
-    """The role of that name. Raises `InvalidInput` naming those there are."""
+    """Return the role with this name. Raises `InvalidInput` that lists the roles."""
     try:
         return Role(text)
     except ValueError:
@@ -80,7 +80,7 @@ def _one_line(text: str) -> str:
 def set_password(
     connection: Connection, account_id: UUID, password_hash: str, *, keep_session_id: str = ""
 ) -> tuple[Account, list[str]]:
-    """Store a password, end the account's other sessions and void links made before; the account and who ended."""
+    """Store a password, end other sessions and void earlier links; return the account and the ended ids."""
     account = read_account(connection, "set_password", account_id=account_id, password_hash=password_hash)
     if account is None:
         raise LinkExpired
@@ -90,7 +90,7 @@ def set_password(
 
 
 def end_sessions(connection: Connection, account_id: UUID, except_session_id: str = "") -> list[str]:
-    """End an account's sessions but one; the ids of those that ended."""
+    """End an account's sessions except one, and return the ids of the ended ones."""
     parameters = {"account_id": account_id, "except_session_id": except_session_id}
     return [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
 
@@ -106,17 +106,17 @@ def add_account(connection: Connection, **values: Any) -> Account:
 
 
 def read_account(connection: Connection, statement: str, /, **parameters: Any) -> Account | None:
-    """The account that a named statement returns; None when there is none."""
+    """Return the account that a named statement finds, or None."""
     with connection.cursor(row_factory=kwargs_row(account_from)) as cursor:
         return cursor.execute(queries[statement], parameters).fetchone()
 
 
 def account_from(*, role: str, **values: Any) -> Account:
-    """A row of `accounts` as a value."""
+    """Make an account from a row of `accounts`."""
     return Account(role=Role(role), **values)
 
 
 def read_value(connection: Connection, name: str) -> Any:
-    """The single value of a named statement."""
+    """Return the single value of a named statement."""
     found = connection.execute(queries[name]).fetchone()
     return found[0] if found else None

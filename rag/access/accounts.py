@@ -34,11 +34,11 @@ from rag.access.account_rows import (
     set_password,
 )
 from rag.access.external import SUSPENDED
-from rag.access.limits import Attempts, Browser, Strangers, Waiting, Wishes, next_attempt, too_early
+from rag.access.limits import Attempts, Browser, ResetRequests, UnknownSignIns, Waiting, next_attempt, too_early
 from rag.access.links import add_link, open_link, use_link
 from rag.access.passwords import NOT_CHOSEN, Passwords, require_good_password
 from rag.access.second_factor import SecondFactors
-from rag.access.sessions import TOKEN, Sessions, require_recent, token_hash
+from rag.access.sessions import TOKEN, Sessions, require_admin, require_recent, token_hash
 from rag.errors import AccessError, InvalidInput, LinkExpired, NotAllowed, NotFound, TooManyAttempts, WrongPassword
 from rag.settings import Settings
 from rag.storage.database import Database, queries
@@ -55,7 +55,7 @@ OfAddress = list[tuple[UUID, str]]
 
 
 class Accounts:
-    """The accounts of all tenants; the one of the settings gets its first administrator by link."""
+    """Manages the accounts of all tenants; the tenant of the settings gets its first administrator by a link."""
 
     #: Whether somebody who lost their password is sent an e-mail with a link; else the administrators are told.
     sends_mail = False
@@ -69,8 +69,8 @@ class Accounts:
         settings: Settings | None = None,
         *,
         hasher: PasswordHasher | None = None,
-        strangers: Strangers | None = None,
-        wishes: Wishes | None = None,
+        strangers: UnknownSignIns | None = None,
+        reset_requests: ResetRequests | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
@@ -78,14 +78,14 @@ class Accounts:
         self._tenant_id = (settings or Settings()).tenant
         self._passwords = Passwords(hasher)
         self._clock = clock
-        self._strangers = strangers or Strangers(clock)
-        self._wishes = wishes or Wishes()
+        self._unknown_sign_ins = strangers or UnknownSignIns(clock)
+        self._reset_requests = reset_requests or ResetRequests()
         self.second_factors = SecondFactors(database, clock=clock)
 
     # Passwords
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
-        """The active account of this address and password; `browser` is where they were typed.
+        """Return the active account with this address and password; `browser` is where they were typed.
 
         Raises `WrongPassword` alike for a wrong password and an unknown address, `TooManyAttempts` with the seconds to
         wait (a right password is refused as well until then), `AccessError` when the account is disabled.
@@ -107,10 +107,10 @@ class Accounts:
         raise most_telling(refused)
 
     def _sign_in_to(self, tenant_id: str, account_id: UUID, address: str, password: str, browser: Browser) -> Account:
-        """One account of an address, as `sign_in`."""
+        """Sign in to one account of an address, as `sign_in` does."""
         stored, known = self._count_attempt(tenant_id, account_id, browser)
         if stored is None:
-            self._strangers.count(address[:254], browser)
+            self._unknown_sign_ins.count(address[:254], browser)
         if not self._passwords.matches(password, stored) or stored is None:
             raise WrongPassword
         fresh = self._passwords.hash(password) if self._passwords.is_outdated(stored) else stored
@@ -144,7 +144,7 @@ class Accounts:
         self._sessions.forget(ended)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """Have somebody who is signed in prove it again. Raises `WrongPassword`, `TooManyAttempts`."""
+        """Ask a signed-in person for their password again. Raises `WrongPassword`, `TooManyAttempts`."""
         browser = browser or Browser(mark=identity.session_id)
         stored, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         if not self._passwords.matches(password, stored):
@@ -156,14 +156,14 @@ class Accounts:
     # Browsers that are known
 
     def knows_browser(self, email: str, browser: Browser) -> bool:
-        """Whether the account of this address has signed in there before."""
+        """Return whether the account with this address has signed in from this browser before."""
         if not TOKEN.fullmatch(browser.known_token):
             return False
         found = self._find_by_email(email.strip().lower())
         return any(self._knows(tenant_id, account_id, browser) for account_id, tenant_id in found)
 
     def know_browser(self, tenant_id: str, account_id: UUID, known_token: str = "") -> str:
-        """Note that the account has signed in where this token is; returns the token that the browser has to keep.
+        """Note that the account has signed in from the browser with this token, and return the token it has to keep.
 
         It stays the same for several accounts of a tenant in one browser. One that is not known is replaced: somebody
         may have put their own there.
@@ -183,7 +183,7 @@ class Accounts:
     # Links that work once
 
     def first_admin_link(self, tenant_id: str | None = None) -> str | None:
-        """A fresh token for a tenant's first administrator, good for 24 hours; None once there is one.
+        """Make a token for a tenant's first administrator, valid for 24 hours; None once there is an administrator.
 
         Without an id it is the tenant of the settings.
         """
@@ -193,11 +193,11 @@ class Accounts:
             return None if read_value(connection, "has_admin") else add_link(connection, "first_admin")
 
     def require_first_admin_link(self, token: str) -> None:
-        """Raise `LinkExpired` unless this token may still make the first administrator. Uses nothing up."""
+        """Raise `LinkExpired` unless this token may still make the first administrator. The token stays valid."""
         open_link(self._database, token, "first_admin")
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
-        """Make the first administrator. Of two attempts at once one wins, the other raises `LinkExpired`."""
+        """Make the first administrator. Of two attempts at once, one wins and the other raises `LinkExpired`."""
         tenant_id, _ = open_link(self._database, token, "first_admin")
         address = normal_email(email)
         values = {"email": address, "name": normal_name(name), "role": Role.ADMIN, "user_group": ""}
@@ -212,7 +212,7 @@ class Accounts:
             return add_account(connection, **values, password_hash=hashed)
 
     def account_of_link(self, token: str) -> Account:
-        """Whose password this link sets. Uses nothing up. Raises `LinkExpired`."""
+        """Return the account whose password this link sets. The link stays valid. Raises `LinkExpired`."""
         tenant_id, account_id = open_link(self._database, token, "set_password")
         with self._database.transaction(tenant_id) as connection:
             account = read_account(connection, "account", account_id=account_id)
@@ -221,7 +221,7 @@ class Accounts:
         return account
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """Set the password of the link's account; all its sessions end. Raises `LinkExpired`, `WeakPassword`."""
+        """Set the password of the link's account and end its sessions. Raises `LinkExpired`, `WeakPassword`."""
         account = self.account_of_link(token)
         require_good_password(password, email=account.email)
         hashed = self._keep_password(account.email, account.tenant_id, account.role, password)
@@ -233,12 +233,12 @@ class Accounts:
 
     # Lost passwords
 
-    def count_password_wish(self, email: str) -> None:
-        """Before `ask_for_password`, alike whether the address has an account. Raises `TooManyAttempts`."""
-        self._wishes.count(email.strip().lower()[:254])
+    def count_reset_request(self, email: str) -> None:
+        """Count a reset request, alike for addresses with and without an account. Raises `TooManyAttempts`."""
+        self._reset_requests.count(email.strip().lower()[:254])
 
     def ask_for_password(self, email: str) -> None:
-        """Let the administrators see that the person of this address, if there is one, needs a link to a new password.
+        """Show administrators that the person with this address, if there is one, needs a link to a new password.
 
         Nothing is said to whoever asks. Raises `DatabaseUnavailable`.
         """
@@ -246,15 +246,14 @@ class Accounts:
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
-        """Set the password of whoever came by a link in an e-mail. Raises `LinkExpired`: none is sent by us."""
+        """Set the password of the person who opened a link in an e-mail. Raises `LinkExpired`: we send none."""
         raise LinkExpired
 
     # What administrators do
 
     def list(self, identity: Identity) -> list[Account]:
-        """All accounts of the tenant by name. For administrators."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        """List the tenant's accounts by name. For administrators."""
+        require_admin(identity)
         with (
             self._database.transaction(identity) as connection,
             connection.cursor(row_factory=kwargs_row(account_from)) as cursor,
@@ -262,16 +261,15 @@ class Accounts:
             return cursor.execute(queries["list_accounts"]).fetchall()
 
     def groups(self, identity: Identity) -> Groups:
-        """The groups that accounts of the tenant are in, by name. For administrators."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        """List the groups of the tenant's accounts by name. For administrators."""
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["account_groups"])]
 
     def invite(
         self, identity: Identity, email: str, name: str = "", role: Role | str = Role.EMPLOYEE, user_group: str = ""
     ) -> tuple[Account, str]:
-        """Add an account; it comes with the path of a link that sets its password once, good for three days.
+        """Add an account, and return it with the path of a link that sets its password once, valid for three days.
 
         Raises `InvalidInput` when the address is not one, has an account already, or is of no domain of the tenant.
         """
@@ -288,14 +286,14 @@ class Accounts:
             return account, _set_password_path(connection, account.id)
 
     def password_link(self, identity: Identity, account_id: UUID) -> str:
-        """The path of a new link to set an account's password; earlier links stop working, the password does not."""
+        """Make a link to set an account's password and return its path; earlier links stop working."""
         with self._administration(identity) as connection:
             account = read_account(connection, "account", account_id=account_id)
             if account is None:
                 raise NotFound
             if not account.is_active:
                 raise InvalidInput("This account is disabled. Enable it first.")
-            connection.execute(queries["settle_password_wish"], {"account_id": account_id})
+            connection.execute(queries["settle_reset_request"], {"account_id": account_id})
             return _set_password_path(connection, account_id)
 
     def change(
@@ -308,7 +306,7 @@ class Accounts:
         user_group: str | None = None,
         is_active: bool | None = None,
     ) -> Account:
-        """Change what is given. A changed role takes effect at once; disabling ends every session.
+        """Change the given fields. A changed role takes effect at once; disabling ends every session.
 
         Raises `NotAllowed` for disabling or demoting oneself, so an active administrator always remains.
         """
@@ -341,14 +339,13 @@ class Accounts:
     # Inside
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """What to store of a new password; whoever keeps passwords elsewhere does so here."""
+        """Return what to store for a new password; subclasses that keep passwords elsewhere send it there."""
         return self._passwords.hash(password)
 
     @contextmanager
     def _administration(self, identity: Identity) -> Iterator[Connection]:
-        """A transaction of an administrator, one at a time per tenant; the role is read again, not believed."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        """Open an administrator's transaction, one at a time per tenant; the role is read again, not trusted."""
+        require_admin(identity)
         # All of it: a new link or administrator is a way around being asked again.
         require_recent(self._database, identity)
         with self._database.transaction(identity) as connection:
@@ -359,7 +356,7 @@ class Accounts:
             yield connection
 
     def _note_refused(self, found: Sequence[tuple[UUID, str]], refused: Sequence[AccessError]) -> None:
-        """Note in the audit log of each account why nobody came in; who only had to wait longer is not worth a line.
+        """Note in each account's audit log why a sign-in was refused; having to wait longer is not worth a line.
 
         Where one account of an address let its person in, the others' companies are told nothing of it.
         """
@@ -369,7 +366,7 @@ class Accounts:
                 self._database.execute(tenant_id, "note_sign_in", **refusal)
 
     def _find_by_email(self, address: str) -> OfAddress:
-        """The account of this address in each tenant that has one; nobody's where none has."""
+        """Find the account with this address in each tenant that has one, or nobody's account where none has."""
         if is_email(address):
             with self._database.transaction(None, email=address) as connection:
                 if found := connection.execute(queries["accounts_by_email"], {"email": address}).fetchall():
@@ -377,7 +374,7 @@ class Accounts:
         return [(NOBODY, self._tenant_id)]
 
     def _of_address(self, address: str, browser: Browser) -> OfAddress:
-        """As `_find_by_email`, those first that have signed in in this browser."""
+        """Find as `_find_by_email` does, accounts that have signed in from this browser first."""
         found = self._find_by_email(address)
         if len(found) > 1 and TOKEN.fullmatch(browser.known_token):
             found.sort(key=lambda one: not self._knows(one[1], one[0], browser))
@@ -388,7 +385,7 @@ class Accounts:
         return bool(self._database.fetch_value(tenant_id, "is_known_browser", browser=token, account_id=account_id))
 
     def _count_attempt(self, tenant_id: str, account_id: UUID, browser: Browser) -> tuple[str | None, str]:
-        """Count an attempt as wrong; the stored hash (None: no such account), and the browser if it is known.
+        """Count an attempt as wrong; return the stored hash (None: no such account) and the browser if it is known.
 
         Raises `TooManyAttempts`.
         """
@@ -423,7 +420,7 @@ class Accounts:
 
 
 def most_telling(refused: Sequence[AccessError]) -> AccessError:
-    """Of an address' accounts, each of which refused: what to tell whoever typed it.
+    """Choose the refusal to show when every account of an address refused.
 
     The password was right for an account that is disabled; else it was wrong; else all have to wait, the first the
     least.

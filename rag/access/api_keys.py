@@ -19,8 +19,8 @@ from uuid import UUID
 
 from psycopg.rows import dict_row
 
-from rag.access.sessions import require_recent, token_hash
-from rag.errors import InvalidInput, KeyRejected, NotAllowed, NotFound
+from rag.access.sessions import require_admin, require_recent, token_hash
+from rag.errors import InvalidInput, KeyRejected, NotFound
 from rag.storage.database import Database, queries
 from rag.types import Identity, Role
 
@@ -48,7 +48,7 @@ MAXIMUM_KEPT = 10_000
 
 
 def scopes_of(role: Role) -> frozenset[str]:
-    """What a signed-in person of this role may call."""
+    """Return what a signed-in person with this role may call."""
     return frozenset(SCOPES) if role.includes(Role.ADMIN) else READING
 
 
@@ -83,7 +83,7 @@ class ApiKey:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUse:
-    """One request of a key: who it acts as, what it may, and how it stands with its limit."""
+    """One request of a key: who it acts as, its scopes, and what is left of its limit."""
 
     identity: Identity
     key_id: UUID
@@ -95,7 +95,7 @@ class KeyUse:
 
     @property
     def headers(self) -> dict[str, str]:
-        """How much is left, as callers know it from others (IETF draft-ietf-httpapi-ratelimit-headers)."""
+        """Return how much is left, as standard headers (IETF draft-ietf-httpapi-ratelimit-headers)."""
         return {
             "RateLimit-Policy": f"{self.limit};w=60",
             "RateLimit-Limit": str(self.limit),
@@ -122,12 +122,12 @@ class ApiKeys:
         *,
         requests_per_minute: int = REQUESTS_PER_MINUTE,
     ) -> tuple[ApiKey, str]:
-        """Make a key; returns it with its secret, which nobody can see again. Without an end it works for 90 days.
+        """Make a key and return it with its secret, which nobody can see again. Without an end it works for 90 days.
 
         It stops when its maker's account is disabled or no longer an administrator's.
         Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a sentence for what cannot be chosen.
         """
-        _require_admin(identity)
+        require_admin(identity)
         require_recent(self._database, identity)
         shown = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", name).split())
         if not shown:
@@ -158,13 +158,13 @@ class ApiKeys:
         return self.list(identity, api_key_id=made)[0], secret
 
     def list(self, identity: Identity, *, api_key_id: UUID | None = None) -> builtins.list[ApiKey]:
-        """The tenant's keys: those that work first, then the latest. Raises `NotAllowed`."""
-        _require_admin(identity)
+        """List the tenant's keys: working keys first, then the latest. Raises `NotAllowed`."""
+        require_admin(identity)
         return self._database.fetch_all(identity, "list_api_keys", ApiKey, api_key_id=api_key_id)
 
     def revoke(self, identity: Identity, api_key_id: UUID) -> None:
-        """End a key at once and for good. Raises `NotAllowed`, `NotFound`."""
-        _require_admin(identity)
+        """Revoke a key at once and for good. Raises `NotAllowed`, `NotFound`."""
+        require_admin(identity)
         if not self._database.execute(identity, "revoke_api_key", api_key_id=api_key_id):
             raise NotFound
 
@@ -219,8 +219,3 @@ def _use_from(row: dict[str, Any]) -> KeyUse:
         remaining=row["requests_per_minute"] - row["requests"],
         reset_seconds=max(row["reset_seconds"], 1),
     )
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

@@ -31,7 +31,7 @@ DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalPerson:
-    """Somebody another service vouches for, mapped to a tenant and a role of ours already."""
+    """A person another service vouches for, mapped to a tenant and a role of ours."""
 
     issuer: str
     subject: str
@@ -50,7 +50,7 @@ class ExternalPerson:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """What a session keeps of the sign-in elsewhere that it began with."""
+    """What a session keeps about the sign-in at another service that it began with."""
 
     issuer: str
     subject_hash: str
@@ -67,16 +67,16 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True)
 class AccountFromElsewhere(Account):
-    """An account just signed in elsewhere."""
+    """An account that has just signed in at another service."""
 
     origin: Origin
 
 
 class SignInElsewhere(Protocol):
-    """A service that is asked again whether somebody is still signed in, and told when they sign out."""
+    """A service we ask whether a person is still signed in, and notify when they sign out."""
 
     def renew(self, secret: bytes) -> AccountFromElsewhere:
-        """The account with what to ask with next. Raises `AccessError` when the sign-in there is over."""
+        """Return the account with the next secret. Raises `AccessError` when the sign-in there has ended."""
         ...
 
     def sign_out(self, secret: bytes) -> None:
@@ -85,18 +85,18 @@ class SignInElsewhere(Protocol):
 
 
 def origin_hash(issuer: str, name: str) -> str:
-    """The SHA-256, as hex, of a service and what it calls a person or a session."""
+    """Hash a service and its name for a person or session: SHA-256 as hex."""
     return hashlib.sha256(f"{issuer}\x00{name}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ExternalAccounts:
-    """Finds, makes and binds the accounts of people who sign in elsewhere."""
+    """Finds, makes and links the accounts of people who sign in at another service."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def admit(self, person: ExternalPerson) -> Account:
-        """The active account of this person, made at their first sign-in; role and name as the service says.
+        """Return this person's active account, made at their first sign-in, with the service's role and name.
 
         Raises `AccessError` when it is disabled, of another tenant, or its address was bound to another person.
         """
@@ -128,7 +128,7 @@ class ExternalAccounts:
             return account
 
     def subject_of(self, tenant_id: str, account_id: UUID, issuer: str) -> str | None:
-        """What the service calls the person of this account; None when they never came from there."""
+        """Return the service's id for the person of this account; None when they never signed in there."""
         value = self._database.fetch_value(tenant_id, "external_subject", account_id=account_id, issuer=issuer)
         return None if value is None else str(value)
 
@@ -143,12 +143,12 @@ class ExternalAccounts:
 
 
 def from_elsewhere(account: Account, origin: Origin) -> AccountFromElsewhere:
-    """The account with where its sign-in happened."""
+    """Add to an account where its sign-in happened."""
     return AccountFromElsewhere(**{f.name: getattr(account, f.name) for f in fields(Account)}, origin=origin)
 
 
 def note_origin(connection: Connection, session_id: str, origin: Origin) -> None:
-    """Keep what a new session owes to another service, in the transaction that starts it."""
+    """Store which sign-in at another service a new session depends on, in the transaction that starts it."""
     connection.execute(
         queries["add_session_origin"],
         {
@@ -165,7 +165,7 @@ def note_origin(connection: Connection, session_id: str, origin: Origin) -> None
 
 
 def renew_origin(connection: Connection, session_id: str, origin: Origin) -> None:
-    """Keep what the other service wants to see the next time."""
+    """Store what the other service needs at the next check."""
     parameters = {"secret": origin.secret, "check_after_seconds": origin.check_after_seconds}
     connection.execute(queries["renew_session_origin"], {"session_id": session_id, **parameters})
 

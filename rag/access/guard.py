@@ -61,14 +61,14 @@ SECURITY_HEADERS = {
 
 
 def content_security_policy(hosts: Iterable[str] = (), *, is_https: bool = False) -> str:
-    """The policy, with websockets to these hosts of ours: not every browser counts them to its own origin."""
+    """Return the policy, with websockets to our own hosts: not every browser counts them as the same origin."""
     scheme = "wss" if is_https else "ws"
     sockets = "".join(f" {scheme}://{host.lower()}" for host in dict.fromkeys(hosts) if HOST.fullmatch(host))
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self'{sockets}")
 
 
 def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, str]:
-    """What every answer carries."""
+    """Return the headers of every answer."""
     transport = {"Strict-Transport-Security": "max-age=31536000"} if is_https else {}
     return {
         **SECURITY_HEADERS,
@@ -78,7 +78,7 @@ def security_headers(hosts: Iterable[str] = (), *, is_https: bool) -> dict[str, 
 
 
 def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bool) -> Send:
-    """`send` that adds them to an answer; an original that is confined further stays so."""
+    """Wrap `send` to add the security headers; an original with a stricter policy keeps it."""
     added = security_headers(hosts, is_https=is_https)
 
     async def guarded(message: Message) -> None:
@@ -94,7 +94,7 @@ def with_security_headers(send: Send, hosts: Iterable[str] = (), *, is_https: bo
 
 
 def with_headers(send: Send, added: Mapping[str, str]) -> Send:
-    """`send` that adds these headers to an answer."""
+    """Wrap `send` to add these headers to an answer."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -294,7 +294,7 @@ class AuthGuard:
         )
 
     def _within_limits(self, scope: Scope, path: str, identity: Identity, services: AccessServices) -> None:
-        """Raise `TooManyRequests` for a request that is one too many of this person."""
+        """Raise `TooManyRequests` when this person has sent too many requests."""
         if path.startswith(API):
             services.limits.count_request(identity)
         elif _is_page(scope, path) and self._has_many_pages(identity, services.settings):
@@ -305,7 +305,7 @@ class AuthGuard:
         return 0 < settings.pages_at_once <= self._sockets.count(identity.account_id)
 
     def _noting_acts(self, session_id: str, sessions: Sessions, receive: Receive) -> Receive:
-        """`receive`, with a note of what a person does in the page."""
+        """Wrap `receive` to note what a person does in the page."""
 
         async def noting() -> Message:
             message = await receive()
@@ -347,7 +347,7 @@ class AuthGuard:
 
 
 def is_act(message: Message) -> bool:
-    """Whether a message of a page says that a person did something, and not that a part of it draws itself again."""
+    """Return whether a page's message reports an act of a person rather than a scheduled redraw."""
     content = message.get("bytes")
     if message["type"] != "websocket.receive" or not content:
         return False
@@ -359,7 +359,7 @@ def is_act(message: Message) -> bool:
 
 
 def _count_upload(scope: Scope, identity: Identity, services: AccessServices) -> None:
-    """Count the size that a request names, where it is more than a form or a question has. Raises `TooManyRequests`."""
+    """Count the size a request declares, if it is larger than a form or a question. Raises `TooManyRequests`."""
     size = Headers(scope=scope).get("content-length", "")
     is_number = size.isascii() and size.isdigit() and len(size) < 16
     if scope["method"] not in SAFE_METHODS and is_number and int(size) >= LEAST_UPLOAD_BYTES:
@@ -367,23 +367,23 @@ def _count_upload(scope: Scope, identity: Identity, services: AccessServices) ->
 
 
 def _is_page(scope: Scope, path: str) -> bool:
-    """Whether this opens a page, which then holds a websocket."""
+    """Return whether this opens a page, which then holds a websocket."""
     return _wants_page(scope) and not path.startswith("/_") and "." not in path
 
 
 def route_path(scope: Scope) -> str:
-    """The path as routes compare it: without the prefix a proxy may have announced."""
+    """Return the path as routes compare it: without the prefix a proxy may have announced."""
     path, prefix = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
     return path[len(prefix) :] if prefix and path.startswith(prefix + "/") else path
 
 
 def is_https(scope: Scope, settings: Settings) -> bool:
-    """Whether the browser speaks https to us, directly or by what the settings say of the proxy before us."""
+    """Return whether the browser uses https, directly or, according to the settings, through a proxy."""
     return settings.public_url.lower().startswith("https://") or scope.get("scheme") in ("https", "wss")
 
 
 def is_own_host(scope: Scope, settings: Settings) -> bool:
-    """Whether the host asked for is that of `RAG_PUBLIC_URL`, or this machine; any where there is no such setting.
+    """Return whether the requested host is `RAG_PUBLIC_URL`'s or this machine; without that setting, any host is.
 
     A site that has its own name lead to this machine would otherwise be an origin of ours.
     """
@@ -398,22 +398,22 @@ def is_own_host(scope: Scope, settings: Settings) -> bool:
 
 
 def _hosts(scope: Scope, settings: Settings) -> list[str]:
-    """The hosts this page is reached by."""
+    """Return the hosts this page can be reached at."""
     return [host for host in (Headers(scope=scope).get("host", ""), urlsplit(settings.public_url).netloc) if host]
 
 
 def cookie_name(scope: Scope, settings: Settings, name: str) -> str:
-    """A cookie of ours as it is called here. Behind https no other host, and no page without https, can set it."""
+    """Return a cookie's name here. Behind https, no other host and no page without https can set it."""
     return f"__Host-{name}" if is_https(scope, settings) else name
 
 
 def read_cookie(scope: Scope, settings: Settings, name: str) -> str:
-    """The value of a cookie of ours, "" without one."""
+    """Return the value of one of our cookies, "" if it is missing."""
     return HTTPConnection(scope).cookies.get(cookie_name(scope, settings, name), "")
 
 
 def is_same_origin(scope: Scope, settings: Settings) -> bool:
-    """False when a browser says that another site sent this. Callers other than browsers name no origin."""
+    """Return False when a browser says that another site sent this. Other programs send no origin."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin is None:
@@ -427,7 +427,7 @@ def is_same_origin(scope: Scope, settings: Settings) -> bool:
 
 
 def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) -> str:
-    """The secret a program sends: as `Authorization: Bearer` or as `x-api-key`; "" when it sends none.
+    """Return the secret a program sends as `Authorization: Bearer` or `x-api-key`; "" without one.
 
     Where everybody may call, only what looks like one of our keys counts: a webhook brings a secret of its own. So it
     is beside a session, because a proxy may add a token that is meant for itself.
@@ -440,7 +440,7 @@ def presented_key(scope: Scope, settings: Settings, *, is_open: bool = False) ->
 
 
 def _as(scope: Scope, identity: Identity) -> Scope:
-    """The scope with the identity, for our routes as a value and for Streamlit's `trustedUserHeaders` as headers."""
+    """Add the identity to the scope: as a value for our routes, as headers for Streamlit's `trustedUserHeaders`."""
     headers = {
         b"x-hr-sid": identity.session_id,
         b"x-hr-user": identity.email,
@@ -469,7 +469,7 @@ def _wants_page(scope: Scope) -> bool:
 
 
 def _is_form(scope: Scope) -> bool:
-    """A form of ours sent after its session had ended, such as sign-out from a second tab."""
+    """Return whether one of our forms was sent after its session ended, such as sign-out from a second tab."""
     headers = Headers(scope=scope)
     kind = headers.get("content-type", "")
     return scope["method"] == "POST" and "text/html" in headers.get("accept", "") and kind.startswith(FORM_TYPE)

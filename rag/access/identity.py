@@ -18,19 +18,19 @@ from rag.types import Account
 
 
 class IdentityProvider(Protocol):
-    """Decides who somebody is."""
+    """Identifies a person who signs in."""
 
     def begin(self, return_to: str) -> str | None:
-        """Where to send the browser to sign in; None when our own form asks for e-mail and password."""
+        """Return where to send the browser to sign in; None when our own form asks for e-mail and password."""
         ...
 
     def sign_in(self, answers: Mapping[str, str], browser: Browser) -> Account:
-        """The account behind the form's fields, or behind what a provider sent back. Raises `AccessError`."""
+        """Return the account for the form's fields or the provider's answer. Raises `AccessError`."""
         ...
 
 
 class BuiltInAccounts:
-    """E-mail address and password, checked against our own table."""
+    """Checks an e-mail address and a password against our own table."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -43,7 +43,7 @@ class BuiltInAccounts:
 
 
 class AccessServices(Protocol):
-    """What the guard and the sign-in pages need of the running application."""
+    """The services that the guard and the sign-in pages need."""
 
     @property
     def settings(self) -> Settings: ...

@@ -36,7 +36,7 @@ WRONG = "Too many wrong passwords came from your network. Wait {wait} and try ag
 
 
 class Window:
-    """Counts what each one did within the last seconds."""
+    """A sliding window: counts what each caller did within the last seconds."""
 
     def __init__(self, most: int, within_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         #: 0: no limit.
@@ -47,12 +47,12 @@ class Window:
         self._done: OrderedDict[str, deque[tuple[float, int]]] = OrderedDict()
 
     def wait_seconds(self, who: str, amount: int = 1) -> float:
-        """How long until so much more is possible; 0 when it is now. Counts nothing."""
+        """Return how long until this amount is allowed; 0 when it is allowed now. Counts nothing."""
         with self._lock:
             return self._wait(who, amount)
 
     def take(self, who: str, amount: int = 1) -> float:
-        """Count it if it is possible now; else how long until it is."""
+        """Count the amount if it is allowed now; else return how long until it is."""
         with self._lock:
             wait = self._wait(who, amount)
             if not wait:
@@ -60,7 +60,7 @@ class Window:
             return wait
 
     def note(self, who: str, amount: int = 1) -> None:
-        """Count it whether or not it was possible."""
+        """Count the amount whether or not it was allowed."""
         with self._lock:
             self._note(who, amount)
 
@@ -91,7 +91,7 @@ class Window:
 
 
 class Limits:
-    """The limits of this process. Thread-safe."""
+    """Enforces the limits of this process. Thread-safe."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._questions = Window(settings.questions_per_minute, MINUTE, clock)
@@ -113,7 +113,7 @@ class Limits:
         _require(self._uploads, UPLOADS, str(identity.account_id), math.ceil(size / (1024 * 1024)))
 
     def require_few_wrong(self, address: str) -> None:
-        """Raise `TooManyAttempts` where an address sent too many wrong passwords, of whichever accounts, lately."""
+        """Raise `TooManyAttempts` when a network address recently sent too many wrong passwords, for any accounts."""
         if wait := self._wrong.wait_seconds(address):
             seconds = math.ceil(wait)
             raise TooManyAttempts(WRONG.format(wait=_shown(seconds)), wait_seconds=seconds)
@@ -139,7 +139,7 @@ FREE_ATTEMPTS = 5
 FIRST_WAIT_SECONDS = 10
 LONGEST_WAIT_SECONDS = 300
 FORGOTTEN_AFTER_SECONDS = 24 * 60 * 60
-MAXIMUM_STRANGERS = 10_000
+MAXIMUM_UNKNOWN = 10_000
 #: How long an attempt is kept for the browser whose turn it is, before the next one may take it.
 TURN_SECONDS = 300
 #: A browser that has not asked for so long has gone.
@@ -149,7 +149,7 @@ SILENT_SECONDS = 600
 MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
 #: How often a new password may be asked for within a quarter of an hour, for one e-mail address. There is no limit for
 #: all together: strangers could use it up, and nobody could ask any more.
-WISHES_FOR_ONE, WISHES_WITHIN_SECONDS = 3, 15 * 60
+RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """The wrong passwords of unknown browsers for one account, and those that wait, the first to ask first."""
+    """Wrong passwords from unknown browsers for one account, and the browsers that wait, in the order they asked."""
 
     failed: int = 0
     #: Seconds of the clock.
@@ -182,7 +182,7 @@ class Attempts:
     waiting: tuple[Waiting, ...] = ()
 
     def asked(self, browser: Browser, now: float) -> tuple[Attempts, float]:
-        """What comes of an attempt now: with 0 seconds it is counted, else it has to wait so long and is in the queue.
+        """Return the state after an attempt and the seconds to wait: with 0 it is counted, else it is queued.
 
         It counts as wrong until its password has proved right.
         """
@@ -205,14 +205,14 @@ class Attempts:
 
 
 def wait_seconds_after(failed_attempts: int) -> float:
-    """How long after so many wrong passwords the next one is looked at."""
+    """Return how long after so many wrong passwords the next one is checked."""
     if failed_attempts < FREE_ATTEMPTS:
         return 0.0
     return min(FIRST_WAIT_SECONDS * 2.0 ** min(failed_attempts - FREE_ATTEMPTS, 10), LONGEST_WAIT_SECONDS)
 
 
 def next_attempt(failed_attempts: int, seconds_since: float) -> int:
-    """The count with this attempt in it. Raises `TooManyAttempts` naming the seconds when it comes too early."""
+    """Return the count with this attempt. Raises `TooManyAttempts` with the seconds to wait when it is early."""
     if seconds_since >= FORGOTTEN_AFTER_SECONDS:
         return 1
     wait_seconds = wait_seconds_after(failed_attempts) - seconds_since
@@ -222,14 +222,14 @@ def next_attempt(failed_attempts: int, seconds_since: float) -> int:
 
 
 def too_early(wait_seconds: float) -> TooManyAttempts:
-    """The refusal of an attempt that has to wait so long."""
+    """Make the error for an attempt that has to wait this long."""
     seconds = math.ceil(wait_seconds)
     shown = f"{seconds} second{'s' if seconds != 1 else ''}" if seconds <= 300 else f"{math.ceil(seconds / 60)} minutes"
     return TooManyAttempts(f"Too many wrong passwords. Wait {shown} and try again.", wait_seconds=seconds)
 
 
-class Strangers:
-    """The same for addresses without an account, so that waiting does not tell who has one. In memory and bounded."""
+class UnknownSignIns:
+    """Counts attempts for addresses without an account: waiting does not show who has one. In memory, bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -242,14 +242,14 @@ class Strangers:
             known = self._attempts.get(email, Attempts())
             self._attempts[email], wait_seconds = known.asked(browser or Browser(), self._clock())
             self._attempts.move_to_end(email)
-            while len(self._attempts) > MAXIMUM_STRANGERS:
+            while len(self._attempts) > MAXIMUM_UNKNOWN:
                 self._attempts.popitem(last=False)
         if wait_seconds:
             raise too_early(wait_seconds)
 
 
-class Wishes:
-    """How often a new password is asked for, of addresses with and without an account alike. In memory and bounded."""
+class ResetRequests:
+    """Counts reset requests, alike for addresses with and without an account. In memory, bounded."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -257,22 +257,22 @@ class Wishes:
         self._asked: OrderedDict[str, deque[float]] = OrderedDict()
 
     def count(self, email: str) -> None:
-        """Count a wish. Raises `TooManyAttempts` naming the seconds when there were too many lately."""
+        """Count a request. Raises `TooManyAttempts` with the seconds to wait when there were too many recently."""
         with self._lock:
             now = self._clock()
             same = self._asked.setdefault(email, deque())
-            while same and now - same[0] >= WISHES_WITHIN_SECONDS:
+            while same and now - same[0] >= RESETS_WITHIN_SECONDS:
                 same.popleft()
-            if len(same) >= WISHES_FOR_ONE:
-                seconds = math.ceil(same[0] + WISHES_WITHIN_SECONDS - now)
+            if len(same) >= RESETS_FOR_ONE:
+                seconds = math.ceil(same[0] + RESETS_WITHIN_SECONDS - now)
                 message = f"This was asked for too often. Wait {math.ceil(seconds / 60)} min and try again."
                 raise TooManyAttempts(message, wait_seconds=seconds)
             same.append(now)
             self._asked.move_to_end(email)
-            while len(self._asked) > MAXIMUM_STRANGERS:
+            while len(self._asked) > MAXIMUM_UNKNOWN:
                 self._asked.popitem(last=False)
 
 
 def _hashed(*parts: str) -> str:
-    """Enough to tell browsers apart; where they come from is not stored."""
+    """Hash enough to tell browsers apart; their addresses are not stored."""
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

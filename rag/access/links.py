@@ -18,7 +18,7 @@ HOURS: dict[Purpose, int] = {"first_admin": 24, "set_password": 72, "second_fact
 
 
 def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None = None) -> str:
-    """Make a link and return its token; unused ones made before for the same end stop working."""
+    """Make a link and return its token; earlier unused links for the same purpose stop working."""
     token = secrets.token_urlsafe(32)
     parameters = {
         "purpose": purpose,
@@ -32,7 +32,7 @@ def add_link(connection: Connection, purpose: Purpose, account_id: UUID | None =
 
 
 def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UUID | None]:
-    """Tenant and account of a link that still works. Uses nothing up. Raises `LinkExpired`."""
+    """Return tenant and account of a link that still works. The link stays valid. Raises `LinkExpired`."""
     parameters = {"token_hash": token_hash(token), "purpose": purpose}
     with database.transaction(None, token_hash=parameters["token_hash"]) as connection:
         found = connection.execute(queries["open_link"], parameters).fetchone()
@@ -42,6 +42,6 @@ def open_link(database: Database, token: str, purpose: Purpose) -> tuple[str, UU
 
 
 def use_link(connection: Connection, token: str, purpose: Purpose) -> None:
-    """Use a link up within the transaction of what it allows. Raises `LinkExpired` when it is used up already."""
+    """Use a link up in the transaction of the act it allows. Raises `LinkExpired` when it was used already."""
     if not connection.execute(queries["use_link"], {"token_hash": token_hash(token), "purpose": purpose}).fetchone():
         raise LinkExpired

@@ -44,7 +44,7 @@ UNREACHABLE = "The sign-in service cannot be reached at the moment. Try again in
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """What a browser was sent away with, and has to come back with."""
+    """The values a browser was redirected with and has to return with."""
 
     state: str
     nonce: str
@@ -55,7 +55,7 @@ class Attempt:
 
 
 class OpenIdProvider:
-    """The provider of the settings. Thread-safe; nothing is sent before somebody signs in."""
+    """Talks to the configured provider. Thread-safe; sends nothing before a person signs in."""
 
     def __init__(self, settings: Settings, people: ExternalAccounts) -> None:
         require_safe_origin("OIDC_ISSUER", settings.oidc_issuer)
@@ -70,11 +70,11 @@ class OpenIdProvider:
 
     @property
     def redirect_uri(self) -> str:
-        """Where the provider sends people back to; to be registered there."""
+        """Return where the provider sends people back to; it has to be registered there."""
         return f"{self._settings.own_address}/sso/callback"
 
     def address_for(self, attempt: Attempt) -> str:
-        """Where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
+        """Return where to send the browser. Raises `ProviderUnavailable`, `ProviderAnswerInvalid`."""
         endpoint = self._endpoint("authorization_endpoint")
         again = {"prompt": "login", "max_age": "0"} if attempt.asked_again_at else {}
         with self._client() as client:
@@ -84,7 +84,7 @@ class OpenIdProvider:
             return str(url)
 
     def finish(self, attempt: Attempt, answer: Mapping[str, str]) -> AccountFromElsewhere:
-        """The account of whoever came back. Raises `AccessError`, `ProviderError`."""
+        """Return the account of the person who came back. Raises `AccessError`, `ProviderError`."""
         if answer.get("state", "") != attempt.state:
             raise AccessError(NOT_VALID)
         if "error" in answer or not answer.get("code"):
@@ -104,7 +104,7 @@ class OpenIdProvider:
         return from_elsewhere(account, origin)
 
     def signed_out(self, logout_token: str) -> list[str]:
-        """The hashes of the person or session that the provider's message says is signed out. Raises `AccessError`."""
+        """Return the hashes of the person or session that the provider's logout message names. Raises `AccessError`."""
         try:
             decoded = self._decode(logout_token)
         except JoseError as exc:
@@ -172,7 +172,7 @@ class OpenIdProvider:
         return dict(decoded.claims)
 
     def _with_details(self, claims: dict[str, Any], token: Mapping[str, Any]) -> dict[str, Any]:
-        """The claims, with those the provider tells only when asked, as Okta does with address and groups."""
+        """Add the claims that the provider only gives on request, as Okta does with address and groups."""
         has_groups = not self._mappings.roles or self._mappings.groups(claims) is not None
         if ("email" in claims and has_groups) or "userinfo_endpoint" not in self._discovery():
             return claims
@@ -183,7 +183,7 @@ class OpenIdProvider:
         return {**told, **claims}
 
     def _decode(self, token: str) -> jwt.Token:
-        """The verified token. A key that is not known is asked for again, at most once a minute."""
+        """Return the verified token's claims. An unknown key is looked up again, at most once a minute."""
         try:
             return jwt.decode(token, self._keys(FRESH_SECONDS), algorithms=ALGORITHMS)
         except (JoseError, ValueError):
@@ -242,7 +242,7 @@ class OpenIdProvider:
 
 
 def _proved_at(claims: Mapping[str, Any], attempt: Attempt) -> float | None:
-    """When the person proved who they are at the provider; None: just now.
+    """Return when the person signed in at the provider; None: just now.
 
     Many providers let somebody in without a question who is signed in there. Without a word of when they asked, only
     having sent somebody there to be asked counts. Raises `AccessError` when somebody was sent there and not asked.
@@ -278,7 +278,7 @@ GOOGLES_OWN = frozenset({"gmail.com", "googlemail.com"})
 
 @dataclass(frozen=True, kw_only=True)
 class Mappings:
-    """The settings, read once. Domains and groups are compared without regard to case."""
+    """Maps domains to tenants and groups to roles, from the settings. Case does not matter."""
 
     tenants: Mapping[str, str]
     roles: Mapping[str, Role]
@@ -289,7 +289,7 @@ class Mappings:
 
     @classmethod
     def of(cls, settings: Settings) -> Mappings:
-        """Raises `SettingsError` naming the variable that cannot be used."""
+        """Read the settings. Raises `SettingsError` that names the variable that cannot be used."""
         tenants = _pairs("OIDC_TENANTS", settings.oidc_tenants)
         if not tenants:
             raise SettingsError("OIDC_ISSUER is set, so OIDC_TENANTS has to say who is let in: example.com=demo.")
@@ -310,7 +310,7 @@ class Mappings:
         )
 
     def person(self, claims: Mapping[str, Any], issuer: str) -> ExternalPerson:
-        """Who these verified claims name, and where they belong. Raises `AccessError` saying why nobody."""
+        """Return the person these verified claims name, with tenant and role. Raises `AccessError` with the reason."""
         email = str(claims.get("email") or "").strip().lower()
         if not is_email(email):
             raise AccessError(NO_ADDRESS)
@@ -332,7 +332,7 @@ class Mappings:
         )
 
     def groups(self, claims: Mapping[str, Any]) -> Any:
-        """What these claims say of groups; None when they say nothing. A claim within another is named with a dot."""
+        """Return the groups in these claims; None when they have no such claim. A dot names a claim within another."""
         if self.groups_claim in claims:
             return claims[self.groups_claim]
         found: Any = claims
@@ -341,7 +341,7 @@ class Mappings:
         return found
 
     def _role(self, claims: Mapping[str, Any]) -> Role | None:
-        """The highest role of the groups; None, which leaves an account's role, when no group is mapped."""
+        """Return the highest role of the groups; None, which keeps an account's role, when no group is mapped."""
         groups = self.groups(claims)
         if self.roles and groups is None and _has_too_many_groups(claims, self.groups_claim):
             raise AccessError(TOO_MANY_GROUPS)
@@ -355,7 +355,7 @@ class Mappings:
 
 
 def _has_too_many_groups(claims: Mapping[str, Any], groups_claim: str) -> bool:
-    """Entra ID's sign that somebody is in more than 200 groups: it says where to ask instead of naming them."""
+    """Return whether Entra ID left out the groups: above 200 it sends an address to ask in their place."""
     elsewhere = claims.get("_claim_names")
     return bool(claims.get("hasgroups")) or (isinstance(elsewhere, Mapping) and groups_claim in elsewhere)
 

@@ -27,7 +27,7 @@ NOT_CHOSEN = "not chosen"
 
 
 class Passwords:
-    """Hashes and checks. A check takes the same time whether or not there is anything to check against."""
+    """Hashes and checks passwords. A check takes the same time whether or not an account exists."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
@@ -37,7 +37,7 @@ class Passwords:
         return self._hasher.hash(_normal(password))
 
     def matches(self, password: str, stored: str | None) -> bool:
-        """Whether this is the password behind `stored`; None stands for an account that does not exist."""
+        """Return whether this is the password behind `stored`; None means that the account does not exist."""
         has_password = stored is not None and stored != NOT_CHOSEN
         too_long = len(password) > MAXIMUM_CHARACTERS
         try:
@@ -47,7 +47,7 @@ class Passwords:
         return has_password and not too_long
 
     def is_outdated(self, stored: str) -> bool:
-        """Whether `stored` was made with other parameters than are used now."""
+        """Return whether `stored` was made with other parameters than the present ones."""
         return self._hasher.check_needs_rehash(stored)
 
 
@@ -69,7 +69,7 @@ def require_good_password(password: str, *, email: str) -> None:
 
 
 def _normal(password: str) -> bytes:
-    """The same bytes whichever way a keyboard composes its letters (NIST SP 800-63B, 5.1.1.2)."""
+    """Return the same bytes however a keyboard composes its letters (NIST SP 800-63B, 5.1.1.2)."""
     return unicodedata.normalize("NFKC", password[: MAXIMUM_CHARACTERS + 1]).encode("utf-8", "surrogatepass")
 
 
@@ -83,7 +83,7 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False)
 class _Place:
-    """Somebody who waits, from one browser."""
+    """A person who waits, from one browser."""
 
     turn: asyncio.Future[None]
     source: str
@@ -91,7 +91,7 @@ class _Place:
 
 
 class PasswordQueue:
-    """Runs work in few threads: for browsers that are known first, then those that ask least, the last first.
+    """Runs work in few threads: known browsers first, then the browsers that ask least, the latest first.
 
     In a flood whoever came last is still there, and the first ones have given up or are part of it: served in the order
     of their coming, everybody would wait for everything before them.
@@ -151,7 +151,7 @@ class PasswordQueue:
             chosen.turn.set_result(None)
 
     def _order(self, place: _Place) -> tuple[bool, int, int]:
-        """Sorts who waits, the next one first."""
+        """Return the sort key of a waiting place; the next one comes first."""
         number = self._waiting.index(place)
         if place.is_known:
             return False, 0, number
@@ -159,5 +159,5 @@ class PasswordQueue:
 
 
 def crowded() -> TooManyAttempts:
-    """The refusal of somebody whose turn would not come soon."""
+    """Make the error for a person whose turn would not come soon."""
     return TooManyAttempts(CROWDED, wait_seconds=RETRY_SECONDS)

@@ -23,7 +23,7 @@ from psycopg.types.json import Jsonb
 from rag.access.account_rows import read_account
 from rag.access.limits import next_attempt
 from rag.access.links import add_link, open_link, use_link
-from rag.access.sessions import require_recent
+from rag.access.sessions import require_admin, require_recent
 from rag.errors import LinkExpired, NotAllowed, WrongPassword
 from rag.storage.database import Database, queries
 from rag.types import Account, Identity, Role
@@ -39,7 +39,7 @@ ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 @dataclass(frozen=True, kw_only=True)
 class FactorState:
-    """Where an account stands: whether a second factor is in use, and whether its role needs one."""
+    """Whether an account uses a second factor, and whether its role needs one."""
 
     is_on: bool
     is_required: bool
@@ -51,7 +51,7 @@ class FactorState:
 
 @dataclass(frozen=True, kw_only=True)
 class NewSecret:
-    """What somebody types or scans into an authenticator app."""
+    """The secret a person types or scans into an authenticator app."""
 
     secret: str = field(repr=False)
     address: str = field(repr=False)
@@ -65,7 +65,7 @@ class SecondFactors:
         self._clock = clock
 
     def state(self, tenant_id: str, account_id: UUID) -> FactorState:
-        """Where an account stands."""
+        """Return whether an account uses a second factor and whether its role needs one."""
         with self._database.transaction(tenant_id) as connection:
             found = connection.execute(queries["second_factor_state"], {"account_id": account_id}).fetchone()
         return FactorState(is_on=bool(found and found[0]), is_required=bool(found and found[1]))
@@ -73,12 +73,12 @@ class SecondFactors:
     # Between the password and the session
 
     def begin(self, account: Account) -> str:
-        """A token that stands for a right password until the second factor is given, for an hour at most."""
+        """Make a token for a correct password until the second factor is given, valid for an hour."""
         with self._database.transaction(account.tenant_id) as connection:
             return add_link(connection, "second_factor", account.id)
 
     def account_of(self, token: str) -> Account:
-        """Whose password was right. Uses nothing up. Raises `LinkExpired`."""
+        """Return the account whose password was correct. The token stays valid. Raises `LinkExpired`."""
         tenant_id, account_id = open_link(self._database, token, "second_factor")
         with self._database.transaction(tenant_id) as connection:
             account = read_account(connection, "account", account_id=account_id)
@@ -87,14 +87,14 @@ class SecondFactors:
         return account
 
     def finish(self, account: Account, token: str) -> None:
-        """Use the token up. Raises `LinkExpired` when another request did."""
+        """Use the token up. Raises `LinkExpired` when another request has used it."""
         with self._database.transaction(account.tenant_id) as connection:
             use_link(connection, token, "second_factor")
 
     # Codes
 
     def new_secret(self, identity: Identity) -> NewSecret:
-        """The secret to set up; the same one until a code of it was right. Raises `NotAllowed` when one is in use."""
+        """Return the secret to set up, the same until a code was correct. Raises `NotAllowed` when one is in use."""
         made = {"account_id": identity.account_id, "secret": self._locker.encrypt(pyotp.random_base32().encode())}
         with self._database.transaction(identity) as connection:
             connection.execute(queries["begin_second_factor"], made)
@@ -106,7 +106,7 @@ class SecondFactors:
         return NewSecret(secret=secret, address=address)
 
     def confirm(self, identity: Identity, code: str) -> list[str]:
-        """Begin to ask for codes; the recovery codes, which are shown this once. Raises as `check`."""
+        """Turn the second factor on and return the recovery codes, shown only once. Raises as `check` does."""
         self.check(identity.tenant_id, identity.account_id, code, is_first=True)
         with self._database.transaction(identity) as connection:
             if not connection.execute(queries["confirm_second_factor"], {"account_id": identity.account_id}).rowcount:
@@ -114,7 +114,7 @@ class SecondFactors:
             return self._make_recovery_codes(connection, identity.account_id)
 
     def new_recovery_codes(self, identity: Identity, code: str) -> list[str]:
-        """Ten new recovery codes; earlier ones stop working. Raises as `check`."""
+        """Make ten new recovery codes; earlier ones stop working. Raises as `check` does."""
         self.check(identity.tenant_id, identity.account_id, code)
         with self._database.transaction(identity) as connection:
             return self._make_recovery_codes(connection, identity.account_id)
@@ -123,7 +123,7 @@ class SecondFactors:
         return int(self._database.fetch_value(identity, "count_recovery_codes", account_id=identity.account_id))
 
     def check(self, tenant_id: str, account_id: UUID, code: str, *, is_first: bool = False) -> None:
-        """Take a code of the app, or with `is_first` false a recovery code.
+        """Check a code of the app or, with `is_first` false, a recovery code.
 
         Raises `WrongPassword`, or `TooManyAttempts` with the seconds to wait, which grow as those of passwords do.
         """
@@ -152,7 +152,7 @@ class SecondFactors:
             raise WrongPassword(WRONG_CODE)
 
     def turn_off(self, identity: Identity, code: str) -> None:
-        """Ask for no code any more. Raises as `check`, and `NotAllowed` where the role needs one."""
+        """Turn the second factor off. Raises as `check` does, and `NotAllowed` when the role needs one."""
         if self.state(identity.tenant_id, identity.account_id).is_required:
             raise NotAllowed("Your role needs a second factor here. An administrator decides that on the page People.")
         self.check(identity.tenant_id, identity.account_id, code)
@@ -161,33 +161,33 @@ class SecondFactors:
     # What administrators do
 
     def enrolled(self, identity: Identity) -> frozenset[UUID]:
-        """Who has a second factor in use. Raises `NotAllowed`."""
-        _require_admin(identity)
+        """Return the accounts that use a second factor. Raises `NotAllowed`."""
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             return frozenset(row[0] for row in connection.execute(queries["second_factors"]))
 
     def required_roles(self, identity: Identity) -> frozenset[Role]:
-        """The roles that need one. Raises `NotAllowed`."""
-        _require_admin(identity)
+        """Return the roles that need a second factor. Raises `NotAllowed`."""
+        require_admin(identity)
         found = self._database.fetch_value(identity, "second_factor_roles") or []
         return frozenset(Role(role) for role in found)
 
     def require_for(self, identity: Identity, roles: Iterable[Role]) -> None:
-        """Have everybody of these roles asked for one from their next sign-in on.
+        """Require a second factor for these roles from the next sign-in.
 
         Raises `NotAllowed`, `SignInAgain`.
         """
-        _require_admin(identity)
+        require_admin(identity)
         require_recent(self._database, identity)
         wanted = Jsonb(sorted(role.value for role in set(roles)))
         self._database.execute(identity, "require_second_factor", roles=wanted)
 
     def remove(self, identity: Identity, account_id: UUID) -> None:
-        """Take the second factor of somebody away who lost it.
+        """Remove the second factor of a person who lost it.
 
         Raises `NotAllowed`, for oneself too, and `SignInAgain`.
         """
-        _require_admin(identity)
+        require_admin(identity)
         if account_id == identity.account_id:
             raise NotAllowed("Nobody can do this to their own account. Turn it off under “Your account”.")
         require_recent(self._database, identity)
@@ -204,7 +204,7 @@ class SecondFactors:
         return hmac.new(self._database.key, b"recovery code\x00" + code.encode("utf-8", "replace"), "sha256").digest()
 
     def _step_of(self, secret: str, code: str, now: float) -> int | None:
-        """The half minute whose code this is: the present one, or one beside it for clocks that differ."""
+        """Return the time step of this code: the present one, or a neighbour for clocks that differ."""
         app, present = pyotp.TOTP(secret), int(now // STEP_SECONDS)
         for step in (present, present - 1, present + 1):
             if hmac.compare_digest(app.at(step * STEP_SECONDS).encode(), code.encode("utf-8", "replace")):
@@ -222,8 +222,3 @@ class SecondFactors:
         with self._database.transaction(identity) as connection:
             connection.execute(queries["drop_second_factor"], {"account_id": account_id})
             connection.execute(queries["drop_recovery_codes"], {"account_id": account_id})
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

@@ -36,12 +36,18 @@ CONFIRM = "/account/confirm"
 
 
 def is_recent(database: Database, who: Who) -> bool:
-    """Whether this person proved who they are within `RAG_RECENT_SIGN_IN_MINUTES`, or need not."""
+    """Return whether this person signed in within `RAG_RECENT_SIGN_IN_MINUTES`, or needs no recent sign-in."""
     minutes = database.recent_sign_in_minutes
     if not isinstance(who, Identity) or not who.session_id or not minutes:
         return True
     where = {"session_id": who.session_id, "account_id": who.account_id, "minutes": minutes}
     return bool(database.fetch_value(who, "is_recent_sign_in", **where))
+
+
+def require_admin(who: Who) -> None:
+    """Raise `NotAllowed` for a person who is not an administrator; the product itself may do anything."""
+    if isinstance(who, Identity) and not who.may(Role.ADMIN):
+        raise NotAllowed
 
 
 def require_recent(database: Database, who: Who) -> None:
@@ -51,7 +57,7 @@ def require_recent(database: Database, who: Who) -> None:
 
 
 def confirm_address(back_to: str) -> str:
-    """Where to confirm who one is, and to be sent back from to this path."""
+    """Return the address of the page that asks for the password again and then returns to this path."""
     return f"{CONFIRM}?next={quote(back_to, safe='/')}"
 
 
@@ -75,12 +81,12 @@ class OpenSession:
 
 
 def token_hash(token: str) -> str:
-    """The SHA-256 of a token as hex: what is stored, and what names a session without being able to act as it."""
+    """Hash a token with SHA-256, as hex: this is stored, and names a session without giving access to it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def shown_browser(user_agent: str) -> str:
-    """What a browser says of itself, as it is stored."""
+    """Shorten a browser's user agent for storage."""
     return user_agent.replace("\x00", "")[:300]
 
 
@@ -104,7 +110,7 @@ class Sessions:
         self._generation = 0
 
     def start(self, account: Account, user_agent: str = "") -> str:
-        """Start a session and return its token, which is stored nowhere here. This is what counts as a sign-in."""
+        """Start a session and return its token, which is not stored. This counts as a sign-in."""
         token = secrets.token_urlsafe(32)
         with self._database.transaction(account.tenant_id) as connection:
             connection.execute(queries["drop_expired_sessions"], {"account_id": account.id})
@@ -126,17 +132,17 @@ class Sessions:
         return token
 
     def find(self, token: str) -> Identity | None:
-        """Who presents this token; None when it is unknown, ended or expired, or the account disabled."""
+        """Return the identity of this token; None when it is unknown, ended or expired, or its account is disabled."""
         return self.find_by_id(token_hash(token)) if TOKEN.fullmatch(token) else None
 
     def kept(self, session_id: str) -> Identity | None:
-        """The session if it was found within the last three seconds. Never blocks on the database."""
+        """Return the session if it was found within the last three seconds. Never blocks on the database."""
         with self._lock:
             identity, until = self._kept.get(session_id, (None, 0.0))
             return identity if self._clock() < until else None
 
     def find_by_id(self, session_id: str, *, is_act: bool = True) -> Identity | None:
-        """Who acts in the session of this id, as `find`; for callers that were told the id by the guard.
+        """Return the identity of the session with this id, as `find` does; for callers that have the id from the guard.
 
         Without `is_act` nobody does anything: a page only asks whether it is still signed in.
         """
@@ -155,7 +161,7 @@ class Sessions:
         return identity
 
     def is_act_to_note(self, session_id: str) -> bool:
-        """Whether an act in this session is worth a statement: at most one a minute is. Never blocks."""
+        """Return whether to write down an act in this session: at most once a minute. Never blocks."""
         now = self._clock()
         with self._lock:
             if now < self._acts.get(session_id, -NOTED_SECONDS) + NOTED_SECONDS:
@@ -167,14 +173,14 @@ class Sessions:
             return True
 
     def note_act(self, session_id: str) -> None:
-        """Note that somebody did something in the page of a session that has not ended. Raises nothing."""
+        """Note that a person did something in a session that has not ended. Raises nothing."""
         with suppress(DatabaseUnavailable):
             if tenant_id := self._tenant_of(session_id):
                 where = {"session_id": session_id, "idle_minutes": self._idle_minutes}
                 self._database.execute(tenant_id, "note_act", **where)
 
     def prove(self, identity: Identity) -> None:
-        """Note that the person of this session proved again who they are, for acts that need a recent sign-in."""
+        """Note a fresh sign-in of the person in this session, for acts that need a recent one."""
         with self._database.transaction(identity) as connection:
             where = {"session_id": identity.session_id, "account_id": identity.account_id}
             if connection.execute(queries["prove_session"], where).rowcount:
@@ -182,16 +188,16 @@ class Sessions:
                 connection.execute(queries["note_sign_in"], noted)
 
     def is_recent(self, identity: Identity) -> bool:
-        """Whether the sign-in of this session is recent enough for sensitive acts."""
+        """Return whether the sign-in of this session is recent enough for sensitive acts."""
         return is_recent(self._database, identity)
 
     def began_at(self, identity: Identity, issuer: str) -> bool:
-        """Whether this session began with a sign-in at that service."""
+        """Return whether this session began with a sign-in at that service."""
         found = self._database.fetch_value(identity, "issuer_of_session", session_id=identity.session_id)
         return bool(issuer) and found == issuer
 
     def end(self, token: str) -> None:
-        """End the session of this token; nothing happens when there is none."""
+        """End the session of this token, if there is one."""
         session_id = token_hash(token)
         secret = None
         if tenant_id := self._tenant_of(session_id):
@@ -203,7 +209,7 @@ class Sessions:
             self._elsewhere.sign_out(bytes(secret))
 
     def end_one(self, identity: Identity, account_id: UUID, session_id: str) -> None:
-        """End one session by its id: one's own, or anybody's as an administrator. Nothing happens when it is gone.
+        """End one session by its id: one's own, or anybody's as an administrator. Do nothing when it has ended.
 
         Raises `NotAllowed`.
         """
@@ -214,7 +220,7 @@ class Sessions:
             self.forget([session_id])
 
     def end_all(self, tenant_id: str, account_id: UUID, *, except_session_id: str = "") -> int:
-        """End an account's sessions, all or all but one; how many there were."""
+        """End an account's sessions, all or all but one, and return how many there were."""
         parameters = {"account_id": account_id, "except_session_id": except_session_id}
         with self._database.transaction(tenant_id) as connection:
             ended = [row[0] for row in connection.execute(queries["end_sessions_of_account"], parameters)]
@@ -222,7 +228,7 @@ class Sessions:
         return len(ended)
 
     def end_of_origin(self, origin_hash: str) -> int:
-        """End the sessions that began with this person or session of another service; how many there were."""
+        """End the sessions that began with this person or session of another service, and return their number."""
         with self._database.transaction(None, token_hash=origin_hash) as connection:
             rows = connection.execute(queries["tenants_of_origin"], {"origin_hash": origin_hash}).fetchall()
         ended = []
@@ -234,11 +240,11 @@ class Sessions:
         return len(ended)
 
     def ask_elsewhere(self, service: SignInElsewhere) -> None:
-        """Have `service` asked, when it is time, whether those it signed in still are; and told when they sign out."""
+        """Ask `service` regularly whether its people are still signed in, and notify it when they sign out."""
         self._elsewhere = service
 
     def list(self, identity: Identity, account_id: UUID | None = None) -> list[OpenSession]:
-        """Where this person is signed in, latest first; as an administrator, where another is.
+        """List where this person is signed in, latest first; an administrator may list another person's sessions.
 
         Raises `NotAllowed`.
         """
@@ -253,14 +259,14 @@ class Sessions:
         )
 
     def refresh(self, session_ids: Iterable[str]) -> None:
-        """Have sessions read again whose account changed. Call it after the commit."""
+        """Read sessions again whose account changed. Call it after the commit."""
         with self._lock:
             self._generation += 1
             for session_id in session_ids:
                 self._kept.pop(session_id, None)
 
     def forget(self, session_ids: Iterable[str]) -> None:
-        """As `refresh`, for sessions that ended or whose rights changed: what is open for them has to close."""
+        """Drop sessions that ended or lost rights, and close what is open for them."""
         session_ids = tuple(session_ids)
         self.refresh(session_ids)
         with self._lock:
@@ -270,7 +276,7 @@ class Sessions:
                 listener(session_id)
 
     def on_end(self, listener: Callable[[str], None]) -> None:
-        """Have `listener` called with the id of every session that ends here, from whatever thread ends it."""
+        """Call `listener` with the id of every session that ends in this process, from the thread that ends it."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -287,7 +293,7 @@ class Sessions:
             ).fetchone()
 
     def _is_still_signed_in(self, tenant_id: str, session_id: str) -> bool:
-        """Ask the service that this session began at, if it is time to; trouble with asking ends nothing."""
+        """Ask the service where this session began, if a check is due; a failed check ends nothing."""
         if self._elsewhere is None:
             return True
         secret = self._database.fetch_value(tenant_id, "claim_session_check", session_id=session_id)

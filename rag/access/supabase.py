@@ -58,7 +58,7 @@ MOST_PAGES = 500
 
 
 class SupabaseAccounts(Accounts):
-    """As `Accounts`, with the passwords at Supabase. Our table keeps the person, role and group."""
+    """Does what `Accounts` does, with the passwords at Supabase. Our table keeps the person, role and group."""
 
     sends_mail = True
     hashes_passwords = False
@@ -76,7 +76,7 @@ class SupabaseAccounts(Accounts):
     # Passwords
 
     def sign_in(self, email: str, password: str, browser: Browser | None = None) -> Account:
-        """As `Accounts.sign_in`, checked at Supabase. Raises `ProviderError` too."""
+        """Sign in as `Accounts.sign_in` does, checked at Supabase. Raises `ProviderError` too."""
         address = email.strip().lower()
         browser = browser or Browser()
         refused: list[AccessError] = []
@@ -86,7 +86,7 @@ class SupabaseAccounts(Accounts):
             try:
                 stored, counted[account_id] = self._count_attempt(tenant_id, account_id, browser)
                 if stored is None:
-                    self._strangers.count(address[:254], browser)
+                    self._unknown_sign_ins.count(address[:254], browser)
             except TooManyAttempts as exc:
                 refused.append(exc)
         if not counted:
@@ -103,15 +103,15 @@ class SupabaseAccounts(Accounts):
         return account
 
     def create_first_admin(self, token: str, email: str, name: str, password: str) -> Account:
-        """As `Accounts.create_first_admin`, with the password at Supabase."""
+        """Make the first administrator as `Accounts.create_first_admin` does, with the password at Supabase."""
         return self._enter(super().create_first_admin(token, email, name, password).email, password)
 
     def set_password_by_link(self, token: str, password: str) -> Account:
-        """As `Accounts.set_password_by_link`, with the password at Supabase; an invited person is signed up there."""
+        """Set the password at Supabase, where invited people are signed up; else as `Accounts.set_password_by_link`."""
         return self._enter(super().set_password_by_link(token, password).email, password)
 
     def change_password(self, identity: Identity, old: str, new: str) -> None:
-        """As `Accounts.change_password`, at Supabase, in a session of the person's own."""
+        """Change the password at Supabase, in the person's own session; else as `Accounts.change_password`."""
         require_good_password(new, email=identity.email)
         self._count_attempt(identity.tenant_id, identity.account_id, Browser(mark=identity.session_id))
         with self._project.visitor() as client:
@@ -128,7 +128,7 @@ class SupabaseAccounts(Accounts):
         self._sessions.end_all(identity.tenant_id, identity.account_id, except_session_id=identity.session_id)
 
     def require_password(self, identity: Identity, password: str, browser: Browser | None = None) -> None:
-        """As `Accounts.require_password`, at Supabase, in a session of its own that ends at once."""
+        """Check the password at Supabase, in a session that ends at once; else as `Accounts.require_password`."""
         browser = browser or Browser(mark=identity.session_id)
         _, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         with self._project.visitor() as client:
@@ -142,7 +142,7 @@ class SupabaseAccounts(Accounts):
     # Lost passwords
 
     def ask_for_password(self, email: str) -> None:
-        """Have Supabase send its e-mail with a link to our own page, if there is an account with this address there.
+        """Ask Supabase to send its e-mail with a link to our own page, if it has an account with this address.
 
         What Supabase says is logged only: it refuses some requests for addresses that have an account.
         """
@@ -153,7 +153,7 @@ class SupabaseAccounts(Accounts):
             log.warning("Supabase did not take the request for a new password: %s", exc)
 
     def set_password_by_mail(self, access_token: str, refresh_token: str, password: str) -> Account:
-        """Set the password of whoever came by the link in Supabase's e-mail; all their sessions end.
+        """Set the password of the person who opened the link in Supabase's e-mail, and end all their sessions.
 
         Raises `LinkExpired`, `WeakPassword`, `InvalidInput`, `ProviderError`, and `AccessError` for somebody who has no
         place here.
@@ -185,7 +185,7 @@ class SupabaseAccounts(Accounts):
         user_group: str | None = None,
         is_active: bool | None = None,
     ) -> Account:
-        """As `Accounts.change`; role and whether it is active are changed at Supabase first."""
+        """Change an account as `Accounts.change` does; role and activity are changed at Supabase first."""
         if account_id != identity.account_id and (role is not None or is_active is not None):
             attributes: AdminUserAttributes = {}
             if role is not None:
@@ -235,7 +235,7 @@ class SupabaseAccounts(Accounts):
         )
 
     def _keep_password(self, email: str, tenant_id: str, role: Role, password: str) -> str:
-        """Have Supabase keep the password of an invited person, who is confirmed by having had our link."""
+        """Store an invited person's password at Supabase; our link counts as the confirmation of their address."""
         attributes: AdminUserAttributes = {
             "password": password,
             "email_confirm": True,
@@ -254,7 +254,7 @@ class SupabaseAccounts(Accounts):
         return NOT_CHOSEN
 
     def _subject_at_supabase(self, email: str) -> tuple[str | None, str | None]:
-        """Supabase's id of the person of this address, and the tenant named there; None for what there is not."""
+        """Return Supabase's id of the person with this address and the tenant stored there, each None if missing."""
         for number in range(1, MOST_PAGES + 1):
             users = call(self._project.server.auth.admin.list_users, page=number, per_page=USERS_PER_PAGE)
             for user in users:
@@ -290,7 +290,7 @@ class SupabaseAccounts(Accounts):
 
 
 def person_from(claims: dict[str, Any], issuer: str) -> ExternalPerson:
-    """Who a verified token of Supabase Auth names. Raises `ProviderAnswerInvalid` for a token of another use."""
+    """Return the person a verified Supabase token names. Raises `ProviderAnswerInvalid` for other tokens."""
     audience = claims.get("aud")
     if claims.get("iss") != issuer or "authenticated" not in (audience if isinstance(audience, list) else [audience]):
         raise ProviderAnswerInvalid("Supabase sent a token that was not made for this project.")

@@ -49,7 +49,7 @@ class Tenant:
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion:
-    """What was there before a tenant was deleted and what is there after: rows by table, and stored files."""
+    """Counts before and after the deletion of a tenant: rows by table, and stored files."""
 
     tenant_id: str
     rows_before: dict[str, int]
@@ -72,7 +72,7 @@ class Tenants:
         self._owner_conninfo = owner_conninfo
 
     def create(self, tenant_id: str, name: str = "", domains: Sequence[str] = ()) -> None:
-        """Add a tenant, with the domains of its people's e-mail addresses where they are bound to any.
+        """Add a tenant, optionally bound to the domains of its people's e-mail addresses.
 
         Raises `InvalidInput` for an id that cannot be one or is taken, or for what is no domain.
         """
@@ -89,14 +89,14 @@ class Tenants:
             self.set_domains(tenant_id, domains)
 
     def get(self, tenant_id: str) -> Tenant:
-        """One tenant. Raises `NotFound`."""
+        """Return one tenant. Raises `NotFound`."""
         found = self._database.fetch_one(tenant_id, "tenant", Tenant)
         if found is None:
             raise NotFound(f"There is no tenant {tenant_id}.")
         return found
 
     def set_domains(self, tenant_id: str, domains: Sequence[str]) -> list[str]:
-        """Let people be invited with e-mail addresses of these domains only; with none, of any.
+        """Allow invitations to e-mail addresses of these domains only; with none, to any address.
 
         Whoever is there already stays. Raises `InvalidInput`, `NotFound`.
         """
@@ -108,14 +108,14 @@ class Tenants:
         return normal
 
     def suspend(self, tenant_id: str) -> None:
-        """Nobody signs in and nothing is processed until `resume`; sessions that are open end. Nothing is lost."""
+        """Stop sign-ins and processing until `resume`, and end open sessions. Nothing is lost."""
         self.get(tenant_id)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["suspend_tenant"])
             _note(connection, "company suspended")
 
     def resume(self, tenant_id: str) -> None:
-        """People sign in again, and work that waited goes on."""
+        """Allow sign-ins again and continue waiting jobs."""
         self.get(tenant_id)
         with self._database.transaction(tenant_id) as connection:
             connection.execute(queries["resume_tenant"])
@@ -158,7 +158,7 @@ class Tenants:
         return rows
 
     def delete(self, tenant_id: str) -> Deletion:
-        """Delete a tenant with everything of it, rows and files; what was counted is kept as the proof.
+        """Delete a tenant with all its rows and files, and keep the counts as proof.
 
         Suspend it first, so that nothing is written meanwhile: raises `InvalidInput` otherwise, `NotFound`.
         """
@@ -191,7 +191,7 @@ class Tenants:
 
 
 def all_tenants(owner_conninfo: str) -> list[Tenant]:
-    """All tenants by id. Needs a connection of the owner of the tables: the application sees one at a time."""
+    """List all tenants by id. Needs a connection as the owner of the tables: the application sees only one."""
     with (
         psycopg.connect(owner_conninfo, prepare_threshold=None) as connection,
         connection.cursor(row_factory=class_row(Tenant)) as cursor,
@@ -201,12 +201,12 @@ def all_tenants(owner_conninfo: str) -> list[Tenant]:
 
 
 def tenant_tables(connection: Connection) -> list[str]:
-    """Every table with rows of tenants, by name; what was counted of deleted tenants is not theirs any more."""
+    """List the tables with rows of tenants by name, without the counts of deleted tenants."""
     return [row[0] for row in connection.execute(queries["tenant_tables"])]
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
-    """The rows of the transaction's tenant in every table that has any."""
+    """Count the rows of the transaction's tenant in every table that has any."""
     counted: dict[str, int] = {}
     for table in tenant_tables(connection):
         found = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
@@ -216,12 +216,12 @@ def count_rows(connection: Connection) -> dict[str, int]:
 
 
 def _note(connection: Connection, action: str) -> None:
-    """On the tenant's own audit log: its administrators see what was done from outside."""
+    """Note an operator's act in the tenant's own audit log, where its administrators see it."""
     connection.execute(queries["note_operator_act"], {"action": action})
 
 
 def _write_table(archive: zipfile.ZipFile, connection: Connection, table: str) -> int:
-    """Write a table's rows as JSON lines, a thousand at a time; how many there were."""
+    """Write a table's rows as JSON lines, a thousand at a time, and return their number."""
     columns = [row[0] for row in connection.execute(queries["columns_of_table"], {"table": table})]
     kept = sql.SQL(", ").join(sql.Identifier(c) for c in columns if c not in NOT_EXPORTED)
     statement = sql.SQL("SELECT {} FROM {}").format(kept, sql.Identifier(table))

@@ -35,7 +35,7 @@ class Sockets:
         self._by_account: Counter[UUID] = Counter()
 
     def count(self, account_id: UUID) -> int:
-        """How many websockets of this account are open."""
+        """Return how many websockets of this account are open."""
         with self._lock:
             return self._by_account[account_id]
 
@@ -89,7 +89,7 @@ async def _run(app: ASGIApp, scope: Scope, socket: _Socket) -> None:
 
 
 class _Socket:
-    """One websocket, with a door in it that can be shut from outside."""
+    """One websocket that can be closed from outside."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive = receive
@@ -125,7 +125,7 @@ class _Socket:
             await self._send({"type": "websocket.close", "code": CLOSE_CODE, "reason": "signed out"})
 
     async def receive(self) -> Message:
-        """What the browser sends; a disconnect once the session has ended, whether or not the browser agrees."""
+        """Return the browser's next message, or a disconnect once the session has ended."""
         disconnect: Message = {"type": "websocket.disconnect", "code": CLOSE_CODE, "reason": "signed out"}
         if self.ended.is_set():
             return disconnect
@@ -140,7 +140,7 @@ class _Socket:
             incoming.cancel()
 
     async def send(self, message: Message) -> None:
-        """What the app sends; nothing gets out after the end."""
+        """Send the app's message, unless the session has ended."""
         if self._is_closed or self.ended.is_set():
             return
         if message["type"] == "websocket.close":
@@ -183,12 +183,12 @@ class ShownMedia:
         self._shown: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
 
     def may(self, session_id: str, path: str) -> bool:
-        """Whether the file of this path was shown to the session."""
+        """Return whether the file at this path was shown to the session."""
         with self._lock:
             return path.removeprefix(PATH) in self._shown.get(session_id, ())
 
     def noting(self, session_id: str, send: Send) -> Send:
-        """`send` of a websocket that remembers the files it draws pages with."""
+        """Wrap a websocket's `send` to remember the files its pages show."""
 
         async def noted(message: Message) -> None:
             frame = message.get("bytes") or b""
@@ -199,7 +199,7 @@ class ShownMedia:
         return noted
 
     def forget(self, session_id: str) -> None:
-        """The session has ended."""
+        """Forget the files of a session that has ended."""
         with self._lock:
             self._shown.pop(session_id, None)
 
@@ -217,7 +217,7 @@ class ShownMedia:
 
 
 def files_in(frame: bytes) -> list[str]:
-    """The names of the files that this message of Streamlit draws something with, or offers for download."""
+    """Return the names of the files that this Streamlit message shows or offers for download."""
     try:
         sent = ForwardMsg.FromString(frame)
     except DecodeError:

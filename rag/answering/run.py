@@ -43,11 +43,11 @@ from rag.errors import (
     RagError,
 )
 from rag.money.ledger import Ledger
-from rag.money.price_list import estimate_tokens
 from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Lost
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
+from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs
 from rag.retrieval.context import Retriever
 from rag.retrieval.query_analysis import detect_language, question_language

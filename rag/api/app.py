@@ -1,4 +1,4 @@
-"""The API as one FastAPI application: its routes, its description at `/api/openapi.json` and the page `/api/docs`."""
+"""Put the routes together into one FastAPI application, described at `/api/openapi.json` and `/api/docs`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Service"])
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 async def openapi_file(request: Request) -> Response:
-    """OpenAPI 3.1."""
+    """Describe the API in OpenAPI 3.1."""
     return JSONResponse(request.app.openapi(), headers={"Cache-Control": "no-cache"})
 
 
@@ -73,7 +73,7 @@ async def openapi_file(request: Request) -> Response:
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
 )
 async def docs() -> Response:
-    """A page to read, and to try each call."""
+    """Describe the API on a page, where each call can be tried."""
     page = get_swagger_ui_html(
         openapi_url="/api/openapi.json",
         title=f"{TITLE}: API",
@@ -88,14 +88,14 @@ async def docs() -> Response:
 
 @router.get("/api/docs/{name}", dependencies=[needs(ANYBODY)], summary="A file of the page", include_in_schema=False)
 async def docs_asset(name: str) -> Response:
-    """A file that the page loads."""
+    """Return a file that the page loads."""
     if name not in ASSET_NAMES:
         raise NotFound
     return FileResponse(ASSETS / name, headers={"Cache-Control": "private, max-age=86400"})
 
 
 class Api(FastAPI):
-    """FastAPI that answers HEAD wherever it answers GET, and describes itself as our clients know it."""
+    """Answers HEAD wherever it answers GET, and describes itself as our clients know it."""
 
     def __init__(self, routers: Sequence[APIRouter]) -> None:
         super().__init__(
@@ -145,7 +145,7 @@ class Api(FastAPI):
         return described
 
     async def _on_error(self, request: Request, exc: Exception) -> Response:
-        """Answer what a route raised, or that there is no such route."""
+        """Answer an error of a route, or a request for which there is no route."""
         if isinstance(exc, RequestValidationError):
             errors = exc.errors()
             # An id in the path that is none is not found. Of other fields the name says where they are.

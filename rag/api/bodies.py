@@ -1,4 +1,4 @@
-"""Bodies of requests, read within their limit: JSON strictly against its model, forms with their files.
+"""Read the bodies of requests within their limits: JSON strictly against its model, forms with their files.
 
 The size is checked before anything is read, and again while reading: a header can lie.
 """
@@ -40,7 +40,7 @@ FileField = Annotated[UploadFile, BeforeValidator(_file)]
 
 
 class ReadRequest(Request):
-    """A request whose body has been read and checked, as FastAPI asks for it."""
+    """Hands FastAPI the body that has been read and checked already."""
 
     def __init__(self, request: Request, content: BaseModel | FormData) -> None:
         headers = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]

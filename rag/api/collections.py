@@ -1,6 +1,6 @@
-"""Collections over HTTP: which there are, a file put into one, and what keeps them equal to their sources (000).
+"""Serve collections: list them, upload a file into one, sync one with its source (000).
 
-A sync and a webhook only leave word: the work is the queue's, and the answer comes at once.
+A sync and a webhook only queue the work, and answer at once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Collections(ApiModel):
 
 
 class UploadForm(ApiBody):
-    """A file with how it is to be read."""
+    """A file with the options for reading it."""
 
     file: FileField
     password: str = Field(default="", max_length=1000, description="Opens a protected PDF; used once, never stored.")
@@ -126,7 +126,7 @@ class WebhookBody(BaseModel):
 
 
 class WebhookAnswer(ApiModel):
-    """What became of an event."""
+    """Whether an event was received and queued."""
 
     received: bool
     queued: bool = Field(description="False where it says nothing new: it came before, or a later one did.")
@@ -134,7 +134,7 @@ class WebhookAnswer(ApiModel):
 
 @router.get("/api/collections", summary="List collections", dependencies=[READ])
 def list_collections(caller: Caller) -> Collections:
-    """The collections you may read, the oldest first."""
+    """List the collections you may read, the oldest first."""
     library = services().documents
     contents = library.contents(caller)
     found = [_collection(c, contents.get(c.id)) for c in library.collections(caller)]
@@ -143,7 +143,7 @@ def list_collections(caller: Caller) -> Collections:
 
 @router.get("/api/collections/{collection_id}", summary="One collection", dependencies=[READ])
 def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
-    """A collection with how much is in it."""
+    """Return a collection with how much is in it."""
     library = services().documents
     found = library.collection(caller, collection_id)
     return _collection(found, library.contents(caller).get(found.id))
@@ -202,7 +202,7 @@ def start_sync(caller: Caller, body: SyncBody) -> SyncAnswer:
     "/api/rag/sync", summary="See how the last syncs went", dependencies=[needs("sync")], responses=problems(404)
 )
 def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
-    """The last runs with their progress and what they cost."""
+    """List the last runs with their progress and what they cost."""
     parts = services()
     collection = _to_sync(parts, caller, wanted.collection)
     runs = parts.syncs.runs(caller, collection.id, limit=MOST_RUNS)
@@ -217,7 +217,7 @@ def sync_runs(caller: Caller, wanted: Annotated[Which, Query()]) -> SyncAnswer:
     max_body_size=MAXIMUM_EVENT_BYTES,
 )
 def webhook(request: Request, body: WebhookBody, wanted: Annotated[Which, Query()]) -> WebhookAnswer:
-    """Keep an event for the queue. It carries RAG_WEBHOOK_SECRET as `Authorization: Bearer` or `x-webhook-secret`.
+    """Queue an event. It carries RAG_WEBHOOK_SECRET as `Authorization: Bearer` or `x-webhook-secret`.
 
     Events may come late, twice and out of order: the newest of each post counts, by the time of its change.
     """
@@ -245,12 +245,12 @@ def _collection(found: Collection, contents: CollectionContents | None) -> Colle
 
 
 def _to_sync(parts: Services, identity: Identity, wanted: str | None) -> Collection:
-    """The collection of that id or name, else a notice board. Raises `NotFound`."""
+    """Return the collection of that id or name, else a notice board. Raises `NotFound`."""
     return (None if wanted else parts.syncs.default_collection(identity)) or chosen_collection(parts, identity, wanted)
 
 
 def webhook_secret(settings: Settings) -> str:
-    """What events have to carry: RAG_WEBHOOK_SECRET, else the service key of Supabase, as source 000 has it."""
+    """Return the secret that events carry: RAG_WEBHOOK_SECRET, else the service key of Supabase (source 000)."""
     return settings.webhook_secret or str(getattr(settings, "supabase_service_role_key", ""))
 
 

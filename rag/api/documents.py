@@ -1,4 +1,4 @@
-"""Documents over HTTP: listed, confirmed, tried again, deleted; their chunks, their pages, and the files themselves."""
+"""Serve documents: list, confirm, retry and delete them; their chunks, their pages and the files themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import Field
 from rag.api.problems import problems
 from rag.api.routing import ApiModel, ApiRoute, Caller, needs
 from rag.ingestion.documents import DocumentLibrary
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES
 from rag.ingestion.loaders.text import decode
 from rag.services import services
 from rag.types import Document, DocumentStatus, Identity
@@ -44,14 +44,14 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 SERVED = {
     PDF: {"schema": BINARY},
     "text/plain": {"schema": {"type": "string"}},
-    MIME_TYPES["docx"]: {"schema": BINARY},
+    **{loader.media_type: {"schema": BINARY} for loader in LOADERS if loader.served == "saved" and not loader.is_text},
     "application/octet-stream": {"schema": BINARY},
 }
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "What you have is still right."}}
 
 
 class DocumentShape(ApiModel):
-    """A document and where it stands."""
+    """A document with its state."""
 
     id: UUID
     collection_id: UUID
@@ -79,7 +79,7 @@ class DocumentShape(ApiModel):
 
     @classmethod
     def of(cls, found: Document) -> DocumentShape:
-        """A document as callers are told of it."""
+        """Return a document as the API shows it."""
         return cls.model_validate(found, from_attributes=True)
 
 
@@ -144,13 +144,13 @@ class Pages(ApiModel):
 
 
 class Download(ApiModel):
-    """How the file is handed over."""
+    """Whether the file is shown or saved."""
 
     download: str = Field(default="", max_length=20, description="Anything, such as 1: to be saved, never shown.")
 
 
 class Picture(ApiModel):
-    """How a page is drawn."""
+    """What is marked on a page."""
 
     highlight: UUID | None = Field(default=None, description="The id of a chunk to mark on the page.")
 
@@ -166,7 +166,7 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 
 @router.get("/api/documents", summary="List documents", dependencies=[READ])
 def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentFilter, Query()]) -> Documents:
-    """The documents of all collections or one, newest first; of those with versions, the one that answers."""
+    """List the documents of all collections or one, newest first; of several versions, the one that is searched."""
     collection_id, status = wanted.collection_id, wanted.status
     shown = library.list(caller, collection_id=collection_id, status=status, limit=wanted.limit, offset=wanted.offset)
     return Documents(
@@ -179,7 +179,7 @@ def list_documents(caller: Caller, library: Library, wanted: Annotated[DocumentF
 
 @router.get("/api/documents/{document_id}", summary="One document", dependencies=[READ])
 def get_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """A document and where it stands; ask again until its status is completed."""
+    """Return a document with its state; ask again until its status is completed."""
     return DocumentShape.of(library.get(caller, document_id))
 
 
@@ -191,20 +191,20 @@ def get_document(caller: Caller, library: Library, document_id: UUID) -> Documen
     response_class=Response,
 )
 def delete_document(caller: Caller, library: Library, document_id: UUID) -> None:
-    """Remove a document with all its versions. When this answers, nothing of it can be found or opened."""
+    """Delete a document with all its versions. When this answers, nothing of it can be found or opened."""
     library.delete(caller, document_id)
 
 
 @router.get("/api/documents/{document_id}/versions", summary="Its versions", dependencies=[READ])
 def list_versions(caller: Caller, library: Library, document_id: UUID) -> Documents:
-    """All versions of a document, the latest first."""
+    """List the versions of a document, the latest first."""
     found = library.versions.of(caller, library.get(caller, document_id))
     return Documents(documents=[DocumentShape.of(d) for d in found], total=len(found), limit=len(found), offset=0)
 
 
 @router.post("/api/documents/{document_id}/confirm", summary="Confirm the estimated cost", dependencies=[WRITE])
 def confirm_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Say yes to the estimate: the document is processed. Confirming twice does nothing."""
+    """Accept the estimate, and process the document. Confirming twice does nothing."""
     return DocumentShape.of(library.confirm(caller, document_id))
 
 
@@ -217,7 +217,7 @@ def confirm_document(caller: Caller, library: Library, document_id: UUID) -> Doc
     responses=problems(422),
 )
 def discard_document(caller: Caller, library: Library, document_id: UUID) -> None:
-    """Say no to the estimate: the document and its file are removed."""
+    """Decline the estimate, and remove the document with its file."""
     library.discard(caller, document_id)
 
 
@@ -228,21 +228,21 @@ def discard_document(caller: Caller, library: Library, document_id: UUID) -> Non
     responses=problems(422),
 )
 def retry_document(caller: Caller, library: Library, document_id: UUID) -> DocumentShape:
-    """Queue a document that failed; what was done and paid is kept."""
+    """Queue a document that failed. Finished and paid steps are kept."""
     library.get(caller, document_id)
     return DocumentShape.of(library.retry(caller, document_id))
 
 
 @router.get("/api/documents/{document_id}/chunks", summary="Its chunks", dependencies=[READ])
 def list_chunks(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Chunks:
-    """The chunks of a document, in their order."""
+    """List the chunks of a document, in their order."""
     found = _part(caller, library, document_id, part, library.chunks, library.count_chunks)
     return Chunks.model_validate({"chunks": found.pop("found"), **found}, from_attributes=True)
 
 
 @router.get("/api/documents/{document_id}/pages", summary="Its pages as text", dependencies=[READ])
 def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annotated[Paging, Query()]) -> Pages:
-    """The text read from each page, how it was read, and what is doubtful about it."""
+    """List the text of each page, how it was read, and the doubts about it."""
     found = _part(caller, library, document_id, part, library.pages, library.count_pages)
     return Pages.model_validate({"pages": found.pop("found"), **found}, from_attributes=True)
 
@@ -257,9 +257,9 @@ def list_pages(caller: Caller, library: Library, document_id: UUID, part: Annota
 def document_file(
     request: Request, caller: Caller, library: Library, document_id: UUID, wanted: Annotated[Download, Query()]
 ) -> Response:
-    """The original. A PDF is shown, at `#page=3`; text is shown as text.
+    """Return the original. A PDF is shown, at `#page=3`; text is shown as text.
 
-    All else is handed over to be saved, as it all is with `?download=1`: nothing that was uploaded acts as a page.
+    Other files are saved, as every file is with `?download=1`: no upload acts as a page.
     """
     document = library.get(caller, document_id)
     disposition, media_type = served_as(document.mime_type)
@@ -293,7 +293,7 @@ def page_image(
     page: Annotated[int, Path(ge=0, le=HIGHEST_PAGE)],
     wanted: Annotated[Picture, Query()],
 ) -> Response:
-    """A page of a document as PNG, with the text of a chunk marked where it is on the page."""
+    """Draw a page of a document as PNG, with the text of a chunk marked."""
     document = library.get(caller, document_id)
     highlight = ""
     if wanted.highlight:
@@ -326,15 +326,18 @@ def _part(
 
 
 def served_as(mime_type: str) -> tuple[str, str]:
-    """How an original is served: (inline or attachment, media type). HTML and what else could act is never shown."""
-    if mime_type == PDF:
-        return "inline", PDF
-    if mime_type in (MIME_TYPES["text"], MIME_TYPES["markdown"]):
+    """Decide how an original is served: (inline or attachment, media type). What could act as a page is never shown."""
+    loader = BY_MEDIA_TYPE.get(mime_type)
+    if loader is not None and loader.served == "shown":
+        return "inline", mime_type
+    if loader is not None and loader.served == "as text":
         return "inline", PLAIN_TEXT
-    return "attachment", mime_type if mime_type == MIME_TYPES["docx"] else "application/octet-stream"
+    # A file of text that is not to be shown could act as a page under its own type.
+    is_harmless = loader is not None and not loader.is_text
+    return "attachment", mime_type if is_harmless else "application/octet-stream"
 
 
 def content_disposition(file_name: str, disposition: str = "inline") -> str:
-    """Shown or saved under its own name, in any script (RFC 6266, RFC 5987)."""
+    """Return the header that names a file, in any script (RFC 6266, RFC 5987)."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in " ._-()") else "_" for c in file_name)
     return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"

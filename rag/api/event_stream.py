@@ -1,4 +1,4 @@
-"""An answer as server-sent events, in the notice board's own words (000): followed on the event loop, without a thread.
+"""Stream an answer as server-sent events, in the notice board's own words (000), on the event loop without a thread.
 
 Each event is one `data:` line of JSON. A comment comes when nothing else does, so that proxies keep the line open; when
 the reader leaves, the answer is stopped.
@@ -68,7 +68,7 @@ class Changes:
         self._changed = asyncio.Event()
 
     async def wait(self, seconds: float) -> bool:
-        """Whether something changed within so many seconds."""
+        """Wait, and return whether something changed within so many seconds."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
         changed = self._changed.is_set()
@@ -76,13 +76,13 @@ class Changes:
         return changed
 
     def note(self) -> None:
-        """Called from the thread that writes."""
+        """Wake the coroutine; called from the thread that writes."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(self._changed.set)
 
 
 class AnswerStream(StreamingResponse):
-    """The events of one answer. Ends the answer when the reader has gone."""
+    """Sends the events of one answer, and stops the answer when the reader leaves."""
 
     media_type = "text/event-stream"
 
@@ -109,7 +109,7 @@ class AnswerStream(StreamingResponse):
 async def answer_events(
     live: LiveAnswer, told: Told, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[str]:
-    """`searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after so long a silence.
+    """Yield `searching`, `context`, `generating`, `chunk` …, then `done` or `error`; a comment after each long silence.
 
     `restart` withdraws the chunks before it: those after it are the whole answer.
     Where next questions were asked for, they are told as `followUps` before the end.
@@ -154,7 +154,7 @@ async def answer_events(
 
 
 def ending(live: LiveAnswer) -> dict[str, Any]:
-    """How an answer ended, in the same words for every caller: outcome, state, notices, sentences not borne out."""
+    """Return how an answer ended: outcome, state, notices, and sentences that their chunks do not support."""
     outcome = live.outcome or (Outcome.STOPPED if live.cancel.is_set() else Outcome.FAILED)
     notices = list(live.notices)
     if not notices and live.state is not MessageState.COMPLETE:
@@ -165,7 +165,7 @@ def ending(live: LiveAnswer) -> dict[str, Any]:
 
 
 def event(kind: str, data: Any = None, **more: Any) -> str:
-    """One event; without data it has only its type, as in the source, and what this product adds to it."""
+    """Write one event; without data it has only its type, as in the source, and what this product adds."""
     content: dict[str, Any] = {"type": kind, **more}
     if data is not None:
         content["data"] = data
@@ -173,7 +173,7 @@ def event(kind: str, data: Any = None, **more: Any) -> str:
 
 
 def error_event(live: LiveAnswer, request_id: str) -> str:
-    """Why an answer did not end well: a sentence, a code, the id that the log has."""
+    """Write why an answer did not end well: a sentence, a code, the id that is in the log."""
     ended = ending(live)
     # What was answered up to a limit was answered, yet not to its end.
     code = ended["state"] if ended["outcome"] == Outcome.ANSWERED else ended["outcome"]
@@ -181,7 +181,7 @@ def error_event(live: LiveAnswer, request_id: str) -> str:
 
 
 def failure_event(sentence: str, code: str, request_id: str, ended: Mapping[str, Any]) -> str:
-    """The last event of a stream that did not end well."""
+    """Write the last event of a stream that did not end well."""
     content = {"type": "error", "data": sentence, "code": code, "requestId": request_id, **ended}
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 

@@ -51,13 +51,13 @@ class Markup(str):
 
 
 def page_of(template: str, /, *, title: str, foot: str = "", **values: str) -> str:
-    """A whole page around one template. Values are escaped unless they are `Markup`."""
+    """Fill a template, and put the frame of our pages around it. Values are escaped unless they are `Markup`."""
     body = _filled(template, values)
     return _filled("frame", {"title": title, "body": body, "foot": foot})
 
 
 def note(text: str, *, is_error: bool = True) -> Markup:
-    """A sentence above a form, read out when it appears; nothing for an empty one."""
+    """Return a sentence above a form, read out when it appears; nothing for an empty one."""
     if not text:
         return Markup("")
     kind, role = ("wrong", "alert") if is_error else ("right", "status")
@@ -89,7 +89,7 @@ class FormPages:
         return await self._queue.run(work, *arguments, is_known=is_known, source=source)
 
     def browser_of(self, request: Request) -> Browser:
-        """Where a request comes from, as far as it can be told."""
+        """Return the marks of the browser that sent a request."""
         return Browser(
             known_token=self.cookie(request, KNOWN_COOKIE),
             mark=self.cookie(request, CSRF_COOKIE),
@@ -97,7 +97,7 @@ class FormPages:
         )
 
     async def know_browser(self, request: Request, answer: Response, account: Account | Identity) -> None:
-        """Have this browser known for the account."""
+        """Remember this browser for the account."""
         known = self.cookie(request, KNOWN_COOKIE)
         account_id = account.id if isinstance(account, Account) else account.account_id
         token = await to_thread.run_sync(self.services().accounts.know_browser, account.tenant_id, account_id, known)
@@ -141,7 +141,7 @@ class FormPages:
     def page(
         self, request: Request, template: str, /, *, title: str, status: int = 200, foot: str = "", **values: str
     ) -> Response:
-        """A page around one template, with the token its form needs."""
+        """Answer with a page, and with the token its form needs."""
         token = self.cookie(request, CSRF_COOKIE)
         is_new = not TOKEN.fullmatch(token)
         token = secrets.token_urlsafe(32) if is_new else token
@@ -152,16 +152,16 @@ class FormPages:
         return answer
 
     def cookie(self, request: Request, name: str) -> str:
-        """The value of a cookie of ours, "" without one."""
+        """Return the value of a cookie of ours, "" without one."""
         return read_cookie(request.scope, self.services().settings, name)
 
     def has_token(self, request: Request, form: Mapping[str, str]) -> bool:
-        """Whether the form was made by a page of ours for this browser."""
+        """Return whether the form was made by a page of ours for this browser."""
         cookie, sent = self.cookie(request, CSRF_COOKIE), form.get("csrf", "")
         return bool(TOKEN.fullmatch(cookie)) and hmac.compare_digest(cookie.encode(), sent.encode("utf-8", "replace"))
 
     def forget_cookie(self, request: Request, answer: Response, name: str) -> None:
-        """Have the browser drop a cookie of ours."""
+        """Delete a cookie of ours in the browser."""
         name = cookie_name(request.scope, self.services().settings, name)
         answer.delete_cookie(name, httponly=True, samesite="lax", secure=self.is_https(request))
 
@@ -176,12 +176,12 @@ class FormPages:
         )
 
     def is_https(self, request: Request) -> bool:
-        """Whether cookies of this answer are for https only."""
+        """Return whether cookies of this answer are for https only."""
         return is_https(request.scope, self.services().settings)
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form; empty when it is not one of ours or larger than any of ours can be."""
+    """Read the fields of a form; empty when it is not one of ours or larger than any of ours can be."""
     if not request.headers.get("content-type", "").startswith(FORM_TYPE):
         return {}
     body = b""
@@ -196,5 +196,5 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def redirect(target: str) -> RedirectResponse:
-    """Sent on by GET, and not kept by any cache."""
+    """Redirect by GET, without leaving anything in a cache."""
     return RedirectResponse(target, 303, {"Cache-Control": "no-store"})

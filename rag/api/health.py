@@ -12,8 +12,8 @@ from rag.ingestion.meaning import meaning_progress
 from rag.isolation.confinement import bounds_programs
 from rag.money.price_list import retirement_notice
 from rag.profiles import DEFAULT, profile_of
-from rag.providers.registry import provider_name
 from rag.services import Services, services
+from rag.settings.providers import provider_name
 
 
 @dataclass(frozen=True, kw_only=True)

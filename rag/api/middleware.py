@@ -1,4 +1,4 @@
-"""What surrounds every request: its id, a line in the log, and which other sites' pages may call the API.
+"""Give every request its id and its line in the log, and let pages of other sites call the API where a setting allows.
 
 Other sites may call where a setting names them, letter by letter, and only with a key. Cookies are never allowed across
 sites, so a session cannot be used from elsewhere.
@@ -47,7 +47,7 @@ REQUEST_IDS = Middleware(
 
 
 class RequestLog:
-    """Leaves a line in the log for calls of API keys, and for what failed here."""
+    """Writes a line into the log for each call with an API key, and for each answer of 500 or more."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -70,7 +70,7 @@ class RequestLog:
 
 
 class Cors(CORSMiddleware):
-    """Starlette's, for the API alone and with the origins of the settings. Other origins meet the guard."""
+    """Applies Starlette's CORS to the API alone, with the origins of the settings. Other origins meet the guard."""
 
     def __init__(self, app: ASGIApp, settings: Callable[[], Settings]) -> None:
         super().__init__(

@@ -1,6 +1,6 @@
-"""Passwords: the first administrator's, those chosen by a link, changed, and lost.
+"""Serve the pages of passwords: the first administrator's, one chosen by a link, changed, or lost.
 
-Whether an address has an account is told to nobody who asks for a new password.
+Nobody who asks for a new password learns whether an address has an account.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BACK = Markup('<a href="/login">Back to sign in</a>')
 
 
 def routes(forms: FormPages) -> list[Route]:
-    """The routes of passwords."""
+    """Return the routes of passwords."""
     pages = PasswordPages(forms)
     return [
         Route("/welcome", pages.show_welcome, methods=["GET"]),
@@ -52,7 +52,7 @@ def routes(forms: FormPages) -> list[Route]:
 
 
 class PasswordPages:
-    """The handlers."""
+    """Handles the forms of passwords."""
 
     def __init__(self, forms: FormPages) -> None:
         self._forms = forms
@@ -135,7 +135,7 @@ class PasswordPages:
             return self._forgot_page(request, email=email, error=STALE_FORM, status=403)
         accounts = self._services().accounts
         try:
-            accounts.count_password_wish(email)
+            accounts.count_reset_request(email)
         except RagError as exc:
             answer = self._forgot_page(request, email=email, error=exc.message, status=exc.status)
             answer.headers["Retry-After"] = str(exc.details.get("wait_seconds", 60))
@@ -153,7 +153,7 @@ class PasswordPages:
         return answer
 
     async def show_new_password(self, request: Request) -> Response:
-        """Where the link of an e-mail leads: what proves it comes behind the # and is put into the form there."""
+        """Show the page that the link of an e-mail opens; a script puts the proof behind the # into its form."""
         return self._new_password_page(request)
 
     async def new_password(self, request: Request) -> Response:

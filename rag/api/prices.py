@@ -1,4 +1,4 @@
-"""`/api/prices`: what models cost, as listed and as the tenant pays itself."""
+"""Serve `/api/prices`: what models cost, as listed and as the tenant pays itself."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class PriceBody(ApiBody):
 
 @router.get("/api/prices", summary="List prices", dependencies=[needs("admin")])
 def list_prices(caller: Caller) -> Prices:
-    """What each model in use costs: as listed, and what you pay yourself."""
+    """List what each model in use costs: as listed, and what you pay yourself."""
     return _shown(services().prices.list(caller))
 
 
 @router.post("/api/prices", summary="Set a price of your own", dependencies=[needs("admin")], status_code=201)
 def set_price(caller: Caller, body: PriceBody) -> Prices:
-    """Have a price count from a day on. What was charged before keeps its price. Answers with the model's prices."""
+    """Set a price from a day on. Earlier charges keep their price. Answers with the model's prices."""
     prices = services().prices
     prices.set(caller, body.model, body.unit, body.price, body.valid_from)
     return _shown([price for price in prices.list(caller) if price.model == body.model.strip()])

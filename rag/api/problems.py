@@ -1,4 +1,4 @@
-"""Every error the API answers, in one form: `application/problem+json` (RFC 9457) with a sentence, a code and an id.
+"""Answer every error of the API in one form: `application/problem+json` (RFC 9457) with a sentence, a code and an id.
 
 The sentence is for a person, the code for a program, the id finds the request in the log. A traceback never leaves.
 """
@@ -20,7 +20,7 @@ from rag.errors import RagError, RequestInvalid
 log = logging.getLogger("rag.api")
 
 MEDIA_TYPE = "application/problem+json"
-#: What a call sent is said back only so far; nobody needs a megabyte of it.
+#: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
 
 

@@ -1,7 +1,7 @@
-"""`/api/rag/chat` and `/api/rag/search`, request and answer as the notice board's document (000) has them.
+"""Serve `/api/rag/chat` and `/api/rag/search`, with requests and answers as in the notice board's document (000).
 
-They ask any collection. An option that is left out is the collection's own; those of the profile `notices` are the
-defaults of the document's table.
+They ask any collection. The default of an option is the collection's own; the profile `notices` has the defaults of the
+document's table.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rag.types import (
 
 router = APIRouter(route_class=ProviderRoute, tags=["Questions"])
 
-#: How often a caller who waits for a whole answer is looked after.
+#: How often to check whether a caller still waits for a whole answer.
 WAIT_SECONDS = 0.5
 SEARCH_NOTICES = (
     "Sentences on what was done without, such as a reranker that did not answer; empty where there is nothing to say."
@@ -64,7 +64,7 @@ FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
 
 class SearchOptions(ApiBody):
-    """What this call wants otherwise than the collection. The defaults are those of the profile `notices`."""
+    """Options of this call in place of the collection's. The profile `notices` has the defaults named here."""
 
     top_k: int | None = Field(
         default=None, ge=1, le=MOST_PASSAGES, description="Initial number of passages to retrieve. Default 10."
@@ -89,7 +89,7 @@ class SearchOptions(ApiBody):
     recency_boost: bool | None = Field(default=None, description="Raise recent posts. Default true.")
 
     def to_options(self) -> Options:
-        """The same for the retrieval."""
+        """Return them as options of the retrieval."""
         filters = SearchFilters(
             categories=tuple(self.category_filter or ()),
             date_from=_day(self.date_from),
@@ -110,7 +110,7 @@ class SearchOptions(ApiBody):
 
 
 class ChatOptions(SearchOptions):
-    """The options of a search, and how the answer comes."""
+    """The options of a search, and those of the answer."""
 
     stream: bool | None = Field(default=None, description="Send the answer as server-sent events. Default false.")
     follow_ups: int | None = Field(
@@ -122,7 +122,7 @@ class ChatOptions(SearchOptions):
     )
 
     def options_for(self, collection: Collection) -> Options:
-        """The same for the retrieval and the answer."""
+        """Return them as options of the retrieval and the answer."""
         wanted = self.follow_ups
         if wanted is None and "follow_ups" not in profile_of(collection).api_extras:
             wanted = 0
@@ -160,7 +160,7 @@ class ChatBody(ApiBody):
 
 
 class SearchAnswer(ApiModel):
-    """What was found."""
+    """The results of a search."""
 
     query: str
     results: list[RAGSearchResult]
@@ -170,7 +170,7 @@ class SearchAnswer(ApiModel):
 
 
 class ChatAnswer(ApiModel):
-    """An answer with what it was made from."""
+    """An answer with its sources."""
 
     query: str
     answer: str
@@ -206,13 +206,13 @@ class ChatAnswer(ApiModel):
     summary="Search without an answer",
     dependencies=[needs("search")],
     responses=problems(404, 502),
-    # The source's clients know what is not known as missing, not as null.
+    # Clients of the source expect unknown fields to be missing, not null.
     response_model_exclude_none=True,
 )
 def search(
     request: Request, caller: Caller, body: Annotated[SearchBody, Body(openapi_examples=SEARCH_EXAMPLES)]
 ) -> SearchAnswer:
-    """Find the passages that speak to a question, in the order the collection's profile gives them."""
+    """Find the chunks that fit a question, in the order of the collection's profile."""
     started, parts = time.perf_counter(), services()
     parts.limits.count_question(caller)
     text = clean_question(body.query, maximum_characters=parts.settings.maximum_question_characters)
@@ -247,7 +247,7 @@ async def chat(
     caller: Caller,
     body: Annotated[ChatBody, Body(openapi_examples=CHAT_EXAMPLES)],
 ) -> ChatAnswer | Response:
-    """Search and answer from what was found; with `options.stream`, piece by piece while it is written.
+    """Search, and answer from the chunks that were found; with `options.stream`, while the answer is written.
 
     Closing the connection stops the answer.
     """
@@ -280,7 +280,7 @@ async def chat(
 
 
 def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collection:
-    """The collection of that id or name, else the default one. Raises `NotFound`."""
+    """Return the collection of that id or name, else the default one. Raises `NotFound`."""
     found = parts.documents.choose(who, wanted)
     if found is None and wanted:
         raise NotFound("There is no such collection. GET /api/collections lists those there are.")
@@ -290,7 +290,7 @@ def chosen_collection(parts: Services, who: Who, wanted: str | None) -> Collecti
 
 
 def accepted_languages(request: Request) -> list[str]:
-    """The languages of the header Accept-Language, the preferred first."""
+    """Return the languages of the header Accept-Language, the preferred first."""
     wanted = []
     for part in request.headers.get("accept-language", "").split(","):
         language, _, weight = part.partition(";")
@@ -304,7 +304,7 @@ def accepted_languages(request: Request) -> list[str]:
 
 
 def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]) -> tuple[LiveAnswer, tuple[str, ...]]:
-    """Start the answer, and tell what the collection's profile adds to it."""
+    """Start the answer; return it with what the collection's profile adds to it."""
     parts.limits.count_question(caller)
     collection_id: str | None = body.collection
     if body.conversation_id is not None and collection_id is None:
@@ -322,7 +322,7 @@ def _ask(parts: Services, caller: Identity, body: ChatBody, languages: list[str]
 
 
 async def _until_done(live: LiveAnswer, request: Request) -> None:
-    """Wait for the whole answer; who leaves stops it."""
+    """Wait for the whole answer, and stop it when the caller leaves."""
     changes = Changes(live)
     try:
         with live.heard_by(changes.note):

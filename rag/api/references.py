@@ -1,4 +1,4 @@
-"""Reference documents over HTTP, the eight routes of source 002, and the block of references for an opinion's prompt.
+"""Serve reference documents, the eight routes of source 002, and the block of references for an opinion's prompt.
 
 A document comes as a PDF at once, or as text, tags and vectors by steps. Names of fields are those of source 002.
 """
@@ -55,7 +55,7 @@ class Listing(ApiModel):
 
 
 class Registration(ApiBody):
-    """The particulars of a document whose text comes later."""
+    """A document whose text comes later."""
 
     title: Title
     source_description: Description = None
@@ -65,7 +65,7 @@ class Registration(ApiBody):
 
 
 class Ingestion(ApiBody):
-    """A PDF with what to call it."""
+    """A PDF with its title."""
 
     document: FileField | None = Field(None, description="The PDF.")
     title: Title | None = None
@@ -77,13 +77,13 @@ class Ingestion(ApiBody):
 
 
 class Text(ApiBody):
-    """A document's text, whole or by page; neither cuts the pages it has anew."""
+    """A document's text, whole or by page; without either, the stored pages are chunked again."""
 
     full_text: str | None = None
     page_texts: dict[str, str] | None = Field(None, description='Text by page number: {"1": "…", "2": "…"}.')
 
     def by_page(self) -> dict[int, str] | None:
-        """The text by page; None when there is none. Raises `InvalidInput`."""
+        """Return the text by page, None when there is none. Raises `InvalidInput`."""
         if self.page_texts is not None and self.full_text is not None:
             raise InvalidInput("Send either fullText or pageTexts, not both.")
         if self.full_text is not None:
@@ -100,7 +100,7 @@ class Text(ApiBody):
 
 
 class Made(ApiModel):
-    """What a step did."""
+    """A document after a step."""
 
     success: Literal[True] = True
     id: UUID
@@ -112,7 +112,7 @@ class Made(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Made:
-        """How far a document is after a step."""
+        """Return a document after a step."""
         return cls(
             id=document.id,
             title=document.title,
@@ -124,7 +124,7 @@ class Made(ApiModel):
 
 
 class Described(ApiModel):
-    """A reference document; names of its table's columns as they are, counts beside."""
+    """A reference document: the columns of its table by their own names, and counts."""
 
     id: UUID
     collection_id: UUID
@@ -142,7 +142,7 @@ class Described(ApiModel):
 
     @classmethod
     def of(cls, document: ReferenceDocument) -> Described:
-        """A document as callers are told of it; what is empty is null."""
+        """Return a document as the API shows it; empty texts are null."""
         values: dict[str, Any] = {
             "id": document.id,
             "collection_id": document.collection_id,
@@ -201,7 +201,7 @@ class Wanted(ApiBody):
 
 
 class Reference(ApiModel):
-    """A passage of the block."""
+    """A chunk of the block."""
 
     id: UUID
     document_id: UUID
@@ -213,7 +213,7 @@ class Reference(ApiModel):
 
 
 class Block(ApiModel):
-    """The block with what led to it."""
+    """The block with its query and its chunks."""
 
     success: bool = True
     query: str
@@ -234,7 +234,7 @@ READ, WRITE = needs("documents:read"), needs("documents:write")
 def ingest_reference_document(
     caller: Caller, body: Annotated[Ingestion, Form(media_type="multipart/form-data")]
 ) -> Made:
-    """Reads, chunks, embeds and tags; answers when it is searchable.
+    """Read, chunk, embed and tag a PDF; answers when it is searchable.
 
     When a step fails, the document stays: the problem's `details.document_id` names it, and its `/embed` and `/tag`
     go on from there.
@@ -264,7 +264,7 @@ def ingest_reference_document(
     responses=problems(404),
 )
 def register_reference_document(caller: Caller, body: Registration) -> One:
-    """Its text comes with `/chunk`; then `/tag` and `/embed`, in either order."""
+    """Register a document. Its text comes with `/chunk`; then `/tag` and `/embed`, in either order."""
     if not body.title.strip():
         raise PartMissing("The title is missing. Send it as the field title.")
     made = services().references.register(
@@ -280,14 +280,14 @@ def register_reference_document(caller: Caller, body: Registration) -> One:
 
 @router.get(PATH, summary="List reference documents", dependencies=[READ])
 def list_reference_documents(caller: Caller, part: Annotated[Listing, Query()]) -> Listed:
-    """Newest first, with how many chunks each has, how many of them have vectors and tags."""
+    """List reference documents, newest first, with how many chunks each has, and how many have vectors and tags."""
     found, total = services().references.list(caller, limit=part.limit, offset=part.offset)
     return Listed(documents=[Described.of(item) for item in found], total=total, limit=part.limit, offset=part.offset)
 
 
 @router.get(f"{PATH}/{{id}}", summary="One reference document", dependencies=[READ])
 def get_reference_document(caller: Caller, id: UUID) -> One:
-    """Its particulars and how far it is."""
+    """Return a reference document and how far it is."""
     return One(document=Described.of(services().references.get(caller, id)))
 
 
@@ -299,7 +299,7 @@ def get_reference_document(caller: Caller, id: UUID) -> One:
     max_body_size=TEXT_BYTES,
 )
 def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
-    """Takes the place of what was cut before; the document is searched again once it is embedded."""
+    """Chunk a text in place of the earlier chunks; the document is searched again once it is embedded."""
     return Made.of(services().references.chunk(caller, id, page_texts=body.by_page()))
 
 
@@ -307,7 +307,7 @@ def chunk_reference_document(caller: Caller, id: UUID, body: Text) -> Made:
     f"{PATH}/{{id}}/tag", summary="Tag the chunks that have no tags", dependencies=[WRITE], responses=problems(409)
 )
 def tag_reference_document(caller: Caller, id: UUID) -> Made:
-    """A model notes topic, offence, summary and keywords. What fails stays without; call again for it."""
+    """Have a model note topic, offence, summary and keywords. Call again for chunks where it failed."""
     return Made.of(services().references.tag(caller, id))
 
 
@@ -318,13 +318,13 @@ def tag_reference_document(caller: Caller, id: UUID) -> Made:
     responses=problems(409, 422, 502),
 )
 def embed_reference_document(caller: Caller, id: UUID) -> Made:
-    """Makes the document searchable when every chunk has its vector; goes on with an ingest that failed."""
+    """Embed the chunks; with a vector for each, the document is searchable. Continues an ingest that failed."""
     return Made.of(services().references.embed(caller, id))
 
 
 @router.delete(f"{PATH}/{{id}}", summary="Delete a document with its chunks", dependencies=[WRITE])
 def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
-    """When this answers, nothing of it can be found any more."""
+    """Delete a document. When this answers, nothing of it can be found any more."""
     parts = services()
     parts.references.get(caller, id)
     parts.documents.delete(caller, id)
@@ -338,7 +338,7 @@ def delete_reference_document(caller: Caller, id: UUID) -> Deleted:
     responses=problems(404, 502),
 )
 def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
-    """Makes the query of the kind of opinion and the case, finds the passages nearest to it, and writes the block."""
+    """Make a query of the kind of opinion and the case, find the chunks nearest to it, and write the block."""
     parts = services()
     parts.limits.count_question(caller)
     collection = _collection_of_block(caller, body.collection_id)
@@ -376,7 +376,7 @@ def opinion_reference_block(caller: Caller, body: Wanted) -> Block:
 
 
 def _collection(identity: Identity, collection_id: UUID | None) -> Collection:
-    """The collection that is meant; without one the default of the profile, made now where there is none."""
+    """Return the collection of that id, else the default of the profile, which is made where there is none yet."""
     library = services().documents
     if collection_id is not None:
         found = library.collection(identity, collection_id)

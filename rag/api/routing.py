@@ -1,4 +1,4 @@
-"""A route of the API: FastAPI's own, which checks its caller first and reads no more than it may.
+"""Check the caller of a route before reading its body, read no more than the limit, run the handler in its own threads.
 
 FastAPI reads a body before it runs the dependencies that check the caller, takes "5" for a number, and keeps files of
 any size. Here nothing is read for a caller without the scope, JSON is strict, and each body has a limit. Handlers are
@@ -56,7 +56,7 @@ class ApiModel(BaseModel):
 
 
 class ApiBody(ApiModel):
-    """What a caller sends. A field nobody knows is refused by name: a misspelt option must not be ignored."""
+    """A body of a request. Unknown fields are refused by name: a misspelt option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -86,7 +86,7 @@ def needs(scope: str) -> params.Security:
 
 
 async def _declared() -> None:
-    """Take part in no call: the route has checked its scope before it read anything."""
+    """Do nothing: the route has checked its scope before it read anything."""
 
 
 def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> None:
@@ -104,7 +104,7 @@ def check_scope(scope: str, identity: Identity | None, key: KeyUse | None) -> No
 
 
 class ApiRoute(APIRoute):
-    """A route with its scope, its limit and its threads, described with every answer it may give."""
+    """Extends FastAPI's route by a scope, a limit and threads, and describes every answer it may give."""
 
     at_once: ClassVar[int] = HANDLERS_AT_ONCE
 
@@ -131,7 +131,7 @@ class ApiRoute(APIRoute):
 
     @property
     def has_form(self) -> bool:
-        """Whether the body is a form with files instead of JSON."""
+        """Return whether the body is a form with files instead of JSON."""
         return self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
 
     def maximum_bytes(self) -> int:
@@ -184,7 +184,7 @@ class ApiRoute(APIRoute):
 
 
 class ProviderRoute(ApiRoute):
-    """A route whose handler waits for a provider, a file store or another service over the network."""
+    """Runs a handler that waits for a provider, a file store or another service over the network."""
 
     at_once = CALLERS_AT_ONCE
 

@@ -1,4 +1,4 @@
-"""Proof of who somebody is: a second factor after the password, and the password again before a sensitive act."""
+"""Ask for proof: a second factor after the password, and the password again before a sensitive act."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONFIRM_CODE = Markup(
 
 
 def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
-    """The routes; `safe_next` keeps where to go on within this site."""
+    """Return the routes; `safe_next` keeps redirects within this site."""
     pages, confirm = SecondFactorPages(forms, safe_next), ConfirmPages(forms, safe_next)
     return [
         Route(SECOND_FACTOR, pages.show_asked, methods=["GET"]),
@@ -51,7 +51,7 @@ def routes(forms: FormPages, safe_next: Callable[[str], str]) -> list[Route]:
 
 
 class SecondFactorPages:
-    """The handlers. What asks the database runs in threads."""
+    """Handles the forms of second factors. What asks the database runs in threads."""
 
     def __init__(self, forms: FormPages, safe_next: Callable[[str], str]) -> None:
         self._forms, self._safe_next = forms, safe_next
@@ -82,7 +82,7 @@ class SecondFactorPages:
         return answer
 
     def _give(self, account: Account, token: str, code: str) -> list[str]:
-        """Take the code; recovery codes where it was the first."""
+        """Check the code; return recovery codes after the first one."""
         factors = self._factors
         if factors.state(account.tenant_id, account.id).is_on:
             factors.check(account.tenant_id, account.id, code)
@@ -205,7 +205,7 @@ class SecondFactorPages:
 
 
 class ConfirmPages:
-    """Asks again who one is, before what needs a recent sign-in; then sends back. The session stays the same one.
+    """Asks for the password again before a sensitive act, then sends back. The session stays the same.
 
     Somebody who signed in at a provider is sent there to be asked, and comes back with a new session.
     """
@@ -245,7 +245,7 @@ class ConfirmPages:
         return redirect(target)
 
     def _prove(self, identity: Identity, form: Mapping[str, str]) -> None:
-        """Take the code, where a second factor is in use, and note that it is the person."""
+        """Check the code where a second factor is in use, and note the proof in the session."""
         if self._asks_for_code(identity):
             code = form.get("code", "")[:64]
             self._services.accounts.second_factors.check(identity.tenant_id, identity.account_id, code)
@@ -279,7 +279,7 @@ class ConfirmPages:
 
 
 def _identity(account: Account) -> Identity:
-    """Somebody whose password was right, acting on their own account."""
+    """Return the identity of somebody whose password was right, for their own account."""
     return Identity(
         account_id=account.id,
         tenant_id=account.tenant_id,

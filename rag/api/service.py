@@ -1,4 +1,4 @@
-"""Whether the service lives and what it still needs, and who is calling."""
+"""Serve `/api/health` and `/api/me`: whether the service is ready, and who is calling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOW = "The database has not answered for more than a second."
 
 
 class CheckShape(ApiModel):
-    """One thing looked at."""
+    """A check and its result."""
 
     name: str
     state: Literal["ok", "missing", "warning", "failed"]
@@ -69,10 +69,9 @@ class Me(BaseModel):
     responses=problems(503),
 )
 async def health(request: Request, response: Response, key: ApiKey) -> HealthShape:
-    """Whether the service lives and is ready, without signing in; 503 when it is not ready. Answers within two seconds.
+    """Check whether the service is ready, without signing in; 503 when it is not. Answers within two seconds.
 
-    An administrator, or a key with the scope admin, is also told what was checked. `/_stcore/health` only says that
-    the process lives.
+    Administrators and keys with the scope admin see every check. `/_stcore/health` only says that the process lives.
     """
     database = database_state()
     caller: Identity | None = request.scope.get("identity")
@@ -90,7 +89,7 @@ async def health(request: Request, response: Response, key: ApiKey) -> HealthSha
 
 @router.get("/api/me", summary="Who is calling", dependencies=[needs(ANYBODY)])
 def me(caller: Caller, key: ApiKey) -> Me:
-    """Who is signed in, or which key this is, with what it may do. Pages ask it to notice the end of a session."""
+    """Return who is signed in, or which key this is, with its scopes. Pages ask it to notice the end of a session."""
     return Me(
         account_id=caller.account_id,
         tenant_id=caller.tenant_id,

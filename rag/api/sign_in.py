@@ -1,4 +1,4 @@
-"""Signing in and out, here or at a provider: pages of our own that need no Streamlit session."""
+"""Sign people in and out, here or at a provider, on pages of our own that need no Streamlit session."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def routes(services: Callable[[], AccessServices]) -> list[Route]:
 
 
 def safe_next(path: str) -> str:
-    """The path if it leads somewhere on this site, else `/`. Browsers read `//x` and `/\\x` as other sites."""
+    """Return the path if it leads somewhere on this site, else `/`. Browsers read `//x` and `/\\x` as other sites."""
     is_ours = len(path) <= 2000 and NEXT_PATH.fullmatch(path) and not path.startswith(("/login", "/logout"))
     return path if is_ours and not urlsplit(path).netloc else "/"
 
 
 class SignInPages:
-    """The handlers. What blocks runs in threads."""
+    """Handles the forms of signing in. What blocks runs in threads."""
 
     def __init__(self, services: Callable[[], AccessServices]) -> None:
         self._services = services
@@ -104,7 +104,7 @@ class SignInPages:
         return await self.forms.start_session(request, account, target)
 
     async def _checked(self, form: Mapping[str, str], browser: Browser, *, is_known: bool) -> Account:
-        """The account that signs in. Raises `AccessError`; a wrong password counts for the address it came from."""
+        """Return the account that signs in. Raises `AccessError`; a wrong password counts against its address."""
         try:
             return await self.forms.with_password(
                 self._provider().sign_in, form, browser, is_known=is_known, source=browser.mark
@@ -126,7 +126,7 @@ class SignInPages:
         return answer
 
     def sign_in_trouble(self, request: Request, exc: RagError, target: str) -> Response:
-        """The sign-in page with what went wrong elsewhere."""
+        """Show the sign-in page with an error of the provider."""
         return self._sign_in_page(request, next=target, error=exc.message, status=exc.status)
 
     # Inside
@@ -162,7 +162,7 @@ class SignInPages:
 
 
 class SingleSignOn:
-    """The handlers of signing in at a provider. What talks to it runs in threads."""
+    """Handles signing in at a provider. What talks to it runs in threads."""
 
     def __init__(self, services: Callable[[], AccessServices], pages: SignInPages) -> None:
         self._services = services
@@ -207,7 +207,7 @@ class SingleSignOn:
         return answer
 
     async def sign_out(self, request: Request) -> Response:
-        """Back-channel logout: the provider itself says that somebody is signed out. 200, or 400 when it is not it."""
+        """Sign out whom the provider names (back-channel logout): 200, or 400 when the token is not the provider's."""
         form = await read_form(request)
         try:
             for named in await to_thread.run_sync(self._provider().signed_out, form.get("logout_token", "")):

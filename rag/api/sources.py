@@ -1,4 +1,4 @@
-"""Found passages as callers of `/api/rag` get them: the `RAGSearchResult` of the notice board's document (000).
+"""Turn hits into the `RAGSearchResult` of the notice board's document (000).
 
 What that document keeps with each vector is its `metadata`. Documents that are no posts have the same fields as far as
 they apply, and where they come from beside them.
@@ -19,7 +19,7 @@ from rag.api.routing import ApiModel
 from rag.storage.database import Database
 from rag.types import SearchResult, Who
 
-#: The metadata of a vector in source 000, "Vector Record Structure", with what stands where nothing is known.
+#: The metadata of a vector in source 000, "Vector Record Structure", with the values for what is not known.
 RECORD: Mapping[str, Any] = {
     "postId": "", "categoryId": "", "categoryName": "", "categorySlug": "", "title": "", "excerpt": "",
     "createdAt": 0, "updatedAt": 0, "backdatedAt": 0, "publishedAt": 0,
@@ -31,7 +31,7 @@ EXCERPT_CHARACTERS = 200
 
 
 class RAGSearchResult(ApiModel):
-    """A passage that was found, best first."""
+    """A chunk that was found."""
 
     model_config = ConfigDict(title="RAGSearchResult")
 
@@ -47,7 +47,7 @@ class RAGSearchResult(ApiModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDocument:
-    """A row of `documents`, as far as it is told."""
+    """A row of `documents`, with the columns that results show."""
 
     id: UUID
     title: str
@@ -58,7 +58,7 @@ class SourceDocument:
 
 
 def search_results(database: Database, who: Who, results: Sequence[SearchResult]) -> list[RAGSearchResult]:
-    """The results for a caller, with their documents read in one statement."""
+    """Return the results for a caller; their documents are read in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return []

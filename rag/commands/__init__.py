@@ -1,4 +1,4 @@
-"""The command line: each module adds its commands with `add_parsers` and holds what they do.
+"""Build the command line: each module adds its commands with `add_parsers` and carries them out.
 
 A command imports what it needs when it runs, so that help is there at once.
 """
@@ -13,13 +13,13 @@ Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no other na
 def add_command(
     commands: Commands[argparse.ArgumentParser], name: str, text: str, *, more: str = ""
 ) -> argparse.ArgumentParser:
-    """A command with its line in the list, and the same as the first sentence of its own help."""
+    """Add a command: its line in the list is also the first sentence of its own help."""
     description = f"{text[0].upper()}{text[1:]}. {more}".strip()
     return commands.add_parser(name, help=text, description=description)
 
 
 def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False) -> None:
-    """The options that say of whose documents a command speaks."""
+    """Add the options that choose a tenant and a collection."""
     also = "" if needs_collection else "; the oldest for HR with documents, else with any, when not given"
     parser.add_argument(
         "--collection", required=needs_collection, default=None, help=f"the collection's name or id{also}"
@@ -28,7 +28,7 @@ def add_place(parser: argparse.ArgumentParser, *, needs_collection: bool = False
 
 
 def agreed() -> bool:
-    """Ask before money is spent; where nobody can be asked, the answer is no."""
+    """Ask before spending money; without a terminal the answer is no."""
     try:
         return input("Go on? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:

@@ -1,4 +1,4 @@
-"""`python -m rag audit`: the audit logs of all tenants as JSON lines, also as they grow."""
+"""Print the audit logs of all tenants as JSON lines, also as they grow: `python -m rag audit`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from rag.access.tenants import all_tenants
 from rag.commands import Commands, add_command
 from rag.errors import DatabaseUnavailable, NotFound
-from rag.records.audit import AuditLog
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.records.audit import AuditLog
 
 POLL_SECONDS = 1.0
 #: Entries get their number when they are written and are seen when their transaction ends, so some come late. So many
@@ -28,7 +30,8 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def audit(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print everything there is, or what comes from now on."""
+    """Print every entry, or only those from now on."""
+    from rag.access.tenants import all_tenants
     from rag.services import connect_services
 
     parts = connect_services(settings)
@@ -54,14 +57,14 @@ def audit(arguments: argparse.Namespace, settings: Settings) -> int:
                     raise
                 print(exc.message, file=sys.stderr)
                 time.sleep(POLL_SECONDS)
-            except BrokenPipeError:  # whoever read it has gone
+            except BrokenPipeError:  # the reader has gone
                 return 0
     finally:
         parts.close()
 
 
 class Tail:
-    """The end of a tenant's audit log. `from_now`: without what is there already."""
+    """Follows the end of a tenant's audit log; `from_now` leaves out the entries of before."""
 
     def __init__(self, log: AuditLog, tenant_id: str, *, from_now: bool = False) -> None:
         self._log, self._tenant_id = log, tenant_id
@@ -71,7 +74,7 @@ class Tail:
             self._seen.extend(entry.id for entry in log.after(tenant_id, self._last - LATE_NUMBERS))
 
     def lines(self) -> Iterator[str]:
-        """What has come since, oldest first."""
+        """Yield the entries written since, oldest first."""
         while True:
             entries = self._log.after(self._tenant_id, max(self._last - LATE_NUMBERS, 0))
             fresh = [entry for entry in entries if entry.id not in self._seen]

@@ -1,4 +1,4 @@
-"""`python -m rag prices`: what models cost, as listed and as a tenant pays itself."""
+"""List and set what models cost, as listed and as a tenant pays itself: `python -m rag prices`."""
 
 from __future__ import annotations
 

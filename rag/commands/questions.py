@@ -1,4 +1,4 @@
-"""`search`, `ask` and `calibrate`: questions without a browser, and from which similarity on they are answered."""
+"""Ask questions without a browser: `search` and `ask`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
 
-#: From this share of wrong passages on a similarity alone is no evidence.
-MOST_MISTAKEN = 0.2
-#: What `ask` ends with beside 0 and 1.
+#: The exit status of `ask` beside 0 and 1.
 NOT_WHOLE = 3
 MORE = {
-    "search": "What was done without, such as a reranker that did not answer, is said on standard error.",
-    "ask": "Why an answer is not whole and what was done without is said on standard error. Exit status: 0 for a whole "
+    "search": "Notices, such as that a reranker did not answer, go to standard error.",
+    "ask": "Notices, such as why an answer is not whole, go to standard error. Exit status: 0 for a whole "
     "answer, also where it says that the documents do not answer the question; 1 where it failed or was refused; "
     f"{NOT_WHOLE} where it was cut, such as at the model's length limit, or stopped.",
 }
@@ -38,22 +36,17 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         if name == "search":
             command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
             command.add_argument("--explain", action="store_true", help="show every step and every score")
-    parser = add_command(commands, "calibrate", "measure from which similarity on a collection's passages are evidence")
-    add_place(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be set")
-    parser.set_defaults(run=calibrate)
 
 
 def search(arguments: argparse.Namespace, settings: Settings) -> int:
     from rag.profiles import profile_by_name, profile_of
-    from rag.public import _collection
     from rag.retrieval.explain import explained, shortened
     from rag.services import services
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
-        collection = _collection(tenant, arguments.collection)
+        collection = parts.choose_collection(tenant, arguments.collection)
         # Another profile is looked through as it is: the overrides were made for the collection's own.
         profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
         _require_documents(parts, collection)
@@ -79,13 +72,12 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
 
     from rag.answering.answer import DoneEvent, TextEvent
     from rag.profiles import profile_of
-    from rag.public import _collection
     from rag.services import services
 
     parts = services()
     tenant = arguments.tenant or settings.tenant
     try:
-        collection = _collection(tenant, arguments.collection)
+        collection = parts.choose_collection(tenant, arguments.collection)
         profile = profile_of(collection)
         _require_documents(parts, collection)
         question = _question(arguments, collection)
@@ -105,33 +97,33 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def say(notices: Sequence[str]) -> None:
-    """Notices where they do not mix with what was asked for."""
+    """Print notices to standard error, where they do not mix with the answer."""
     sys.stdout.flush()
     for notice in notices:
         print(notice, file=sys.stderr)
 
 
 def exit_status(outcome: Outcome, state: MessageState) -> int:
-    """What a script learns of an answer: 0 only where it is whole."""
+    """Return the exit status of an answer: 0 only for a whole one."""
     if outcome in ("failed", "refused"):
         return 1
     return 0 if state == "complete" else NOT_WHOLE
 
 
 def terminal_languages() -> list[str]:
-    """What the terminal is set to, as its programs read it; none where it says only how letters are encoded."""
+    """Return the language the terminal is set to; none where only an encoding is set."""
     variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     language = next(filter(None, variables), "").partition(".")[0]
     return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []
 
 
 def _question(arguments: argparse.Namespace, collection: Collection) -> Question:
-    from rag.public import _program
+    from rag.services import program_of
     from rag.types import Question
 
     return Question(
         text=arguments.question,
-        identity=_program(collection.tenant_id),
+        identity=program_of(collection.tenant_id),
         collection=collection,
         reader_languages=terminal_languages(),
     )
@@ -142,30 +134,3 @@ def _require_documents(parts: Services, collection: Collection) -> None:
         raise InvalidInput(
             f"{collection.name} has no documents that can be searched yet. Add some: python -m rag ingest PATH"
         )
-
-
-def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
-    from rag.public import _collection
-    from rag.services import services
-
-    parts = services()
-    try:
-        collection = _collection(arguments.tenant or settings.tenant, arguments.collection)
-        found = parts.calibrations.measure(collection, keep=not arguments.dry_run)
-    finally:
-        parts.close()
-    print(f"{collection.name}: {found.passages} passages measured, embedded by {collection.embedding_model}")
-    print(f"{'similarity of a sentence with':32}{'lowest 5 %':>12}{'median':>9}{'highest 5 %':>13}")
-    low, middle = found.related
-    print(f"{'  the rest of its own passage':32}{low:12.3f}{middle:9.3f}")
-    middle, high = found.unrelated
-    print(f"{'  a passage from elsewhere':32}{'':12}{middle:9.3f}{high:13.3f}")
-    done = "would be" if arguments.dry_run else "is now"
-    print(f"The threshold {done} {found.threshold:.3f}; the embedder's own is {found.default:.3f}.")
-    print(f"95 of 100 passages that belong to a sentence reach it, and {100 * found.mistaken:.0f} of 100 that do not.")
-    if found.mistaken > MOST_MISTAKEN:
-        print(
-            "That is too many: on this text the model's similarities do not tell what belongs together. Take another "
-            "model, or let the embedder's own threshold count (collection settings)."
-        )
-    return 0

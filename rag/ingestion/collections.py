@@ -12,14 +12,15 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag.access.account_rows import normal_group
-from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotFound
 from rag.profile import Profile
 from rag.profiles import DEFAULT, profile_by_name
-from rag.providers.connections import VARIABLES
 from rag.providers.registry import Providers
 from rag.retrieval.query_patterns import require_linear_patterns
+from rag.settings.providers import variable_of
 from rag.storage.database import Database, queries
-from rag.types import Collection, CollectionContents, Identity, Role, Who
+from rag.types import Collection, CollectionContents, Identity, Who
 
 #: The name of a tenant's first collection.
 FIRST_COLLECTION = "HR documents"
@@ -133,8 +134,8 @@ class CollectionLibrary:
         shown = collection_name(name)
         chosen = embedding_model or self._providers.default_embedder_id(profile_by_name(profile))
         provider = chosen.partition("/")[0]
-        if not self._providers.is_configured(provider) and provider in VARIABLES:
-            raise InvalidInput(f"{chosen} is not configured: set {VARIABLES[provider]} and start again.")
+        if not self._providers.is_configured(provider) and variable_of(provider):
+            raise InvalidInput(f"{chosen} is not configured: set {variable_of(provider)} and start again.")
         self._providers.embedder_for(chosen)
         made = self._database.execute(
             identity,
@@ -207,12 +208,6 @@ class CollectionLibrary:
                 queries["set_overrides"], {"collection_id": collection_id, "overrides": Jsonb(overrides)}
             )
         return self.collection(identity, collection_id)
-
-
-def require_admin(identity: Identity) -> None:
-    """Raise `NotAllowed` for anybody else."""
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed
 
 
 def collection_name(name: str) -> str:

@@ -20,7 +20,7 @@ from psycopg.types.numeric import Int4
 
 from rag.errors import RagError
 from rag.ingestion.extracted import storable
-from rag.money.price_list import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import (

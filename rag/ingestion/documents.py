@@ -14,9 +14,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.access.sessions import require_recent
+from rag.access.sessions import require_admin, require_recent
 from rag.errors import DocumentAlreadyStored, InvalidInput, NotFound
-from rag.ingestion.collections import CollectionLibrary, narrowing_metadata, require_admin
+from rag.ingestion.collections import CollectionLibrary, narrowing_metadata
 from rag.ingestion.document_jobs import JobQueue
 from rag.ingestion.document_rows import FileRemovals, find_documents, find_pages, request_file_removal
 from rag.ingestion.loaders.ocr import Engine, recognition_engine

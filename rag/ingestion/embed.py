@@ -19,9 +19,9 @@ from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
 from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
 from rag.ingestion.parallel import groups_in_parallel
-from rag.money.price_list import estimate_tokens
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
+from rag.providers.tokens import estimate_tokens
 from rag.retrieval.keywords import contextual_text
 from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage

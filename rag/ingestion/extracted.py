@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 from rag.settings import Settings
 from rag.types import Page, Section
 
-FileKind = Literal["pdf", "docx", "html", "markdown", "text"]
+#: The name of a format in `rag.ingestion.loaders.LOADERS`.
+FileKind: TypeAlias = str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +135,10 @@ MACHINE_TITLE = re.compile(
 
 def title_from_file_name(file_name: str) -> str:
     """The name without its ending, underscores as spaces, a lower-case name begun with a capital."""
-    stem = re.sub(r"\.(?:pdf|docx|html?|md|markdown|txt)$", "", file_name, flags=re.IGNORECASE)
+    from rag.ingestion.loaders import ENDINGS  # which imports this module
+
+    stem, ending = os.path.splitext(file_name)
+    stem = stem if ending.lower() in ENDINGS else file_name
     stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
     if not stem:
         return "Document"

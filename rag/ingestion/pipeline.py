@@ -27,6 +27,7 @@ from rag.ingestion.document_jobs import (
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
 from rag.ingestion.embed import DurableEmbedder, EmbedStep
 from rag.ingestion.extracted import sections_from_json
+from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders.ocr import text_recognition
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
@@ -38,7 +39,6 @@ from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, chunks_from_bytes
 from rag.ingestion.tagging import TagStep
-from rag.ingestion.trials import Trials
 from rag.ingestion.uploads import TAGS_WAIT, add_document, reading_message
 from rag.money.ledger import Ledger
 from rag.providers import Embedder
@@ -64,7 +64,7 @@ from rag.types import (
 log = logging.getLogger("rag.ingestion")
 #: Each so many beginnings without any progress, a document is worked on in a process of its own. Beginnings alone are
 #: no evidence against its file: whatever ends this process ends the work on every document in it.
-STARTS_A_TRIAL = 6
+STARTS_BEFORE_ISOLATION = 6
 
 
 class Pipeline:
@@ -79,7 +79,7 @@ class Pipeline:
         settings: Settings,
         *,
         sandbox: Sandbox | None = None,
-        trials: Trials | None = None,
+        isolated_runs: IsolatedRuns | None = None,
     ) -> None:
         self._database = database
         self._files = files
@@ -96,7 +96,7 @@ class Pipeline:
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)
         self._tag_step = TagStep(providers, calls)
-        self._trials = trials or Trials(database, settings)
+        self._isolated_runs = isolated_runs or IsolatedRuns(database, settings)
         self._removals = FileRemovals(database, files)
         self.reembedding = ReembeddingJob(providers, ledger, calls)
         #: None where passages are compared by their words only.
@@ -236,7 +236,7 @@ class Pipeline:
         """
         with self.control.claimed(tenant_id, document_id):
             starts = self._database.fetch_value(tenant_id, "note_start", document_id=document_id) or 0
-            if starts and starts % STARTS_A_TRIAL == 0:
+            if starts and starts % STARTS_BEFORE_ISOLATION == 0:
                 self._try(tenant_id, document_id)
             else:
                 self.run_claimed(tenant_id, document_id)
@@ -265,7 +265,7 @@ class Pipeline:
         """Work on a document whose process has ended too often, in another one; set it aside if that ends too."""
         log.warning("Document %s is worked on in a process of its own: the last ones ended with it", document_id)
         try:
-            self._trials.run(tenant_id, document_id, self.control.stop_if_asked)
+            self._isolated_runs.run(tenant_id, document_id, self.control.stop_if_asked)
         except JobInterrupted:
             self._note_orderly_end(tenant_id, document_id)
             raise
@@ -366,7 +366,7 @@ class Pipeline:
         if self.meaning is not None:
             self.meaning.interrupt()
         self.sandbox.interrupt()
-        self._trials.interrupt()
+        self._isolated_runs.interrupt()
 
     def resume(self) -> None:
         """Work again after `interrupt`."""

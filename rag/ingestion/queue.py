@@ -36,9 +36,8 @@ from rag.ingestion.document_jobs import WAITED_FOR, JobInterrupted, JobTaken
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.slots import FairJobs, Places
 from rag.ingestion.uploads import TAGS_WAIT
-from rag.providers.connections import KEY_VARIABLES
-from rag.providers.registry import provider_name
 from rag.providers.retry import retry_after
+from rag.settings.providers import provider_name, provider_spec
 from rag.storage.database import ENTER, WORKER, Database, entering, queries
 
 log = logging.getLogger("rag.jobs")
@@ -417,9 +416,9 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
     if not isinstance(error, WAITED_FOR):
         return f"{error.message} {again}"
     waiting = f"{TAGS_WAIT} Waiting" if error.details.get("is_searchable") else "Waiting"
-    if provider not in KEY_VARIABLES:
+    name, variable = provider_name(provider), provider_spec(provider).key_variable
+    if not variable:
         return f"{waiting}: {error.message} {again}"
-    name, variable = provider_name(provider), KEY_VARIABLES[provider]
     if isinstance(error, ProviderKeyRejected):
         return f"{waiting}: the key was refused by {name}. An administrator has to check {variable}. {again}"
     return f"{waiting}: the credit at {name} is used up, or its rate limit is reached. {again}"

@@ -16,7 +16,7 @@ from rag.ingestion.document_jobs import DocumentJob, JobControl, hold, ms_since
 from rag.ingestion.document_rows import amounts_to_json
 from rag.ingestion.estimate import estimate_costs, find_correction
 from rag.ingestion.extracted import ExtractedDocument, title_from_metadata
-from rag.ingestion.loaders import MIME_TYPES
+from rag.ingestion.loaders import LOADERS
 from rag.ingestion.loaders.ocr import Engine, expected_usage, moved_sections, pages_to_recognise
 from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.sources.board.posts import POST_TYPE
@@ -29,6 +29,8 @@ from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage
 
+#: Formats whose pages may be pictures.
+TYPES_WITH_PAGES = frozenset(loader.media_type for loader in LOADERS if loader.has_pages)
 #: Progress is written at most this often, in seconds.
 PROGRESS_SECONDS = 0.3
 #: Characters below which a text is too short to tell its language by statistics.
@@ -158,7 +160,7 @@ class Reader:
 
 
 def is_pdf(document: Document) -> bool:
-    return document.mime_type == MIME_TYPES["pdf"]
+    return document.mime_type in TYPES_WITH_PAGES
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:

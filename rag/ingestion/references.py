@@ -13,7 +13,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, NotAllowed, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotAPdf, NoTextInPdf, NotFound, RagError, StepNotPossible
 from rag.ingestion import document_rows
 from rag.ingestion.chunking import chunk_document, join_pages, sizes_for
 from rag.ingestion.document_jobs import (
@@ -46,7 +47,6 @@ from rag.types import (
     Identity,
     Page,
     PdfType,
-    Role,
     Who,
 )
 
@@ -117,7 +117,7 @@ class ReferenceDocuments:
         file_name: str = "",
     ) -> ReferenceDocument:
         """Keep a document's particulars; its text comes with `chunk`."""
-        _require_admin(identity)
+        require_admin(identity)
         details = _described(source_description) | ({"file_url": file_url} if file_url else {})
         document_id = self._database.fetch_value(
             identity,
@@ -147,7 +147,7 @@ class ReferenceDocuments:
         Raises `DocumentError`s and `ProviderError`s, with `document_id` in their details where the document was stored:
         `embed` goes on from there.
         """
-        _require_admin(identity)
+        require_admin(identity)
         if PDF_MARK not in content[:1024]:
             raise NotAPdf
         named = {"title": _title(title), "metadata": Jsonb({"is_named": True, **_described(source_description)})}
@@ -251,7 +251,7 @@ class ReferenceDocuments:
             raise
 
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
-        _require_admin(identity)
+        require_admin(identity)
         self.get(identity, document_id)
         return self._control.job(identity.tenant_id, document_id)
 
@@ -330,8 +330,3 @@ def _title(title: str) -> str:
 def _described(source_description: str) -> dict[str, str]:
     text = source_description.strip()
     return {"source_description": text[:LONGEST_DESCRIPTION]} if text else {}
-
-
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed

@@ -8,7 +8,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, NotAllowed, NotFound
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotFound
 from rag.ingestion.document_jobs import DocumentJob, JobControl, JobQueue
 from rag.ingestion.document_rows import find_documents, find_pages
 from rag.ingestion.extracted import sections_from_json
@@ -18,7 +19,7 @@ from rag.ingestion.sources.vector_export import EXPORT_TYPE
 from rag.ingestion.tagging import tag_names
 from rag.providers.registry import Providers
 from rag.storage.database import Database, queries
-from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Role, Step, Who
+from rag.types import ChunkingMethod, Document, DocumentStatus, Identity, Page, PdfType, Step, Who
 
 #: The steps that can be run again by hand.
 BY_HAND = (Step.CHUNK, Step.EMBED, Step.TAG)
@@ -153,8 +154,7 @@ class Versions:
         return estimate_document(self._control, job, job.document.title, pages, tuple(sections), self._providers)
 
     def _job(self, identity: Identity, document_id: UUID) -> DocumentJob:
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         if not find_documents(self._database, identity, document_id=document_id):
             raise NotFound("This document does not exist, or no longer.")
         return self._control.job(identity.tenant_id, document_id)

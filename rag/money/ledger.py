@@ -30,7 +30,7 @@ class Ledger:
         chat_log_id: UUID | None = None,
         connection: Connection | None = None,
     ) -> None:
-        """Write one row; with `connection`, inside the caller's transaction, so that both are kept or neither."""
+        """Write one row; with `connection`, in the caller's transaction, so that both are stored or neither."""
         usage = charge.usage
         row = {
             "tenant": tenant_id,
@@ -54,7 +54,7 @@ class Ledger:
             connection.execute(queries["record_charge"], row)
 
     def begin(self, tenant_id: str, chat_log_id: UUID, operation: Operation, name: str, expected: Usage) -> UUID:
-        """Write down that a call for a question is on its way, and what it is expected to cost.
+        """Record a call for a question before it is made, with its expected usage.
 
         Should this process be killed, that is what the ledger holds of it. `finish` takes what this returns.
         """
@@ -64,14 +64,14 @@ class Ledger:
         return UUID(str(self._database.fetch_value(tenant_id, "begin_call_of_question", **row)))
 
     def finish(self, tenant_id: str, call_id: UUID, charge: Charge | None, *, chat_log_id: UUID) -> None:
-        """Write the charge of a call that was begun, None for nothing, and forget the call, in one transaction."""
+        """Write the charge of a recorded call, None for no charge, and remove its record, in one transaction."""
         with self._database.transaction(tenant_id) as connection:
             if charge is not None:
                 self.record(tenant_id, charge, chat_log_id=chat_log_id, connection=connection)
             connection.execute(queries["finish_paid_call"], {"id": call_id})
 
     def document_costs(self, tenant_id: str, document_id: UUID) -> ProcessingCosts:
-        """What processing this document did cost, by step. None: a call has no known price; then so has the total.
+        """Return the cost of processing this document, by step. None: a call has no known price; nor has the total.
 
         Cutting a document into chunks costs nothing, unless it had to embed its sentences to find where topics change.
         """
@@ -88,7 +88,7 @@ class Ledger:
 
 
 def usage_from_json(value: Mapping[str, Any]) -> Usage:
-    """What a call is expected to be billed as, as its row keeps it."""
+    """Read the expected usage of a call from its row."""
     known = {item.name for item in fields(Usage)}
     return Usage(**{name: part for name, part in value.items() if name in known})
 

@@ -19,13 +19,11 @@ from typing import Any
 import genai_prices
 from psycopg import Connection
 
-from rag.access.sessions import require_recent
-from rag.errors import InvalidInput, NotAllowed
-from rag.providers.tokens import estimate_tokens
+from rag.access.sessions import require_admin, require_recent
+from rag.errors import InvalidInput
+from rag.settings.providers import FREE_PROVIDERS, provider_spec
 from rag.storage.database import Database, queries
-from rag.types import Charge, Identity, Operation, Role, Usage, Who
-
-__all__ = ["TenantPrices", "charge", "estimate_tokens", "read_prices", "retirement_notice"]
+from rag.types import Charge, Identity, Operation, Usage, Who
 
 Prices = Mapping[str, Decimal]
 """US dollars by unit, one of `SIZES`."""
@@ -52,14 +50,10 @@ SMALLEST = Decimal("0.00000001")
 #: A price of a tenant's own beyond it is a slip of the hand.
 HIGHEST = Decimal(1_000_000)
 LONGEST_MODEL = 200
-#: They run here or on the tenant's own machine: no bill comes for them.
-FREE_PROVIDERS = frozenset({"builtin", "ollama"})
-#: Our names of providers, as genai-prices calls them.
-GENAI_NAMES = {"gemini": "google"}
 
 
 def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | None = None) -> Charge:
-    """The cost of one call, with the unit prices used.
+    """Price one call, with the unit prices used.
 
     `overrides` are a tenant's own prices (`read_prices`), by model and unit in US dollars:
     `{"rerank-v3.5": {"search_unit": "0.001"}, "gpt-4o": {"input_mtok": "2.0"}}`; a unit they leave out keeps its listed
@@ -80,6 +74,11 @@ def charge(operation: Operation, usage: Usage, overrides: Mapping[str, Any] | No
     cost = sum((prices[unit] * count / SIZES[unit] for unit, count in amounts.items()), Decimal(0))
     shown["source"] = "tenant" if own.keys() & used.keys() else source
     return Charge(operation=operation, usage=usage, cost=cost.quantize(SMALLEST), unit_prices=shown)
+
+
+def embedding_price(provider: str, model: str) -> Decimal | None:
+    """Return the list price of a million embedded tokens; None when no list has it."""
+    return charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +113,14 @@ class Price:
 
 
 class TenantPrices:
-    """What tenants pay themselves. A changed price never changes the past: the ledger keeps the price of each call."""
+    """Stores what tenants pay themselves. A change never affects the past: the ledger keeps each call's price."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def list(self, who: Who) -> Sequence[Price]:
-        """The prices of every model in use, and of those with prices of the tenant's own. For administrators."""
-        _require_admin(who)
+        """List the prices of every model in use or with an own price of the tenant. For administrators."""
+        require_admin(who)
         with self._database.transaction(who) as connection:
             used = connection.execute(queries["models_in_use"]).fetchall()
         changes = self._database.fetch_all(who, "tenant_price_changes", PriceChange)
@@ -136,12 +135,12 @@ class TenantPrices:
         ]
 
     def set(self, who: Who, model: str, unit: str, price: Decimal | str | None, valid_from: date | None = None) -> None:
-        """Have a price of the tenant's own count from a day on, today if none is given; None: the listed one again.
+        """Set the tenant's own price from a day on, by default today; None returns to the list price.
 
         For administrators who signed in recently. Raises `NotAllowed`, `SignInAgain`, and `InvalidInput` with a
         sentence for what cannot be a price.
         """
-        _require_admin(who)
+        require_admin(who)
         require_recent(self._database, who)
         today = datetime.now(UTC).date()
         day = valid_from or today
@@ -157,7 +156,7 @@ class TenantPrices:
 
 
 def read_prices(connection: Connection) -> Mapping[str, Any]:
-    """The tenant's own prices that count today, by model and unit; empty where it has none."""
+    """Read the tenant's own prices in force today, by model and unit; empty without any."""
     row = connection.execute(queries["tenant_prices"]).fetchone()
     return row[0] if row else {}
 
@@ -187,7 +186,7 @@ def _prices_of_model(provider: str, model: str, changes: Sequence[PriceChange], 
 
 
 def _planned(own: Sequence[PriceChange], today: date) -> list[PriceChange]:
-    """One a day: of several for one day the last one set counts."""
+    """Return the future changes, one a day: of several for one day the last one counts."""
     days: dict[date, PriceChange] = {}
     for change in own:
         if change.valid_from > today:
@@ -221,13 +220,8 @@ def _own_price(price: Decimal | str | None) -> Decimal | None:
     return value
 
 
-def _require_admin(who: Who) -> None:
-    if isinstance(who, Identity) and not who.may(Role.ADMIN):
-        raise NotAllowed
-
-
 def retirement_notice(model: str, today: date) -> str | None:
-    """One sentence when a vendor retires this model, from 180 days before on; None otherwise."""
+    """Return a sentence when a vendor retires this model, from 180 days before; None otherwise."""
     for entry in _table()["retirement"]:
         if model not in entry["models"]:
             continue
@@ -240,7 +234,7 @@ def retirement_notice(model: str, today: date) -> str | None:
 
 
 def _amounts(usage: Usage) -> dict[str, int]:
-    """What there is to pay for. Cached tokens are a part of the input tokens and priced apart."""
+    """Return what to pay for, by unit. Cached tokens are part of the input tokens and have their own price."""
     cached = min(usage.cached_input_tokens, usage.input_tokens)
     amounts: dict[str, int] = {
         "input_mtok": usage.input_tokens - cached,
@@ -253,7 +247,7 @@ def _amounts(usage: Usage) -> dict[str, int]:
 
 
 def _own_prices(overrides: Mapping[str, Any] | None, usage: Usage) -> Prices:
-    """A tenant's prices of this model; what is not a price is left out, for a wrong setting must not end an answer."""
+    """Return a tenant's prices of this model, leaving out invalid ones: a wrong price must not stop an answer."""
     found = (overrides or {}).get(usage.model)
     return _decimals(found) if isinstance(found, Mapping) else {}
 
@@ -279,8 +273,8 @@ def _listed_prices(usage: Usage) -> tuple[Prices, str]:
 
 
 def _genai_prices(usage: Usage) -> Prices:
-    """Prices per million as genai-prices lists them for a call of this size: some models cost more when it is long."""
-    provider = GENAI_NAMES.get(usage.provider, usage.provider)
+    """Return genai-prices' prices per million for a call of this size: some models cost more for long calls."""
+    provider = provider_spec(usage.provider).price_id or usage.provider
     prices: dict[str, Decimal] = {}
     base = _Counts(input_tokens=usage.input_tokens, output_tokens=0)
     try:
@@ -305,7 +299,7 @@ def _genai_prices(usage: Usage) -> Prices:
 
 
 def _at_size(price: Any, input_tokens: int) -> Decimal | None:
-    """The price of a call with so many input tokens. Past the start of a tier its price is that of every token."""
+    """Return the price for a call of this size. Beyond the start of a tier, its price counts for every token."""
     if price is None or isinstance(price, Decimal):
         return price
     reached = [tier.price for tier in price.tiers if input_tokens > tier.start]
@@ -315,7 +309,7 @@ def _at_size(price: Any, input_tokens: int) -> Decimal | None:
 
 @dataclass
 class _Counts:
-    """What genai-prices needs to find a model's price."""
+    """The counts genai-prices needs to find a model's price."""
 
     input_tokens: int
     output_tokens: int

@@ -20,7 +20,8 @@ import httpx2
 import openai
 
 from rag.errors import InvalidInput, SettingsError
-from rag.settings import Settings, environment_name
+from rag.settings import Settings
+from rag.settings.providers import PROVIDERS
 
 #: A connection that is not made by then will not be made.
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -29,30 +30,6 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
 LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
-#: The variable that adds a provider, and what the provider is called.
-VARIABLES: Mapping[str, str] = {
-    "openai": "OPENAI_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "ollama": "OLLAMA_URL",
-}
-NAMES: Mapping[str, str] = {
-    "openai": "OpenAI",
-    "gemini": "Gemini",
-    "openrouter": "OpenRouter",
-    "ollama": "Ollama",
-    "builtin": "Built in",
-    "cohere": "Cohere",
-    "upstage": "Upstage",
-}
-#: The variable with each provider's key.
-KEY_VARIABLES: Mapping[str, str] = {
-    "openai": "OPENAI_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "cohere": "COHERE_API_KEY",
-    "upstage": "UPSTAGE_API_KEY",
-}
 
 
 class _Transport(openai.DefaultHttpxClient):
@@ -73,7 +50,7 @@ class Connections:
 
     primary: str
     clients: Mapping[str, openai.OpenAI]
-    #: Whoever OPENAI_API_KEY and OPENAI_BASE_URL lead to; None without a key.
+    #: The provider at OPENAI_BASE_URL; None without a key.
     primary_client: openai.OpenAI | None
     #: Ollama by its own routes.
     ollama: httpx2.Client | None
@@ -91,10 +68,11 @@ class Connections:
 def connect(settings: Settings) -> Connections:
     """Make the clients; nothing is sent yet. Raises `SettingsError` naming the variable that cannot be used."""
     primary = provider_of(settings.openai_base_url)
-    for name in ("openai_api_key", "cohere_api_key", "gemini_api_key", "openrouter_api_key"):
-        _require_sendable(environment_name(name), getattr(settings, name))
-    for name in ("cohere_base_url", "gemini_base_url", "openrouter_base_url", "upstage_base_url"):
-        require_web_address(environment_name(name), getattr(settings, name))
+    for spec in PROVIDERS:
+        if spec.protocol in ("openai", "cohere"):
+            _require_sendable(spec.key_variable, settings.key_of(spec.name))
+        if spec.key_variable and spec.name != "openai":
+            require_web_address(spec.address_variable, settings.address_of(spec.name))
     # A model that runs on this machine asks for no key, but the SDK does.
     main = _client(
         settings,
@@ -104,12 +82,12 @@ def connect(settings: Settings) -> Connections:
     )
     ollama_url = _ollama_address(settings.ollama_url)
     named = {
-        "gemini": _client(settings, "GEMINI_BASE_URL", settings.gemini_api_key, settings.gemini_base_url),
-        "openrouter": _client(
-            settings, "OPENROUTER_BASE_URL", settings.openrouter_api_key, settings.openrouter_base_url
-        ),
-        "ollama": _client(settings, "OLLAMA_URL", "unused" if ollama_url else "", f"{ollama_url}/v1"),
+        spec.name: _client(settings, spec.address_variable, settings.key_of(spec.name), settings.address_of(spec.name))
+        for spec in PROVIDERS
+        if spec.protocol == "openai" and spec.name != "openai"
     }
+    # Its routes of OpenAI's language, for answers.
+    named["ollama"] = _client(settings, "OLLAMA_URL", "unused" if ollama_url else "", f"{ollama_url}/v1")
     clients = {} if main is None else {primary: main}
     transport = httpx.Client(
         timeout=httpx.Timeout(settings.cohere_timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
@@ -133,15 +111,12 @@ def connect(settings: Settings) -> Connections:
 
 
 def provider_of(base_url: str) -> str:
-    """Who answers at this address, as the ledger and the ids of embedders name it."""
+    """Name the provider at this address, as the ledger and the ids of embedders do."""
     host, port = require_web_address("OPENAI_BASE_URL", base_url)
-    if host.endswith("googleapis.com"):
-        return "gemini"
-    if host == "openrouter.ai" or host.endswith(".openrouter.ai"):
-        return "openrouter"
-    if port == 11434 or "ollama" in host:
-        return "ollama"
-    return "openai"
+    for spec in PROVIDERS:
+        if any(host == known or host.endswith(f".{known}") for known in spec.hosts):
+            return spec.name
+    return "ollama" if port == 11434 or "ollama" in host else "openai"
 
 
 def _ollama_address(address: str) -> str:

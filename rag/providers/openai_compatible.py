@@ -49,24 +49,17 @@ from rag.providers.retry import (
 )
 from rag.providers.streaming import READ_EVERY_SECONDS, ChatEvents, cancellable
 from rag.providers.tokens import estimate_tokens
+from rag.settings.providers import PROVIDERS, provider_spec
 from rag.types import ChatMessage, Embeddings, FloatMatrix, Usage
 
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
-# Embedding requests, by OpenAI's reference: 2048 texts, 8192 tokens each, 300,000 tokens together. Tokens are
-# estimated here, hence the margin.
-MAXIMUM_TEXTS = 2048
-MAXIMUM_TEXT_TOKENS = 7000
+#: Tokens of one embedding request: OpenAI's reference allows 300,000, and they are estimated here.
 MAXIMUM_REQUEST_TOKENS = 220_000
-#: Texts per request, and tokens of a text, where the provider takes fewer than OpenAI; the tokens with the same margin.
-PROVIDER_TEXTS = {"gemini": 100}
-PROVIDER_TEXT_TOKENS = {"gemini": 1750}
 #: Models that shorten their vectors when asked.
-SHORTENABLE = ("text-embedding-3-", "gemini-embedding-")
-#: Least cosine similarity by model. Not measured here: read off the vendors' and users' published examples, and low,
-#: for a passage too many is put in order by the next steps, one too few is lost.
-THRESHOLDS = {"text-embedding-3-": 0.25, "gemini-embedding-": 0.5, "bge-m3": 0.35}
+SHORTENABLE = tuple(name for spec in PROVIDERS for name in spec.shortenable_models)
+THRESHOLDS = {name: least for spec in PROVIDERS for name, least in spec.thresholds.items()}
 #: These models reject `max_tokens` and any temperature but their own.
 REASONING_MODEL = re.compile(r"^(gpt-[5-9]|o[1-9](-|$))")
 #: Attempts at embedding documents after the first where nobody else sees to them, the first wait between them, doubled
@@ -87,7 +80,7 @@ class OpenAIEmbedder:
     is_paid = True
 
     def __init__(
-        self, client: openai.OpenAI, *, provider: str, model: str, dimensions: int, batch_size: int = MAXIMUM_TEXTS
+        self, client: openai.OpenAI, *, provider: str, model: str, dimensions: int, batch_size: int | None = None
     ) -> None:
         self.provider = provider
         self.model = model
@@ -95,8 +88,8 @@ class OpenAIEmbedder:
         self.id = f"{provider}/{model}@{dimensions}"
         self.default_threshold = default_threshold_of(model)
         self._client = client
-        self._batch_size = min(batch_size, PROVIDER_TEXTS.get(provider, MAXIMUM_TEXTS))
-        self._text_tokens = PROVIDER_TEXT_TOKENS.get(provider, MAXIMUM_TEXT_TOKENS)
+        self._spec = provider_spec(provider)
+        self._batch_size = min(batch_size or self._spec.maximum_texts, self._spec.maximum_texts)
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
         """Embed the texts in their order: (texts, dimensions) float32, rows of length 1, one usage per request.
@@ -108,7 +101,9 @@ class OpenAIEmbedder:
             raise InvalidInput("A text of only spaces cannot be embedded.")
         vectors: FloatMatrix = np.empty((len(texts), self.dimensions), dtype=np.float32)
         usages: list[Usage] = []
-        taken = shortened_texts(texts, embedder_id=self.id, model=self.model, maximum_tokens=self._text_tokens)
+        taken = shortened_texts(
+            texts, embedder_id=self.id, model=self.model, maximum_tokens=self._spec.maximum_text_tokens
+        )
         with lost_with(usages):
             for start, batch in self._batches(taken):
                 if purpose == "query":
@@ -138,8 +133,7 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self.model, "input": texts}
         if self.model.startswith(SHORTENABLE):
             body["dimensions"] = self.dimensions
-        # Gemini refuses the SDK's default.
-        body["encoding_format"] = "float" if self.provider == "gemini" else "base64"
+        body["encoding_format"] = self._spec.vector_encoding
         with requested(lambda: self._expected(texts)), openai_errors(self.provider):
             # Not `embeddings.create`: looking at every text and making an object of every vector takes the SDK 20 ms a
             # hundred, in which no other thread runs.

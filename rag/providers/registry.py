@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
 from rag.providers.cohere import CohereReranker
-from rag.providers.connections import NAMES, VARIABLES, connect, provider_of
+from rag.providers.connections import connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.ollama import OllamaEmbedder
 from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
 from rag.settings import Settings
-from rag.types import Usage
+from rag.settings.providers import PROVIDERS, variable_of
 
 __all__ = ["EmbedderOption", "ModelChoice", "Providers", "provider_of"]
 
 EMBEDDER_ID = re.compile(r"(?P<provider>[^/@\s]+)/(?P<model>[^@\s]+)@(?P<dimensions>[1-9][0-9]{0,4})")
 #: Dimensions of models named without them; OpenAI's small one otherwise.
-NATIVE_DIMENSIONS = {
-    "text-embedding-3-large": 3072,
-    "gemini-embedding-001": 3072,
-    "text-embedding-004": 768,
-    "bge-m3": 1024,
-    "nomic-embed-text": 768,
-}
+NATIVE_DIMENSIONS = {model: count for spec in PROVIDERS for model, count in spec.dimensions.items()}
 DEFAULT_DIMENSIONS = 1536
 #: Offered for a new collection, besides the profile's own and that of the settings.
-OFFERED = (
-    "openai/text-embedding-3-small@1536",
-    "openai/text-embedding-3-large@3072",
-    "gemini/gemini-embedding-001@768",
-    "gemini/gemini-embedding-001@1536",
-    "gemini/gemini-embedding-001@3072",
-    "ollama/bge-m3@1024",
-)
+OFFERED = tuple(f"{spec.name}/{model}" for spec in PROVIDERS for model in spec.offered_embedders)
+#: Providers that embed or answer, by the names that settings and profiles may use.
+ASKABLE = tuple(spec.name for spec in PROVIDERS if variable_of(spec.name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +48,7 @@ class ModelChoice:
     @property
     def missing(self) -> str:
         """The variable that adds the profile's own provider; empty when it is there."""
-        return VARIABLES[self.wanted_provider] if self.provider != self.wanted_provider else ""
+        return variable_of(self.wanted_provider) if self.provider != self.wanted_provider else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +59,6 @@ class EmbedderOption:
     provider: str
     model: str
     dimensions: int
-    #: US dollars per million tokens; None when no price is known.
-    price: Decimal | None
     #: The variable to set first; empty when it can be chosen now.
     missing: str
 
@@ -121,13 +106,13 @@ class Providers:
                 f"These documents were embedded with {model} of {provider}, "
                 f"but OPENAI_BASE_URL points to {self.provider}."
             )
-        elif provider in VARIABLES:
+        elif provider in ASKABLE:
             raise SettingsError(
                 f"These documents were embedded with {model} of {provider}, which is not configured: "
-                f"set {VARIABLES[provider]}."
+                f"set {variable_of(provider)}."
             )
         else:
-            raise SettingsError(f"There is no provider {provider!r}; there are {', '.join(VARIABLES)}.")
+            raise SettingsError(f"There is no provider {provider!r}; there are {', '.join(ASKABLE)}.")
         self._embedders[embedding_model_id] = embedder
         return embedder
 
@@ -158,14 +143,12 @@ class Providers:
 
     def _option(self, identifier: str) -> EmbedderOption:
         provider, model, dimensions = _parts_of(identifier)
-        cost = charge("embedding", Usage(provider=provider, model=model, input_tokens=1_000_000)).cost
         return EmbedderOption(
             id=identifier,
             provider=provider,
             model=model,
             dimensions=dimensions,
-            price=cost,
-            missing="" if self.is_configured(provider) else VARIABLES.get(provider, "OPENAI_API_KEY"),
+            missing="" if self.is_configured(provider) else variable_of(provider) or "OPENAI_API_KEY",
         )
 
     def _wanted_embedder_id(self) -> str:
@@ -272,11 +255,6 @@ class Providers:
     def _chat_model(self, choice: ModelChoice) -> ChatModel | None:
         client = self._connections.clients.get(choice.provider)
         return None if client is None else OpenAIChatModel(client, provider=choice.provider, model=choice.model)
-
-
-def provider_name(provider: str) -> str:
-    """What a provider is called: "OpenAI" for `openai`."""
-    return NAMES.get(provider, provider)
 
 
 def _parts_of(identifier: str) -> tuple[str, str, int]:

@@ -46,7 +46,7 @@ class Period:
 
     @classmethod
     def of_days(cls, days: int, *, until: date) -> Period:
-        """The `days` days that end with `until`."""
+        """Make the period of `days` days that ends with `until`."""
         return cls(until - timedelta(days=days - 1), until)
 
     @property
@@ -55,7 +55,7 @@ class Period:
 
     @property
     def previous(self) -> Period:
-        """As many days, just before."""
+        """Return the period of the same length just before."""
         return Period.of_days(self.days, until=self.first - timedelta(days=1))
 
     def parameters(self) -> Mapping[str, Any]:
@@ -117,7 +117,7 @@ class Totals:
 
     @property
     def known_cost(self) -> Decimal | None:
-        """None when calls were made and none of them has a known price."""
+        """Return the cost; None when calls were made and none has a known price."""
         return None if self.calls and self.calls == self.unpriced_calls else self.cost
 
 
@@ -213,13 +213,13 @@ class _Group:
 
 
 class Analytics:
-    """Figures for managers. Each method is one or two statements; nothing is kept between calls."""
+    """Computes metrics for managers. Each method runs one or two statements; nothing is cached."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def summary(self, who: Who, period: Period, filters: Filters) -> Summary:
-        """Totals of the period and of the one before it, and figures by day for the sparklines."""
+        """Return totals of the period and the one before, and metrics by day for the sparklines."""
         days = self._all(who, "analytics_by_day", Day, period, filters, first=period.first, last=period.last)
         return Summary(
             current=self._totals(who, period, filters),
@@ -234,18 +234,18 @@ class Analytics:
         return self._all(who, "analytics_cost_by_day_and_model", DailyCost, period, filters)
 
     def cost_by_model(self, who: Who, period: Period, filters: Filters) -> list[ModelCost]:
-        """One row per provider, model and operation, dearest first, unpriced last."""
+        """Return one row per provider, model and operation, the most expensive first, unpriced last."""
         return self._all(who, "analytics_cost_by_model", ModelCost, period, filters)
 
     def stage_percentiles(self, who: Who, period: Period, filters: Filters) -> list[StageTimes]:
-        """Median and 95th percentile of each of `STAGES` by day; days on which a stage did not run are left out."""
+        """Return median and 95th percentile of each of `STAGES` by day, without days on which a stage did not run."""
         return self._all(who, "analytics_stage_percentiles", StageTimes, period, filters)
 
     def top_documents(self, who: Who, period: Period, filters: Filters, *, limit: int = 10) -> list[DocumentUse]:
         return self._all(who, "analytics_top_documents", DocumentUse, period, filters, limit=limit)
 
     def unanswered(self, who: Who, period: Period, filters: Filters, *, limit: int = 200) -> list[UnansweredQuestion]:
-        """Questions with the outcome no_context, most asked first."""
+        """Return questions with the outcome no_context, most asked first."""
         return self._all(who, "analytics_unanswered", UnansweredQuestion, period, filters, limit=limit)
 
     def count_questions(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> int:
@@ -269,7 +269,7 @@ class Analytics:
         limit: int = 50,
         offset: int = 0,
     ) -> list[LoggedQuestion]:
-        """A page of questions, newest or slowest first."""
+        """Return a page of questions, newest or slowest first."""
         return self._all(
             who,
             "analytics_questions",
@@ -283,7 +283,7 @@ class Analytics:
         )
 
     def question(self, who: Who, chat_log_id: UUID) -> ChatLogEntry:
-        """One question with everything logged of it. Raises `NotFound`.
+        """Return one question with everything in its log. Raises `NotFound`.
 
         Where another person asked it, that it was read is in the audit log.
         """
@@ -298,7 +298,7 @@ class Analytics:
         return ChatLogEntry(question=found, passages=tuple(passages), charges=tuple(charges))
 
     def export_csv(self, who: Who, period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
-        """All questions these filters leave as CSV, at most `EXPORT_LIMIT`, newest first. Who took them is on record.
+        """Export the filtered questions as CSV, at most `EXPORT_LIMIT`, newest first. The export is in the audit log.
 
         UTF-8 with a byte order mark, without which Excel misreads Korean. Raises `SignInAgain`.
         """

@@ -15,18 +15,17 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.access.sessions import require_recent
-from rag.errors import NotAllowed
+from rag.access.sessions import require_admin, require_recent
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database, queries
-from rag.types import Identity, Role
+from rag.types import Identity
 
 MAXIMUM_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """A row of `audit_log`. `changes` holds field → [before, after]; of a secret only "changed"."""
+    """A row of `audit_log`. `changes` maps field → [before, after]; for a secret only "changed"."""
 
     id: int
     #: None for whoever runs the product, from the command line.
@@ -39,7 +38,7 @@ class AuditEntry:
     created_at: datetime
 
     def to_json(self, tenant_id: str) -> str:
-        """The entry as a line of JSON."""
+        """Return the entry as a line of JSON."""
         return json.dumps(
             {
                 "id": self.id,
@@ -57,7 +56,7 @@ class AuditEntry:
 
 
 class AuditLog:
-    """Reads `audit_log`, and adds to it what the database cannot see."""
+    """Reads `audit_log`, and adds acts that the database cannot see."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -67,22 +66,21 @@ class AuditLog:
         self._database.execute(identity, "add_audit_entry", action=action, target=target, changes=Jsonb(details or {}))
 
     def export_csv(self, identity: Identity, header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-        """The lines that a page shows, as CSV with a byte order mark. Who took them is on record.
+        """Export the lines of a page as CSV with a byte order mark, and note the export.
 
         Raises `NotAllowed`, `SignInAgain`.
         """
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         require_recent(self._database, identity)
         self.note(identity, "export made", "audit log")
         return to_csv(header, rows).encode("utf-8-sig")
 
     def last(self, tenant_id: str) -> int:
-        """The number of the tenant's latest entry; for whoever runs the product."""
+        """Return the number of the tenant's latest entry; for operators."""
         return int(self._database.fetch_value(tenant_id, "last_audit_entry"))
 
     def after(self, tenant_id: str, number: int) -> list[AuditEntry]:
-        """A tenant's next entries after this number, oldest first; for whoever runs the product."""
+        """Return a tenant's next entries after this number, oldest first; for operators."""
         return self._database.fetch_all(tenant_id, "audit_after", AuditEntry, after=number, limit=MAXIMUM_ENTRIES)
 
     def entries(
@@ -95,12 +93,11 @@ class AuditLog:
         text: str = "",
         limit: int = 200,
     ) -> list[AuditEntry]:
-        """The latest entries first, those that meet what is given; `kind` is the first word of an action.
+        """Return the entries that match the filters, latest first; `kind` is the first word of an action.
 
         For administrators: raises `NotAllowed`.
         """
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        require_admin(identity)
         return self._database.fetch_all(
             identity,
             "audit_entries",
@@ -113,8 +110,7 @@ class AuditLog:
         )
 
     def actors(self, identity: Identity) -> list[str]:
-        """Everybody who ever changed something, by name. For administrators: raises `NotAllowed`."""
-        if not identity.may(Role.ADMIN):
-            raise NotAllowed
+        """List everybody who ever changed something, by name. For administrators: raises `NotAllowed`."""
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             return [row[0] for row in connection.execute(queries["audit_actors"])]

@@ -18,7 +18,8 @@ from psycopg.types.json import Jsonb
 
 from rag.ingestion.extracted import sections_from_json
 from rag.money.ledger import Ledger, usage_from_json
-from rag.money.price_list import charge, estimate_tokens, read_prices
+from rag.money.price_list import charge, read_prices
+from rag.providers.tokens import estimate_tokens
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
 from rag.storage.sql import queries
@@ -35,7 +36,7 @@ KEPT = "What had been written is kept."
 
 @dataclass(frozen=True, kw_only=True)
 class PassagePlace:
-    """Where a passage stands in the joined text of its document, in characters, and that document's headings."""
+    """A passage's span in the joined text of its document, in characters, and the document's headings."""
 
     start: int
     end: int
@@ -52,15 +53,15 @@ class ChatLogs:
 
     @property
     def has_postponed(self) -> bool:
-        """Whether `close_postponed` has something to do."""
+        """Return whether `close_postponed` has something to do."""
         return bool(self._postponed)
 
     def postpone(self, closing: Callable[[], object]) -> None:
-        """Keep the closing of a row for when the database answers again."""
+        """Keep the closing of a row until the database answers again."""
         self._postponed.append(closing)
 
     def close_postponed(self) -> None:
-        """Close what could not be closed while the database did not answer."""
+        """Close the rows that could not be closed while the database did not answer."""
         for _ in range(len(self._postponed)):
             self._postponed.popleft()()
 
@@ -74,7 +75,7 @@ class ChatLogs:
         kind: Literal["question", "search"] = "question",
         connection: Connection | None = None,
     ) -> UUID:
-        """Write down that a question was asked; in the caller's transaction where its `connection` is given.
+        """Log that a question was asked; with `connection`, in the caller's transaction.
 
         A `search` shows passages and writes no answer: it is logged for what it cost and is no question of a person.
         """
@@ -107,7 +108,7 @@ class ChatLogs:
         first_token_ms: int | None = None,
         total_ms: int,
     ) -> Decimal | None:
-        """Write how a question ended; returns its cost in US dollars, None when a call had no known price.
+        """Log how a question ended, and return its cost in US dollars, None when a call had no known price.
 
         Call it after the last row of the ledger. Closing again replaces what was written.
         """
@@ -130,13 +131,13 @@ class ChatLogs:
         return row[0] if row and row[1] else None
 
     def discard(self, tenant_id: str, chat_log_id: UUID) -> None:
-        """Forget a search that cost nothing."""
+        """Delete a search that cost nothing."""
         self.database.execute(tenant_id, "discard_search", chat_log_id=chat_log_id)
 
     def close_abandoned(
         self, tenant_id: str, *, conversation_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
     ) -> int:
-        """Close what a dead process left being answered: logs as failed, messages as cut with a notice.
+        """Close the answers a dead process left unfinished: logs as failed, messages as cut with a notice.
 
         `quiet_seconds` without a sign of life count as dead; 0 at the start of the only process there is. Returns
         how many were closed.
@@ -164,7 +165,7 @@ class ChatLogs:
         return len(ids)
 
     def page_text(self, tenant_id: str, document_id: UUID, first_page: int, last_page: int) -> str:
-        """The text of the pages a passage stands on, to check what is said of it; "" where they are gone."""
+        """Return the text of a passage's pages, to check claims against it; "" when they are deleted."""
         with self.database.transaction(tenant_id) as connection:
             rows = connection.execute(
                 queries["page_texts"],
@@ -173,7 +174,7 @@ class ChatLogs:
         return "\n".join(row[0] for row in rows)
 
     def passage_places(self, tenant_id: str, chunk_ids: Sequence[UUID]) -> dict[UUID, PassagePlace]:
-        """The places of those passages in which a section begins; of the others all is said by their own section."""
+        """Return the spans of the passages in which a section begins; the others need only their own section."""
         with self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["passage_places"], {"chunk_ids": list(chunk_ids)}).fetchall()
         return {
@@ -182,27 +183,27 @@ class ChatLogs:
         }
 
     def document_metadata(self, tenant_id: str, document_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, Any]]:
-        """What is known of documents, their dates among it."""
+        """Return the metadata of documents, including their dates."""
         parameters = {"tenant_id": tenant_id, "document_ids": list(document_ids)}
         with self.database.transaction(tenant_id) as connection:
             rows = connection.execute(queries["document_signals"], parameters).fetchall()
         return {document_id: metadata for document_id, metadata, _ in rows}
 
     def searched_as(self, identity: Identity, chat_log_id: UUID) -> str:
-        """What was searched for in place of the person's own question; "" where that was the question itself."""
+        """Return the query that was searched in place of the person's question; "" when it was the question itself."""
         parameters = {"chat_log_id": chat_log_id, "account_id": identity.account_id}
         found = self.database.fetch_value(identity, "own_query_details", **parameters) or {}
         texts = [*(found.get("expanded") or []), found.get("translatedQuery") or ""]
         return next((text for text in texts if text and text != found.get("original")), "")
 
     def tenant_prices(self, tenant_id: str) -> Mapping[str, Any]:
-        """The tenant's own prices, by model and unit; empty where it has none."""
+        """Return the tenant's own prices, by model and unit; empty without any."""
         with self.database.transaction(tenant_id) as connection:
             return read_prices(connection)
 
 
 def to_json(details: RAGDetails) -> dict[str, Any]:
-    """The details as they are stored: the HR document's interface `RAGDetails`, camelCase.
+    """Convert the details for storage: the HR document's interface `RAGDetails`, camelCase.
 
     `translatedFrom` and `translatedQuery` are left out where nothing was translated.
     """
@@ -317,7 +318,7 @@ class QuestionCharge:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatLogEntry:
-    """One question with everything logged of it."""
+    """One question with everything in its log."""
 
     question: LoggedQuestionDetails
     passages: tuple[FoundPassage, ...]
@@ -325,7 +326,7 @@ class ChatLogEntry:
 
     @property
     def rag_details(self) -> dict[str, Any]:
-        """The logged JSON, without the previews of passages whose documents have been deleted."""
+        """Return the logged JSON without the previews of passages from deleted documents."""
         kept = {p.chunk_id for p in self.passages if p.title is not None}
         details = self.question.rag_details
         search = details.get("search")
@@ -347,7 +348,7 @@ class UnansweredQuestion:
 
 
 def questions_to_csv(questions: Iterable[LoggedQuestion]) -> str:
-    """The questions as CSV with a header line. Cells that a spreadsheet would run get a leading apostrophe."""
+    """Write the questions as CSV with a header line. Cells that a spreadsheet would run get a leading apostrophe."""
     return to_csv(EXPORT_COLUMNS, map(_cells, questions))
 
 

@@ -24,7 +24,7 @@ class Conversations:
         self._database = database
 
     def list(self, identity: Identity) -> list[Conversation]:
-        """This person's conversations, the one last used first."""
+        """List this person's conversations, the last used first."""
         return self._database.fetch_all(
             identity,
             "list_conversations",
@@ -46,7 +46,7 @@ class Conversations:
         return _found(created)
 
     def get(self, identity: Identity, conversation_id: UUID) -> Conversation:
-        """Raises `NotFound` when it does not exist or is somebody else's."""
+        """Return a conversation. Raises `NotFound` when it does not exist or is somebody else's."""
         found = self._database.fetch_one(
             identity,
             "get_conversation",
@@ -57,7 +57,7 @@ class Conversations:
         return _found(found)
 
     def rename(self, identity: Identity, conversation_id: UUID, title: str) -> Conversation:
-        """Raises `NotFound`, or `InvalidInput` for a title of nothing but spaces."""
+        """Rename a conversation. Raises `NotFound`, or `InvalidInput` for an empty title."""
         renamed = self._database.fetch_one(
             identity,
             "rename_conversation",
@@ -80,7 +80,7 @@ class Conversations:
             raise NotFound
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
-        """Its messages, oldest first; with `last` only so many of the newest. Raises `NotFound`."""
+        """Return its messages, oldest first; with `last`, only that many of the newest. Raises `NotFound`."""
         self.get(identity, conversation_id)
         rows = self._database.fetch_all(
             identity,
@@ -97,7 +97,7 @@ class Conversations:
 
 
 def title_from_question(question: str) -> str:
-    """The question on one line, cut at a word near 60 characters."""
+    """Cut the question to one line at a word near 60 characters."""
     line = " ".join(question.split())
     if len(line) <= TITLE_CHARACTERS:
         return line

@@ -9,11 +9,10 @@ from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import FIRST_COLLECTION
 from rag.ingestion.sources.sync import sync_collection
 from rag.profiles import BOARD_PROFILES, profile_by_name
-from rag.public import _program
 from rag.samples import SAMPLES, Sample
 from rag.samples.board import SampleBoard
 from rag.samples.vectors import read_vectors
-from rag.services import Services
+from rag.services import Services, program_of
 from rag.storage.database import queries
 from rag.types import Collection
 
@@ -82,7 +81,7 @@ def load_board(parts: Services) -> Collection:
     tenant, profile = parts.settings.tenant, BOARD_PROFILES[0]
     embedder = parts.providers.default_embedder_id(profile_by_name(profile))
     board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")
-    parts.syncs.set_source(_program(tenant), board, SampleBoard.kind, {})
+    parts.syncs.set_source(program_of(tenant), board, SampleBoard.kind, {})
     report = sync_collection(parts.database, parts.files, board, SampleBoard(), queue=None)
     for document_id in report.documents:
         try:

@@ -8,11 +8,12 @@ from datetime import tzinfo
 import streamlit as st
 
 from rag.answering.prompts import language_name
+from rag.money.price_list import embedding_price
 from rag.profile import Profile
 from rag.profiles import PROFILES
 from rag.providers import Embedder
-from rag.providers.connections import VARIABLES
-from rag.providers.registry import EmbedderOption, Providers, provider_name
+from rag.providers.registry import EmbedderOption, Providers
+from rag.settings.providers import provider_name, variable_of
 from rag.types import Collection
 from rag.ui.formats import count, date_time
 from rag.ui.text import plain
@@ -86,9 +87,10 @@ def embedder_line(option: EmbedderOption) -> str:
 
 
 def price_line(option: EmbedderOption) -> str:
-    if option.price is None:
+    price = embedding_price(option.provider, option.model)
+    if price is None:
         return "no price known"
-    return f"${option.price.normalize():f} per 1M tokens" if option.price else "free"
+    return f"${price.normalize():f} per 1M tokens" if price else "free"
 
 
 def embedder_name(identifier: str) -> str:
@@ -101,7 +103,7 @@ def embedder_name(identifier: str) -> str:
 
 
 def _variable_of(provider: str) -> str:
-    return VARIABLES.get(provider, provider)
+    return variable_of(provider) or provider
 
 
 def _cutting(profile: Profile) -> str:

@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import ENDINGS
+from rag.ingestion.loaders import ENDINGS, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
 from rag.profile import Profile
 from rag.profiles import profile_of
@@ -89,8 +89,8 @@ def draw_upload(
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
-            help="PDF, Word (.docx), HTML, Markdown and text, or a ZIP archive of them. Each is checked and read at "
-            "once. Nothing is spent before you confirm its estimate.",
+            help=f"Choose {formats_in_words()}, or a ZIP archive of them. Each is checked and read at once. "
+            "Nothing is spent before you confirm its estimate.",
         )
         if files:
             _hand_over(files, options, limits, on_take, on_refuse)
@@ -183,7 +183,7 @@ def _from_archive(
         yield Refused(file.file_id, file.name, file.size, exc.message, None, options)
         return
     if not found_any:
-        sentence = "There is no file in this archive that could be read: PDF, Word (.docx), HTML, Markdown or text."
+        sentence = f"There is no file in this archive that can be read. It should hold {formats_in_words()}."
         yield Refused(file.file_id, file.name, file.size, sentence, None, options)
 
 

@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from rag.ingestion.loaders import ENDINGS, MIME_TYPES
+from rag.ingestion.loaders import LOADERS
 from rag.types import ChunkingMethod, DocumentStatus, PdfType
 
 UNPRICED = "unpriced"
 
 
-WITHOUT_PAGES = tuple(ending for ending, kind in ENDINGS.items() if kind != "pdf")
+WITHOUT_PAGES = tuple(ending for loader in LOADERS if not loader.has_pages for ending in loader.endings)
 
 
 #: How to open a row of a table, with the mouse and without: Streamlit says it nowhere.
@@ -174,13 +174,7 @@ PDF_TYPE_HELP = (
 )
 
 
-KINDS: Mapping[str, str] = {
-    MIME_TYPES["pdf"]: "PDF",
-    MIME_TYPES["docx"]: "Word",
-    MIME_TYPES["html"]: "HTML",
-    MIME_TYPES["markdown"]: "Markdown",
-    MIME_TYPES["text"]: "Text",
-}
+KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADERS}
 
 
 ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}

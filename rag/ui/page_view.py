@@ -18,6 +18,7 @@ from rag.answering.places import terms_held
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.chunking.spans import page_starts
+from rag.ingestion.loaders import LOADERS
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
 from rag.ui.board import draw_post, is_post
 from rag.ui.text import marked, plain
@@ -27,7 +28,7 @@ DRAWER_PIXELS = 860
 
 
 #: Kinds of originals that a browser shows; all others are saved.
-SHOWN = ("application/pdf", "text/plain", "text/markdown")
+SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
 
 class Documents(Protocol):

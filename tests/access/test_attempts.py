@@ -5,8 +5,8 @@ import pytest
 from rag.access.limits import (
     FORGOTTEN_AFTER_SECONDS,
     LONGEST_WAIT_SECONDS,
-    MAXIMUM_STRANGERS,
-    Strangers,
+    MAXIMUM_UNKNOWN,
+    UnknownSignIns,
     next_attempt,
 )
 from rag.errors import TooManyAttempts
@@ -35,7 +35,7 @@ def test_a_day_clears_the_count() -> None:
 
 def test_strangers_wait_as_everybody_does() -> None:
     now = [0.0]
-    strangers = Strangers(clock=lambda: now[0])
+    strangers = UnknownSignIns(clock=lambda: now[0])
     for _ in range(5):
         strangers.count("nobody@example.com")
     with pytest.raises(TooManyAttempts):
@@ -48,8 +48,8 @@ def test_strangers_wait_as_everybody_does() -> None:
 
 
 def test_the_memory_of_strangers_is_bounded() -> None:
-    strangers = Strangers(clock=lambda: 0.0)
-    for number in range(MAXIMUM_STRANGERS + 50):
+    strangers = UnknownSignIns(clock=lambda: 0.0)
+    for number in range(MAXIMUM_UNKNOWN + 50):
         strangers.count(f"{number}@example.com")
-    assert len(strangers._attempts) == MAXIMUM_STRANGERS
+    assert len(strangers._attempts) == MAXIMUM_UNKNOWN
     assert LONGEST_WAIT_SECONDS == 300

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.access.accounts import MOST_KNOWN_BROWSERS, Accounts
-from rag.access.limits import Attempts, Browser, Strangers
+from rag.access.limits import Attempts, Browser, UnknownSignIns
 from rag.errors import TooManyAttempts, WrongPassword
 from rag.storage.database import Database
 from rag.types import Account, Identity
@@ -200,7 +200,7 @@ def test_the_queue_is_bounded() -> None:
 
 def test_strangers_take_turns_too() -> None:
     clock = Clock()
-    strangers = Strangers(clock)
+    strangers = UnknownSignIns(clock)
     for _ in range(5):
         strangers.count("nobody@example.com", ATTACKER)
     for browser in (ATTACKER, OWNER):

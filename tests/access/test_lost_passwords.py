@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rag.access.limits import MAXIMUM_STRANGERS, WISHES_FOR_ONE, WISHES_WITHIN_SECONDS, Wishes
+from rag.access.limits import MAXIMUM_UNKNOWN, RESETS_FOR_ONE, RESETS_WITHIN_SECONDS, ResetRequests
 from rag.errors import LinkExpired, TooManyAttempts
 from rag.types import Account, Identity
 from tests.access.front_door import PASSWORD, Access, AddPerson
@@ -76,8 +76,8 @@ def test_a_wish_changes_neither_the_password_nor_the_sessions(
 @pytest.mark.parametrize("address", ["known@example.com", "nobody@example.com"])
 def test_asking_again_and_again_is_slowed_alike(client_of: ClientOf, people: dict[str, Account], address: str) -> None:
     client = client_of()
-    answers = [ask(client, address) for _ in range(WISHES_FOR_ONE + 1)]
-    assert [answer.status_code for answer in answers] == [200] * WISHES_FOR_ONE + [429]
+    answers = [ask(client, address) for _ in range(RESETS_FOR_ONE + 1)]
+    assert [answer.status_code for answer in answers] == [200] * RESETS_FOR_ONE + [429]
     assert "too often" in answers[-1].text
     assert int(answers[-1].headers["retry-after"]) > 0
 
@@ -91,13 +91,13 @@ def test_a_form_of_another_site_asks_for_nothing(
 
 def test_the_limit_is_for_one_address_and_it_ends() -> None:
     now = [0.0]
-    wishes = Wishes(lambda: now[0])
-    for _ in range(WISHES_FOR_ONE):
+    wishes = ResetRequests(lambda: now[0])
+    for _ in range(RESETS_FOR_ONE):
         wishes.count("a@example.com")
     with pytest.raises(TooManyAttempts) as caught:
         wishes.count("a@example.com")
-    assert caught.value.details["wait_seconds"] == WISHES_WITHIN_SECONDS
-    now[0] = WISHES_WITHIN_SECONDS
+    assert caught.value.details["wait_seconds"] == RESETS_WITHIN_SECONDS
+    now[0] = RESETS_WITHIN_SECONDS
     wishes.count("a@example.com")
 
 
@@ -111,10 +111,10 @@ def test_strangers_cannot_lock_the_form_for_everybody(
 
 
 def test_the_memory_of_wishes_is_bounded() -> None:
-    wishes = Wishes(lambda: 0.0)
-    for number in range(MAXIMUM_STRANGERS + 50):
+    wishes = ResetRequests(lambda: 0.0)
+    for number in range(MAXIMUM_UNKNOWN + 50):
         wishes.count(f"{number}@example.com")
-    assert len(wishes._asked) == MAXIMUM_STRANGERS
+    assert len(wishes._asked) == MAXIMUM_UNKNOWN
 
 
 def test_the_sign_in_page_leads_there_and_needs_no_session(client_of: ClientOf) -> None:
@@ -134,7 +134,7 @@ def test_no_link_of_an_email_is_taken_where_none_is_sent(client_of: ClientOf, ac
 
 
 def test_capitals_and_blanks_make_no_other_address(access: Access) -> None:
-    for _ in range(WISHES_FOR_ONE):
-        access.accounts.count_password_wish(" A@example.com ")
+    for _ in range(RESETS_FOR_ONE):
+        access.accounts.count_reset_request(" A@example.com ")
     with pytest.raises(TooManyAttempts):
-        access.accounts.count_password_wish("a@EXAMPLE.com")
+        access.accounts.count_reset_request("a@EXAMPLE.com")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.commands.tenant import tenant
+from rag.commands.tenants import tenant
 from rag.errors import InvalidInput
 from rag.settings import Settings
 

@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
+from fastapi import APIRouter
 
 import rag.services as services_module
+from rag.api.routing import ApiRoute
 from rag.api.service import database_state
 from rag.errors import DatabaseUnavailable
 from rag.services import Services
@@ -116,6 +118,38 @@ def test_nothing_is_read_for_somebody_who_may_not_call(api: Api) -> None:
     with connected(api, "/api/rag/search", "Content-Length: 1000000", secret="wrong") as line:
         status, headers, said = answer_of(line)
     assert_problem(status, headers, said, 401, "key_rejected")
+
+
+def test_nothing_is_read_for_a_key_without_the_scope(api: Api) -> None:
+    for path in ("/api/rag/search", f"/api/collections/{api.collection.id}/documents"):
+        with connected(api, path, "Content-Length: 1000000", secret=api.key("sync")) as line:
+            assert_problem(*answer_of(line), 403, "scope_missing")
+
+
+def test_json_is_read_strictly(api: Api) -> None:
+    caller = api.client(api.key("search"))
+    for options in ({"topK": "5"}, {"rerank": "true"}, {"rerank": 1}, {"dateFrom": 1700000000}):
+        refused = caller.post("/api/rag/search", json={"query": "x", "options": options})
+        assert (refused.status_code, refused.json()["code"]) == (422, "request_invalid"), options
+    assert caller.post("/api/rag/search", content=b'{"query": NaN}', headers=JSON).status_code == 400
+
+
+def test_head_answers_as_get_does_without_a_body(api: Api) -> None:
+    caller = api.client(api.key())
+    for path, status in (("/api/documents", 200), ("/api/documents/no-id", 404), ("/api/rag/search", 405)):
+        answer = caller.head(path)
+        assert (answer.status_code, answer.content) == (status, b""), path
+    assert caller.put("/api/rag/sync").headers["allow"] == "GET, HEAD, POST"
+
+
+def test_a_nul_in_the_query_string_is_left_out(api: Api) -> None:
+    assert api.client(api.key()).get("/api/rag/sync?collection=%00no%00where").status_code == 404
+
+
+def test_a_route_that_declares_no_scope_cannot_be_made() -> None:
+    router = APIRouter(route_class=ApiRoute)
+    with pytest.raises(TypeError, match="declares no scope"):
+        router.get("/api/everything", summary="Everything")(lambda: None)
 
 
 def test_no_other_sites_page_may_call_unless_a_setting_names_it(api: Api) -> None:

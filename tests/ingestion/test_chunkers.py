@@ -28,6 +28,8 @@ from rag.profiles import CIVIL, HR, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.tokens import estimate_tokens
 from rag.types import ChunkingMethod, Page
+from rag.ui.collection_profile import CUTS
+from rag.ui.formats import METHOD_HELP, METHODS
 
 SIZED = ["fixed", "smart", "sentences", "recursive", "paged", "generic"]
 COUNTED = ["professional", "narrative", "markdown", "auto"]
@@ -434,3 +436,9 @@ def test_separators_of_a_collection_are_the_ones_cut_at() -> None:
     assert all(chunk.content.endswith("%") for chunk in chunks)
     assert tuple(filter(None, CIVIL.chunking.separators)) == SEPARATORS
     assert HR.chunking.separators == NOTICES.chunking.separators
+
+
+def test_every_chunking_method_is_described_on_the_pages() -> None:
+    methods = set(get_args(ChunkingMethod))
+    for table in (METHODS, METHOD_HELP, CUTS):
+        assert set(table) == methods

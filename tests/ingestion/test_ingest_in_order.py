@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from rag.commands.ingest import in_order
+from rag.commands.documents import in_order
 from rag.errors import DocumentError, PdfDamaged
 from rag.ingestion.queue import DOCUMENTS_AT_ONCE
 from rag.ingestion.sources.folder import FoundFile

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from rag.errors import DocumentError, FileDamaged, FileEmpty, FileKindUnknown, FileTooLarge, NotAPdf, PasswordNeeded
+from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
-from rag.ingestion.loaders import check, kind_of, load
+from rag.ingestion.loaders import LOADERS, LoadOptions, check, formats_in_words, kind_of, load
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.docx import OLD_FORMAT
 from rag.ingestion.loaders.sandbox import Sandbox
@@ -26,7 +27,7 @@ LIMITS = ExtractionLimits()
 
 
 def read(content: bytes | str, name: str) -> ExtractedDocument:
-    return load(content.encode() if isinstance(content, str) else content, name, limits=LIMITS)
+    return load(content.encode() if isinstance(content, str) else content, name, options=LoadOptions(limits=LIMITS))
 
 
 def text_of(html: str) -> str:
@@ -53,6 +54,37 @@ def test_the_kind_of_a_file_is_told_by_name_type_and_bytes(
     assert kind_of(content, name, mime_type) == kind
 
 
+def test_every_format_of_the_table_can_be_told_from_the_others_and_loaded(sandbox: Sandbox) -> None:
+    assert len({loader.kind for loader in LOADERS}) == len({loader.media_type for loader in LOADERS}) == len(LOADERS)
+    endings = [ending for loader in LOADERS for ending in loader.endings]
+    assert len(endings) == len(set(endings))
+    samples = {"pdf": hostile.leave_policy(), "docx": word_document()}
+    for loader in LOADERS:
+        assert loader.named in formats_in_words()
+        content = samples.get(loader.kind, b"Kind,Days\nPaid leave,25\n")
+        for ending in loader.endings:
+            assert sandbox.check(content, file_name=f"a{ending}").kind == loader.kind
+            assert sandbox.load(content, file_name=f"a{ending}").pages[0].text.strip()
+        assert kind_of(content, "a", loader.media_type) == loader.kind
+
+
+def test_a_table_of_text_is_loaded_by_row_with_its_heads() -> None:
+    content = 'Office;Allowance;Note\nSeoul;"1,500";"Ask first.\nThen | wait."\nKöln;900;\n'.encode("cp1252")
+    page = read(content.decode("cp1252").encode(), "allowances.csv").pages[0]
+    assert page.text == "Office | Allowance | Note\nSeoul | 1,500 | Ask first. Then / wait.\nKöln | 900 |"
+    assert read(content, "allowances.csv").pages[0].warnings == ("This file was read as cp1252.",)
+    assert read("Office\tAllowance\nSeoul\t1500\n", "a.tsv").pages[0].text == "Office | Allowance\nSeoul | 1500"
+    assert read("Just a word\nand another\n", "a.csv").pages[0].text == "Just a word\nand another"
+
+
+def test_the_chunks_of_a_long_table_of_text_repeat_its_heads() -> None:
+    rows = "".join(f"Office {n},{n}00 EUR,Ask first\n" for n in range(200))
+    page = read(f"Office,Allowance,Note\n{rows}", "a.csv").pages[0]
+    chunks = chunk_document([page], [])
+    assert len(chunks) > 3
+    assert all(chunk.content.startswith("Office | Allowance | Note\n") for chunk in chunks)
+
+
 def test_what_cannot_be_read_says_why() -> None:
     cases: list[tuple[bytes, str, type[DocumentError]]] = [
         (b"MZ\x00\x01", "setup.exe", FileKindUnknown),
@@ -65,9 +97,9 @@ def test_what_cannot_be_read_says_why() -> None:
     ]
     for content, name, error in cases:
         with pytest.raises(error):
-            check(content, name, limits=LIMITS)
+            check(content, name, options=LoadOptions(limits=LIMITS))
     with pytest.raises(FileTooLarge):
-        check(b"long text", "a.txt", limits=ExtractionLimits(maximum_bytes=4))
+        check(b"long text", "a.txt", options=LoadOptions(limits=ExtractionLimits(maximum_bytes=4)))
 
 
 def test_every_kind_comes_through_the_sandbox(sandbox: Sandbox) -> None:
@@ -103,6 +135,11 @@ def test_korean_text_is_read_in_every_encoding_it_is_written_in(encoding: str) -
         ("有給休暇は一年に二十五日です", "shift_jis"),
         ("员工每年有二十五天假期。", "gb18030"),
         ("Café déjà vu – naïve", "cp1252"),
+        ("Jede Mitarbeiterin erhält fünfundzwanzig Tage bezahlten Urlaub für jedes volle Jahr.", "cp1252"),
+        ("Il periodo di prova è di tre mesi, e può essere più lungo per i dirigenti della società.", "cp1252"),
+        ("Yıllık ücretli izin süresi işe başladığı günden başlayarak bir yıl çalışmış olanlara verilir.", "cp1254"),
+        ("يحق لكل موظف خمسة وعشرون يوما من الإجازة المدفوعة في السنة", "cp1256"),
+        ("每位員工每年享有二十五天有薪假期，可於部門同意後使用。", "big5"),
     ],
 )
 def test_other_encodings_are_told_by_what_they_give(text: str, encoding: str) -> None:
@@ -294,4 +331,4 @@ def test_a_word_document_that_unpacks_to_too_much_is_refused() -> None:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package:
         package.writestr("word/document.xml", b" " * 200_000)
     with pytest.raises(FileTooLarge):
-        load(buffer.getvalue(), "a.docx", limits=ExtractionLimits(maximum_bytes=10_000))
+        load(buffer.getvalue(), "a.docx", options=LoadOptions(limits=ExtractionLimits(maximum_bytes=10_000)))

@@ -20,9 +20,9 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.reembedding import Reembeddings, find_missing
 from rag.money.ledger import Ledger
-from rag.money.price_list import estimate_tokens
 from rag.profiles import HR
 from rag.providers.registry import Providers
+from rag.providers.tokens import estimate_tokens
 from rag.retrieval.context import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from rag.errors import ProviderError, ProviderKeyRejected, SettingsError
+from rag.money.price_list import embedding_price
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES
 from rag.providers.registry import Providers, provider_of
 from rag.settings import Settings
@@ -268,9 +269,13 @@ def test_embedders_are_offered_with_their_price_and_what_is_missing(providers: P
         by_id["gemini/gemini-embedding-001@768"],
         by_id["ollama/bge-m3@1024"],
     )
-    assert (small.price, small.missing, small.dimensions) == (Decimal("0.02"), "", 1536)
-    assert (gemini.price, gemini.missing) == (Decimal("0.15"), "GEMINI_API_KEY")
-    assert (ollama.price, ollama.missing) == (Decimal(0), "OLLAMA_URL")
+    assert (embedding_price(small.provider, small.model), small.missing, small.dimensions) == (
+        Decimal("0.02"),
+        "",
+        1536,
+    )
+    assert (embedding_price(gemini.provider, gemini.model), gemini.missing) == (Decimal("0.15"), "GEMINI_API_KEY")
+    assert (embedding_price(ollama.provider, ollama.model), ollama.missing) == (Decimal(0), "OLLAMA_URL")
     assert [bool(option.missing) for option in options] == sorted(bool(option.missing) for option in options)
 
 

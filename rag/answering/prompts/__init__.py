@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from rag.answering.citations import without_markers
-from rag.money.price_list import estimate_tokens
 from rag.providers.prompt_data import as_data
+from rag.providers.tokens import estimate_tokens
 from rag.types import ChatMessage
 
 FOLDER = Path(__file__).parent

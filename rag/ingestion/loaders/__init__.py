@@ -1,149 +1,240 @@
-"""Bytes in, pages with provenance out: one entry for every kind of file, run in the sandbox process.
+"""Turn the bytes of a file into pages with provenance: one table of formats, and one entry for all of them.
 
-The loaders are imported when they are first used; the sandbox process does so before it confines itself.
+`check` and `load` run in the sandbox process, which imports the loaders before it confines itself; the application
+imports none of them. CONTRIBUTING.md says how a format is added.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from rag.errors import FileEmpty, FileKindUnknown, FileNotAsNamed, FileTooLarge
 from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits, FileKind
 from rag.types import Page
 
-__all__ = ["ENDINGS", "MIME_TYPES", "check", "kind_of", "load"]
+#: How an original is served: shown by the browser, shown as plain text, or handed over to be saved.
+Serving = Literal["shown", "as text", "saved"]
 
 
-def check(
-    content: bytes, file_name: str, mime_type: str = "", *, password: str | None = None, limits: ExtractionLimits
-) -> CheckedFile:
-    """Whether the file can be read at all. Raises the `DocumentError` that says why not."""
-    kind = kind_of(content, file_name, mime_type) if content else "pdf"
-    if kind == "pdf":
-        from rag.ingestion.loaders.pdf import check_pdf
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """Options of one load: its limits, the password of a PDF, and callbacks for progress and for each page read."""
 
-        return check_pdf(content, password=password, limits=limits)
-    _require_size(content, limits)
-    require_as_named(kind, content, file_name)
-    if kind == "docx":
-        from rag.ingestion.loaders.docx import require_docx
-
-        require_docx(content, limits)
-    return CheckedFile(kind=kind, page_count=content.count(b"\f") + 1 if kind == "text" else 1)
+    limits: ExtractionLimits = field(default_factory=ExtractionLimits)
+    password: str | None = None
+    on_page: Callable[[int, int], None] | None = None
+    #: Takes the pages one after the other; they are not in the value then.
+    take: Callable[[Page], None] | None = None
 
 
-def load(
-    content: bytes,
-    file_name: str,
-    mime_type: str = "",
-    *,
-    password: str | None = None,
-    limits: ExtractionLimits,
-    on_page: Callable[[int, int], None] | None = None,
-    take: Callable[[Page], None] | None = None,
-) -> ExtractedDocument:
-    """The pages of a file of any kind, with sections and what it says of itself. Raises `DocumentError`s.
-
-    With `take`, the pages of a PDF are handed to it one after the other and are not in the value.
-
-    What is not a PDF has one page; plain text one more for each form feed.
-    """
-    kind = kind_of(content, file_name, mime_type) if content else "pdf"
-    if kind == "pdf":
-        from rag.ingestion.loaders.pdf import extract_pages
-
-        return extract_pages(content, password=password, limits=limits, on_page=on_page, take=take)
-    _require_size(content, limits)
-    require_as_named(kind, content, file_name)
-    if kind == "docx":
-        from rag.ingestion.loaders.docx import load_docx
-
-        return load_docx(content, limits)
-    from rag.ingestion.loaders.html import load_html
-    from rag.ingestion.loaders.text import load_markdown, load_text
-
-    return {"html": load_html, "markdown": load_markdown, "text": load_text}[kind](content)
+DEFAULT_OPTIONS = LoadOptions()
 
 
-def _require_size(content: bytes, limits: ExtractionLimits) -> None:
-    if not content.strip():
-        raise FileEmpty
-    if len(content) > limits.maximum_bytes:
-        raise FileTooLarge
+@dataclass(frozen=True, kw_only=True)
+class Loader:
+    """A format: how its files are told from others, what loads them, and how the rest of the product treats them."""
+
+    kind: FileKind
+    #: As lists show it, and as a sentence names it: "a Word document".
+    label: str
+    named: str
+    media_type: str
+    endings: tuple[str, ...]
+    #: `module:function` in this package, taking bytes and `LoadOptions`, giving an `ExtractedDocument`.
+    loads: str
+    #: The same for a look before the file is accepted; without one, the format is only as large and as named as it may.
+    checks: str = ""
+    #: Bytes that its files begin with, and what a file with them is, for files that are called something else.
+    signature: bytes = b""
+    signature_means: str = ""
+    #: Whether bytes are surely of this format, or look like it where neither name nor media type says more.
+    is_sure: Callable[[bytes], bool] = field(default=lambda content: False)
+    looks_like: Callable[[bytes], bool] = field(default=lambda content: False)
+    #: Its files hold text and nothing else.
+    is_text: bool = True
+    #: Its pages are those of the file, and may be pictures that text recognition reads.
+    has_pages: bool = False
+    served: Serving = "saved"
 
 
-MIME_TYPES: dict[FileKind, str] = {
-    "pdf": "application/pdf",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "html": "text/html",
-    "markdown": "text/markdown",
-    "text": "text/plain",
-}
-ENDINGS: dict[str, FileKind] = {
-    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
-    ".markdown": "markdown", ".txt": "text", ".text": "text", ".log": "text", ".csv": "text", ".tsv": "text",
-}  # fmt: skip
 #: How an HTML file begins, blank space and comments before it left out.
 HTML_BEGINNING = re.compile(
     rb"\s*(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body|div|p|table)\b", re.I | re.S
 )
+LOOKED_AT = 8192
+
+LOADERS = (
+    Loader(
+        kind="pdf",
+        label="PDF",
+        named="a PDF",
+        media_type="application/pdf",
+        endings=(".pdf",),
+        loads="pdf:load_pdf",
+        checks="pdf:check_file",
+        signature=b"%PDF-",
+        signature_means="a PDF",
+        is_sure=lambda content: b"%PDF-" in content[:1024],
+        is_text=False,
+        has_pages=True,
+        served="shown",
+    ),
+    Loader(
+        kind="docx",
+        label="Word",
+        named="a Word document (.docx)",
+        media_type="application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        endings=(".docx",),
+        loads="docx:load_docx",
+        checks="docx:check_docx",
+        signature=b"PK\x03\x04",
+        signature_means="a Word document or an archive",
+        is_sure=lambda content: content.startswith(b"PK\x03\x04") and b"word/" in content,
+        is_text=False,
+    ),
+    Loader(
+        kind="html",
+        label="HTML",
+        named="HTML",
+        media_type="text/html",
+        endings=(".html", ".htm", ".xhtml"),
+        loads="html:load_html",
+        looks_like=lambda content: HTML_BEGINNING.match(content[:LOOKED_AT]) is not None,
+    ),
+    Loader(
+        kind="markdown",
+        label="Markdown",
+        named="Markdown",
+        media_type="text/markdown",
+        endings=(".md", ".markdown"),
+        loads="text:load_markdown",
+        served="as text",
+    ),
+    Loader(
+        kind="csv",
+        label="CSV",
+        named="CSV",
+        media_type="text/csv",
+        endings=(".csv", ".tsv"),
+        loads="delimited:load_csv",
+        served="as text",
+    ),
+    Loader(
+        kind="text",
+        label="Text",
+        named="plain text",
+        media_type="text/plain",
+        endings=(".txt", ".text", ".log"),
+        loads="text:load_text",
+        checks="text:check_text",
+        served="as text",
+    ),
+)
+
+BY_KIND: Mapping[FileKind, Loader] = {loader.kind: loader for loader in LOADERS}
+MIME_TYPES: Mapping[FileKind, str] = {loader.kind: loader.media_type for loader in LOADERS}
+BY_MEDIA_TYPE: Mapping[str, Loader] = {loader.media_type: loader for loader in LOADERS}
+ENDINGS: Mapping[str, FileKind] = {ending: loader.kind for loader in LOADERS for ending in loader.endings}
+#: Modules that the sandbox imports before it confines itself.
+MODULES = tuple(dict.fromkeys(f"{__name__}.{loader.loads.partition(':')[0]}" for loader in LOADERS))
 #: Control characters that no text has; a file with them is of some binary kind.
 BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-LOOKED_AT = 8192
 CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 #: A text has a stray control character at most.
 MOST_CONTROLS = 0.02
-#: How files begin that are often called something else: (bytes, what they are, their right ending).
-BEGINNINGS = (
-    (b"%PDF-", "a PDF", ".pdf"),
-    (b"PK\x03\x04", "a Word document or an archive", ".docx"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document in the format of before 2007", ""),
-    (b"\x89PNG", "a picture", ""),
-    (b"\xff\xd8\xff", "a picture", ""),
-    (b"GIF8", "a picture", ""),
-    (b"{\\rtf", "a document in rich text format", ""),
+#: How files of other formats begin that are called a text now and then, and what they are.
+FOREIGN_SIGNATURES = (
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document in the format of before 2007"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"GIF8", "a picture"),
+    (b"{\\rtf", "a document in rich text format"),
 )
 
 
+def formats_in_words() -> str:
+    """The formats for a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
+    *others, last = (loader.named for loader in LOADERS)
+    return f"{', '.join(others)} or {last}"
+
+
+def check(content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Check whether the file can be read at all. Raises the `DocumentError` that says why not."""
+    loader = _loader_for(content, file_name, mime_type, options)
+    checked = _function(loader.checks)(content, options) if loader.checks else CheckedFile(page_count=1)
+    return CheckedFile(page_count=checked.page_count, kind=loader.kind, decrypted=checked.decrypted)
+
+
+def load(
+    content: bytes, file_name: str, mime_type: str = "", options: LoadOptions = DEFAULT_OPTIONS
+) -> ExtractedDocument:
+    """Load the pages of a file of any format, with sections and what it says of itself. Raises `DocumentError`s."""
+    loader = _loader_for(content, file_name, mime_type, options)
+    loaded: ExtractedDocument = _function(loader.loads)(content, options)
+    return loaded
+
+
+def _loader_for(content: bytes, file_name: str, mime_type: str, options: LoadOptions) -> Loader:
+    loader = BY_KIND[kind_of(content, file_name, mime_type) if content else "pdf"]
+    # What is called a PDF is the PDF loader's to judge: it says what is wrong with it.
+    if not loader.has_pages:
+        if not content.strip():
+            raise FileEmpty
+        if len(content) > options.limits.maximum_bytes:
+            raise FileTooLarge
+        require_as_named(loader, content, file_name)
+    return loader
+
+
+def _function(place: str) -> Callable[[bytes, LoadOptions], Any]:
+    module, _, name = place.partition(":")
+    function: Callable[[bytes, LoadOptions], Any] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    return function
+
+
 def kind_of(content: bytes, file_name: str, mime_type: str = "") -> FileKind:
-    """What kind of file this is, by its name, else its declared type, else its bytes.
+    """Tell the kind of a file by its name, else by its first bytes, else by its declared type.
 
     A file called .pdf is taken for one, so that the PDF loader says what is wrong with it. Raises `FileKindUnknown`.
     """
     ending = re.search(r"\.[^./\\]+$", file_name.lower())
-    kind = ENDINGS.get(ending[0]) if ending else None
-    if kind is not None:
-        return kind
-    head = content[:LOOKED_AT]
-    if b"%PDF-" in head[:1024]:
-        return "pdf"
-    if head.startswith(b"PK\x03\x04") and b"word/" in content:
-        return "docx"
-    declared = mime_type.split(";")[0].strip().lower()
-    for known, name in MIME_TYPES.items():
-        if declared == name:
-            return known
-    if HTML_BEGINNING.match(head):
-        return "html"
-    if ending is None and head and not BINARY.search(head):
+    if ending and ending[0] in ENDINGS:
+        return ENDINGS[ending[0]]
+    for loader in LOADERS:
+        if loader.is_sure(content):
+            return loader.kind
+    declared = BY_MEDIA_TYPE.get(mime_type.split(";")[0].strip().lower())
+    if declared is not None:
+        return declared.kind
+    for loader in LOADERS:
+        if loader.looks_like(content):
+            return loader.kind
+    if ending is None and content and not BINARY.search(content[:LOOKED_AT]):
         return "text"
-    raise FileKindUnknown
+    raise FileKindUnknown(f"Files of this kind cannot be read. Upload {formats_in_words()}.")
 
 
-def require_as_named(kind: FileKind, content: bytes, file_name: str) -> None:
-    """Raise `FileNotAsNamed` when the bytes are of another kind than the name says; PDFs are their loader's to judge.
+def require_as_named(loader: Loader, content: bytes, file_name: str) -> None:
+    """Raise `FileNotAsNamed` when the bytes are of another format than the name says.
 
     Markup in a file of plain text is what it is; what cannot be text at all is refused.
     """
-    if kind == "pdf":
-        return
     ending = file_name[file_name.rfind(".") :].lower() if "." in file_name else "a text"
-    for beginning, what, right in BEGINNINGS:
-        if content.startswith(beginning) and not (kind == "docx" and right in ("", ".docx")):
-            hint = f"Call it {right} and upload it again." if right else "Save it as a PDF or as text and upload that."
-            raise FileNotAsNamed(f"This file is called {ending}, but it is {what}. {hint}")
-    if kind != "docx" and _is_binary(content):
+    for other in LOADERS:
+        if other is not loader and other.signature and content.startswith(other.signature):
+            hint = f"Call it {other.endings[0]} and upload it again."
+            raise FileNotAsNamed(f"This file is called {ending}, but it is {other.signature_means}. {hint}")
+    if not loader.is_text:
+        return
+    for signature, means in FOREIGN_SIGNATURES:
+        if content.startswith(signature):
+            hint = "Save it as a PDF or as text and upload that."
+            raise FileNotAsNamed(f"This file is called {ending}, but it is {means}. {hint}")
+    if _is_binary(content):
         raise FileNotAsNamed(f"This file is called {ending}, but it holds no text. Check that it is the right file.")
 
 

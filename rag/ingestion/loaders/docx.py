@@ -13,7 +13,8 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run
 
 from rag.errors import FileDamaged, FileTooLarge, PasswordNeeded
-from rag.ingestion.extracted import ExtractedDocument, ExtractionLimits
+from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits
+from rag.ingestion.loaders import DEFAULT_OPTIONS, LoadOptions
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.ingestion.loaders.table_rows import guessed_head_rows, lines_of
 from rag.types import Page, Section
@@ -26,12 +27,12 @@ UNPACKED_FACTOR = 8
 HIDDEN_TEXT = "Text that is hidden in the document was left out: {characters} characters."
 
 
-def load_docx(content: bytes, limits: ExtractionLimits) -> ExtractedDocument:
-    """The text of a Word document on one page, a table's row a line, with what the file says of itself.
+def load_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
+    """Load the text of a Word document on one page, a table's row a line, with what the file says of itself.
 
     Raises `PasswordNeeded` for a protected one, `FileTooLarge` for one that unpacks to too much, else `FileDamaged`.
     """
-    require_docx(content, limits)
+    require_docx(content, options.limits)
     try:
         document = docx.Document(io.BytesIO(content))
         lines: list[str] = []
@@ -67,6 +68,12 @@ def load_docx(content: bytes, limits: ExtractionLimits) -> ExtractedDocument:
     return ExtractedDocument(
         pages=(page,), sections=sections, title=title, author=author, language=language[:2].lower()
     )
+
+
+def check_docx(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Check the file as a package. Raises what `load_docx` raises for one."""
+    require_docx(content, options.limits)
+    return CheckedFile(page_count=1)
 
 
 def require_docx(content: bytes, limits: ExtractionLimits) -> None:

@@ -15,6 +15,7 @@ from lxml import etree
 
 from rag.errors import FileEmpty
 from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.loaders import DEFAULT_OPTIONS, LoadOptions
 from rag.ingestion.loaders.dates import backdated_at_from
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.ingestion.loaders.table_rows import lines_of
@@ -53,7 +54,7 @@ class Walk:
     hidden: list[str] = field(default_factory=list)
 
 
-def load_html(content: bytes) -> ExtractedDocument:
+def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """The text of a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
 
     Raises `FileEmpty` when there is nothing that could be read.

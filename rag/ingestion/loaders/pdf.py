@@ -24,6 +24,7 @@ from rag.errors import (
     TooManyPages,
 )
 from rag.ingestion.extracted import CheckedFile, ExtractedDocument, ExtractionLimits
+from rag.ingestion.loaders import LoadOptions
 from rag.ingestion.loaders.page_text import (
     BLANK_PAGE,
     PICTURED_PAGE,
@@ -58,6 +59,18 @@ LARGEST_DRAWN = 12_500_000
 BLANK_SCALE = 0.5
 #: Pixels a point at which a picture is looked at for print in it.
 PRINT_SCALE = 2
+
+
+def check_file(content: bytes, options: LoadOptions) -> CheckedFile:
+    """Check whether the file can be read. Raises `DocumentError`s."""
+    return check_pdf(content, password=options.password, limits=options.limits)
+
+
+def load_pdf(content: bytes, options: LoadOptions) -> ExtractedDocument:
+    """Load the text of every page. Raises `DocumentError`s."""
+    return extract_pages(
+        content, password=options.password, limits=options.limits, on_page=options.on_page, take=options.take
+    )
 
 
 def check_pdf(content: bytes, *, password: str | None, limits: ExtractionLimits) -> CheckedFile:

@@ -14,14 +14,14 @@ from PIL import Image
 
 from rag.errors import DocumentError, PdfDamaged, ReadingTookTooLong
 from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import check, load
+from rag.ingestion.loaders import MODULES, LoadOptions, check, load
 from rag.ingestion.loaders.pdf import pages_of
 from rag.ingestion.loaders.pictures import as_ink, as_png, draw_page
 from rag.isolation.child_process import Reply, answers_to_parent, bound_child, limit_time, read_message, write_message
 
 #: What reads files, and what functions of these and of Python import when they are called.
 LIBRARIES = (
-    *(f"rag.ingestion.loaders.{name}" for name in ("pdf", "docx", "html", "text")),
+    *MODULES, "rag.ingestion.loaders.text",
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
 )  # fmt: skip
 #: Progress is told at most this often, in seconds.
@@ -63,7 +63,8 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
     """One task: its values and bytes."""
     values = task.values
     if task.kind == "check":
-        checked = check(task.blob, values["file_name"], values["mime_type"], password=values["password"], limits=limits)
+        options = LoadOptions(limits=limits, password=values["password"])
+        checked = check(task.blob, values["file_name"], values["mime_type"], options)
         return {"page_count": checked.page_count, "file_kind": checked.kind}, checked.decrypted or b""
     if task.kind == "extract":
         last_told = 0.0
@@ -74,15 +75,13 @@ def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[s
                 last_told = time.monotonic()
                 write_message(answers, "progress", {"done": done, "total": total})
 
-        extracted = load(
-            task.blob,
-            values["file_name"],
-            values["mime_type"],
-            password=values["password"],
+        options = LoadOptions(
             limits=limits,
+            password=values["password"],
             on_page=tell,
             take=lambda page: write_message(answers, "page", asdict(page)),
         )
+        extracted = load(task.blob, values["file_name"], values["mime_type"], options)
         return extracted.to_json(), extracted.decrypted or b""
     if task.kind == "pages":
         return {}, pages_of(task.blob, values["numbers"])

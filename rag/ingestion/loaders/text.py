@@ -1,13 +1,18 @@
-"""Plain text and Markdown: one page, or as many as there are form feeds."""
+"""Load plain text and Markdown, in whatever encoding: one page, or as many as there are form feeds.
+
+Byte order marks, UTF-8 and what a file declares decide first; else charset-normalizer tells the encoding by the text.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+
+from charset_normalizer import from_bytes
 
 from rag.ingestion.chunking.markdown import headings_of
-from rag.ingestion.extracted import ExtractedDocument
+from rag.ingestion.extracted import CheckedFile, ExtractedDocument
+from rag.ingestion.loaders import DEFAULT_OPTIONS, LoadOptions
 from rag.ingestion.loaders.page_text import normalise_characters
 from rag.types import Page, Section
 
@@ -20,7 +25,12 @@ BLANK_LINES = re.compile(r"\n{3,}")
 ENCODED = "This file was read as {encoding}."
 
 
-def load_text(content: bytes) -> ExtractedDocument:
+def check_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> CheckedFile:
+    """Count the pages."""
+    return CheckedFile(page_count=content.count(b"\f") + 1)
+
+
+def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """Plain text in whatever encoding; a form feed begins a page."""
     text, encoding = decode(content)
     pages = tuple(
@@ -28,14 +38,19 @@ def load_text(content: bytes) -> ExtractedDocument:
             number=number,
             text=page,
             method="text" if page.strip() else "none",
-            warnings=() if encoding == "utf-8" else (ENCODED.format(encoding=encoding),),
+            warnings=warnings_for(encoding),
         )
         for number, page in enumerate(map(_cleaned, text.split("\f")), start=1)
     )
     return ExtractedDocument(pages=pages)
 
 
-def load_markdown(content: bytes) -> ExtractedDocument:
+def warnings_for(encoding: str) -> tuple[str, ...]:
+    """What a page says of the encoding that its file was read in."""
+    return () if encoding == "utf-8" else (ENCODED.format(encoding=encoding),)
+
+
+def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
     """A Markdown text as it is written, with its headings as sections; comments and front matter are left out."""
     text, _ = decode(content)
     text = text.replace("\r\n", "\n").removeprefix("\ufeff")
@@ -70,18 +85,11 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-#: Encodings of two bytes a letter, with what most of their letters are in a text that is really written so.
-TWO_BYTES: Sequence[tuple[str, re.Pattern[str]]] = (
-    ("euc_kr", re.compile(r"[가-힣]")),
-    ("cp949", re.compile(r"[가-힣]")),
-    ("shift_jis", re.compile(r"[\u3040-\u30ff]|[\u4e00-\u9fff]")),
-    ("euc_jp", re.compile(r"[\u3040-\u30ff]|[\u4e00-\u9fff]")),
-    ("gb18030", re.compile(r"[\u4e00-\u9fff]")),
-)
-KANA = re.compile(r"[\u3040-\u30ff]")
-BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
-#: Share of the letters past ASCII that have to be of the expected script.
-EXPECTED_SHARE = 0.6
+#: Encodings that documents are written in.
+GUESSED = [
+    "cp949", "shift_jis", "euc_jp", "gb18030", "big5", "utf_16_le", "utf_16_be",
+    "cp1252", "cp1254", "cp1250", "cp1251", "cp1256",
+]  # fmt: skip
 #: An encoding is told by so many bytes from the start.
 LOOKED_AT = 65_536
 DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
@@ -138,16 +146,14 @@ def _declared(content: bytes) -> str | None:
 
 def _guessed(content: bytes) -> str:
     sample = content[:LOOKED_AT]
-    for name, expected in TWO_BYTES:
-        try:
-            text = sample.decode(name)
-        except UnicodeDecodeError as exc:
-            if exc.start < len(sample) - 3:
-                continue
-            text = sample.decode(name, "ignore")
-        beyond = len(BEYOND_ASCII.findall(text))
-        if name in ("shift_jis", "euc_jp") and not KANA.search(text):
-            continue
-        if beyond and len(expected.findall(text)) / beyond >= EXPECTED_SHARE:
-            return "cp949" if name == "euc_kr" else name
-    return "cp1252"
+    if len(content) > LOOKED_AT:  # not in the middle of a letter
+        sample = sample[: max(sample.rfind(b"\n"), LOOKED_AT // 2) & ~1]
+    found = from_bytes(sample, cp_isolation=GUESSED)
+    best = found.best()
+    if best is None:
+        return "cp1252"
+    if best.encoding != "cp1250":
+        return best.encoding
+    # Italian and Spanish are also good Slovene, a language that few of our readers write.
+    alike = [match for match in found if match.chaos <= best.chaos + 0.01 and match.coherence >= best.coherence]
+    return "cp1252" if any("cp1252" in match.could_be_from_charset for match in alike) else "cp1250"

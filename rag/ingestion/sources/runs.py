@@ -15,14 +15,15 @@ from psycopg import Connection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag.errors import InvalidInput, NotAllowed, NotFound, ProviderUnavailable, RagError
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotFound, ProviderUnavailable, RagError
 from rag.ingestion.collections import find_collections
 from rag.ingestion.document_jobs import TEMPORARY, JobControl, JobQueue, require_active
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.sync import Source, SyncReport, sync_collection
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.types import Collection, Identity, Role, Who
+from rag.types import Collection, Identity, Who
 
 log = logging.getLogger("rag.ingestion")
 #: Progress is written at most this often, in seconds.
@@ -135,14 +136,14 @@ class Syncs:
 
     def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
         """Keep where a collection's documents come from. Raises `InvalidInput` for settings that do not fit."""
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         self.source(collection, kind, settings)
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
         self._database.execute(identity, "set_source", **row)
 
     def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
         """Follow a source no longer; the documents that came from it stay."""
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
@@ -155,7 +156,7 @@ class Syncs:
 
     def request(self, identity: Identity, collection: Collection) -> list[SyncRun]:
         """Ask for a comparison with each source; those that wait already are enough. Raises `InvalidInput`."""
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         kept = self._required_sources(collection)
         ids = []
         with self._database.transaction(identity) as connection:
@@ -193,7 +194,7 @@ class Syncs:
 
         Raises `InvalidInput` where it has no source, `JobTaken`, and what reading the sources raises.
         """
-        _require_admin(identity, collection)
+        _require_administrator_of(identity, collection)
         self._control.stop_if_suspended(collection.tenant_id)
         kept_sources = self._required_sources(collection)
         whole = SyncReport()
@@ -332,8 +333,7 @@ def _sum(one: SyncReport, other: SyncReport) -> SyncReport:
     )
 
 
-def _require_admin(identity: Identity, collection: Collection) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed
+def _require_administrator_of(identity: Identity, collection: Collection) -> None:
+    require_admin(identity)
     if collection.tenant_id != identity.tenant_id:
         raise NotFound

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from rag.errors import InvalidInput
 from rag.ingestion.extracted import ExtractedDocument, storable, storable_json, title_from_file_name
-from rag.money.price_list import estimate_tokens
+from rag.providers.tokens import estimate_tokens
 from rag.types import Chunk, Page
 
 #: Where libraries that write to vector stores put a passage's text, LangChain's and LlamaIndex's included.

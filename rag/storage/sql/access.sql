@@ -114,7 +114,7 @@ FROM accounts ORDER BY lower(name), email
 -- Notes that somebody lost the password of an active account.
 UPDATE accounts SET password_asked_at = coalesce(password_asked_at, now()) WHERE id = %(account_id)s AND is_active
 
--- settle_password_wish --
+-- settle_reset_request --
 -- The link that somebody asked for was made.
 UPDATE accounts SET password_asked_at = NULL WHERE id = %(account_id)s
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rag.errors import SettingsError
+from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 SECRETS_FILE = PROJECT / ".streamlit" / "secrets.toml"
 
@@ -85,6 +86,8 @@ class Settings:
     upstage_base_url: str = "https://api.upstage.ai"
     upstage_timeout_seconds: float = 180.0  # a request of 50 scanned pages takes minutes
     tesseract: str = "tesseract"  # the program; "none" leaves it alone where it is installed
+    # Variables of providers in `rag/settings/providers.py` that have no field here, by their names.
+    provider_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
     github_api_url: str = "https://api.github.com"
@@ -126,8 +129,24 @@ class Settings:
     samples: bool = True  # RAG_SAMPLES=false: start without the sample documents
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{f.name}={_masked(f.name, getattr(self, f.name))!r}" for f in fields(self))
+        shown = ", ".join(
+            f"{f.name}={_masked(f.name, getattr(self, f.name))!r}"
+            for f in fields(self)
+            if f.name != "provider_variables"
+        )
         return f"Settings({shown})"
+
+    def key_of(self, provider: str) -> str:
+        """The key of a provider in the table; empty when it is not set."""
+        return self._provider_variable(BY_NAME[provider].key_variable)
+
+    def address_of(self, provider: str) -> str:
+        """The address of a provider in the table: as set, else its own."""
+        spec = BY_NAME[provider]
+        return self._provider_variable(spec.address_variable) or spec.address
+
+    def _provider_variable(self, name: str) -> str:
+        return str(getattr(self, name.lower(), "")) or self.provider_variables.get(name, "")
 
     @property
     def own_address(self) -> str:
@@ -216,10 +235,15 @@ def load_settings(environment: Mapping[str, str] | None = None, secrets_file: Pa
     stored = _read_secrets(secrets_file)
     values: dict[str, object] = {}
     for item in fields(Settings):
+        if item.name == "provider_variables":
+            continue
         name = environment_name(item.name)
         raw = environment.get(name) or stored.get(name) or ""
         if raw != "":
             values[item.name] = _convert(name, str(raw), type(getattr(_DEFAULTS, item.name)))
+    others = [name for name in VARIABLES if name.lower() not in Settings.__dataclass_fields__]
+    read = {name: str(environment.get(name) or stored.get(name) or "").strip() for name in others}
+    values["provider_variables"] = {name: value for name, value in read.items() if value}
     settings = Settings(**values)  # type: ignore[arg-type]
     if not 0 < settings.port < 65536:
         raise SettingsError(f"PORT is {settings.port}, but a port is a number from 1 to 65535.")
@@ -311,6 +335,7 @@ class SecretsFilter(logging.Filter):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         values = {str(getattr(settings, name)) for name in SECRET_FIELDS}
+        values |= {value for name, value in settings.provider_variables.items() if name in KEY_VARIABLES}
         self._secrets = sorted((v for v in values if len(v) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,11 +1,14 @@
-"""Documents whose process has ended too often, each worked on in a process that has nothing else to do.
+"""Process a document whose process has ended too often in a process that has nothing else to do.
 
 When a process ends, nobody can say which of its documents did it, or whether it was killed from outside. When one ends
-that worked on a single document, while the one that started it lives on, the document did it.
+that worked on a single document, while the one that started it lives on, the document did it. Not confined like the
+sandbox: it needs the database and the providers. Not `concurrent.futures`: its processes finish their task when the
+application is killed, and would work on a document that the next start takes up.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -13,21 +16,26 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 from uuid import UUID
 
 from rag.errors import WorkKeepsDying
+from rag.money.ledger import Ledger
+from rag.providers.registry import Providers
+from rag.providers.supabase import SupabaseFiles, SupabaseProject
 from rag.settings import Settings
 from rag.storage.database import Database
+from rag.storage.files import FileStore, Originals
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-COMMAND = (sys.executable, "-m", "rag.ingestion.trial_worker")
+COMMAND = (sys.executable, "-m", "rag.ingestion.isolated_run")
 #: Processes that a document may end before it is set aside: one may have met a machine without memory.
-TRIALS = 3
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
 class Task:
-    """What such a process is told: the document and how to reach what it needs."""
+    """A document, and how its process reaches the database and the providers."""
 
     conninfo: str
     database_key: bytes = field(repr=False)
@@ -37,7 +45,7 @@ class Task:
     document_id: UUID
 
 
-class Trials:
+class IsolatedRuns:
     """Starts processes for single documents. Thread-safe."""
 
     def __init__(self, database: Database, settings: Settings, *, command: Sequence[str] = COMMAND) -> None:
@@ -48,7 +56,7 @@ class Trials:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def run(self, tenant_id: str, document_id: UUID, stop_if_asked: Callable[[], None]) -> None:
-        """Have a document that the caller holds worked on; raises what `Pipeline.run_claimed` raises there.
+        """Process a document that the caller holds. Raises what `Pipeline.run_claimed` raises there.
 
         Raises `WorkKeepsDying` when the document ends its process each time, and what `stop_if_asked` raises.
         """
@@ -60,7 +68,7 @@ class Trials:
             tenant_id,
             document_id,
         )
-        for _ in range(TRIALS):
+        for _ in range(ATTEMPTS):
             answer = self._answer(task, stop_if_asked)
             stop_if_asked()  # ended with the application, not by the document
             if answer:
@@ -97,3 +105,53 @@ class Trials:
                 process.kill()
                 with self._lock:
                     self._running.discard(process)
+
+
+def serve(files: Originals | None = None) -> None:
+    """Do the task from stdin and answer with its error, or None; end at once when stdin ends."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    tasks = sys.stdin.buffer
+    try:
+        task: Task = pickle.load(tasks)  # noqa: S301 - from the process that started this one
+    except EOFError:  # which is gone already
+        return
+    threading.Thread(target=end_with, args=(tasks,), daemon=True).start()
+    error: BaseException | None = None
+    try:
+        work(task, files or originals(task.settings))
+    except BaseException as exc:
+        error = exc.with_traceback(None)
+    answers.write(pickle.dumps(error))
+    answers.flush()
+    os._exit(0)
+
+
+def work(task: Task, files: Originals) -> None:
+    """Do the task with connections of this process's own."""
+    from rag.ingestion.pipeline import Pipeline  # which starts these processes
+
+    database = Database(task.conninfo, task.database_key, maximum_connections=10, is_pooled=task.is_pooled)
+    database.open()
+    pipeline = Pipeline(database, files, Providers(task.settings), Ledger(database), task.settings)
+    try:
+        pipeline.run_claimed(task.tenant_id, task.document_id)
+    finally:
+        pipeline.close()
+
+
+def originals(settings: Settings) -> Originals:
+    """Open the originals as the application does."""
+    if not settings.supabase_service_role_key:
+        return FileStore(settings.data_dir / "files")
+    return SupabaseFiles(SupabaseProject(settings), settings.supabase_bucket)
+
+
+def end_with(parent: BinaryIO) -> None:
+    """End with the application, however it ended."""
+    parent.read(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    serve()

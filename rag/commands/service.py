@@ -1,4 +1,4 @@
-"""`serve` and `worker`: the application, and processes beside it that only work on documents."""
+"""Run the service: `serve` starts it, `worker` processes documents beside it, `doctor` checks whether all works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from rag.commands import Commands, add_command
-from rag.errors import SettingsError
+from rag.errors import RagError, SettingsError
 from rag.settings import Settings
 
 log = logging.getLogger("rag.start")
@@ -21,10 +21,12 @@ log = logging.getLogger("rag.start")
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_command(commands, "serve", "start the application").set_defaults(run=serve)
     add_command(commands, "worker", "only process documents, beside a running application").set_defaults(run=worker)
+    text = "check what is configured, and name what is missing and what it would add"
+    add_command(commands, "doctor", text).set_defaults(run=doctor)
 
 
 def serve(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Set everything up in sight of its reader, then serve until Ctrl-C."""
+    """Set everything up, printing each step, then serve until Ctrl-C."""
     started = time.monotonic()
     _require_free_port(settings)
     os.chdir(Path(__file__).resolve().parents[2])
@@ -81,12 +83,36 @@ def worker(arguments: argparse.Namespace, settings: Settings) -> int:
     parts = connect_services(settings)
     try:
         parts.queue.start_worker()
-        log.info("Processing documents. Ctrl-C stops; what is under way goes on at the next start.")
+        log.info("Processing documents. Ctrl-C stops; work under way continues at the next start.")
         threading.Event().wait()  # until a signal, which `main` turns into an exception
     finally:
         parts.close()
         log.info("Stopped")
     return 0
+
+
+def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.api.health import check_rag_health
+    from rag.services import connect_services
+
+    parts = connect_services(settings)
+    unread = ""
+    try:
+        try:
+            parts.documents.start_reader()  # which says how it is confined
+        except RagError as exc:
+            unread = f"FAILED   Reading files: no process for it can be started and confined ({exc.message})"
+        report = check_rag_health(parts)
+    finally:
+        parts.close()
+    marks = {"ok": "ok     ", "missing": "missing", "warning": "note   ", "failed": "FAILED "}
+    for check in report.checks:
+        print(f"{marks[check.state]}  {check.name}: {check.sentence}")
+    if unread:
+        print(unread)
+    works = report.ok and not unread
+    print("\nThe product works." if works else "\nThe product does not work until what FAILED is mended.")
+    return 0 if works else 1
 
 
 def _require_free_port(settings: Settings) -> None:

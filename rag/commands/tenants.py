@@ -1,15 +1,18 @@
-"""`python -m rag tenant`: tenants made, suspended, exported and deleted by whoever runs the product."""
+"""Make, suspend, export and delete tenants: `python -m rag tenant`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rag.access.tenants import Tenants, all_tenants
 from rag.commands import Commands, add_command
 from rag.errors import InvalidInput
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.access.tenants import Tenants
 
 DOMAINS_NEEDED = (
     "At Supabase an e-mail address belongs to one person of all companies, and the first company that invites it has "
@@ -48,9 +51,10 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def tenant(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Do what was asked and say what was done."""
+    """Carry out the command and print the result."""
     if arguments.act == "create" and settings.sign_in == "supabase" and not arguments.domains:
         raise InvalidInput(DOMAINS_NEEDED)
+    from rag.access.tenants import all_tenants
     from rag.services import connect_services
 
     parts = connect_services(settings)

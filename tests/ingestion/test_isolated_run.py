@@ -14,10 +14,10 @@ import pytest
 from rag.errors import ProviderUnavailable
 from rag.ingestion.document_jobs import JobInterrupted
 from rag.ingestion.documents import DocumentLibrary
+from rag.ingestion.isolated_run import COMMAND, IsolatedRuns, Task
 from rag.ingestion.loaders.sandbox import Sandbox
-from rag.ingestion.pipeline import STARTS_A_TRIAL, Pipeline
+from rag.ingestion.pipeline import STARTS_BEFORE_ISOLATION, Pipeline
 from rag.ingestion.queue import Queue
-from rag.ingestion.trials import COMMAND, Task, Trials
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.settings import Settings
@@ -37,8 +37,10 @@ TESTS = Path(__file__).resolve().parents[1]
 def deadly(database: Database, files: FileStore, settings: Settings, sandbox: Sandbox) -> Pipeline:
     """A pipeline that tries documents in processes which the poison ends, as it would end this one."""
     command = (sys.executable, str(TESTS / "deadly_files.py"), str(files.folder))
-    trials = Trials(database, settings, command=("env", f"PYTHONPATH={TESTS.parent}", *command))
-    return Pipeline(database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=trials)
+    runs = IsolatedRuns(database, settings, command=("env", f"PYTHONPATH={TESTS.parent}", *command))
+    return Pipeline(
+        database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, isolated_runs=runs
+    )
 
 
 def left_by_dead_processes(database: Database, document: Document, times: int) -> None:
@@ -52,7 +54,7 @@ def test_a_file_that_ends_every_process_is_set_aside_and_keeps_no_other_from_its
 ) -> None:
     poison = library.upload(admin, collection, "poison.txt", POISON)
     other = library.upload(admin, collection, "other.pdf", hostile.leave_policy())
-    left_by_dead_processes(database, poison, STARTS_A_TRIAL - 1)
+    left_by_dead_processes(database, poison, STARTS_BEFORE_ISOLATION - 1)
     queue = Queue(database, deadly, concurrency=1, rescue_seconds=0.2)
     queue.start_worker()
     try:
@@ -73,16 +75,16 @@ def test_processes_that_were_killed_from_outside_are_no_evidence_against_their_d
     pipeline: Pipeline, library: DocumentLibrary, admin: Identity, collection: Collection, database: Database
 ) -> None:
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    left_by_dead_processes(database, document, 9 * STARTS_BEFORE_ISOLATION - 1)
     pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.ESTIMATED
-    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    left_by_dead_processes(database, document, 9 * STARTS_BEFORE_ISOLATION - 1)
     library.confirm(admin, document.id)
     pipeline.run("demo", document.id)
     assert library.get("demo", document.id).status == DocumentStatus.COMPLETED
 
 
-def test_what_goes_wrong_in_a_trial_is_told_as_if_it_had_gone_wrong_here(
+def test_what_goes_wrong_in_an_isolated_run_is_raised_here(
     database: Database,
     files: FileStore,
     settings: Settings,
@@ -98,7 +100,7 @@ def test_what_goes_wrong_in_a_trial_is_told_as_if_it_had_gone_wrong_here(
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
     paid.run("demo", document.id)
     library.confirm(admin, document.id)
-    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
+    left_by_dead_processes(database, document, 9 * STARTS_BEFORE_ISOLATION - 1)
     provider_standin.fail_next(503, 50, {"Retry-After": "0.1"})
     with pytest.raises(ProviderUnavailable) as caught:
         paid.run("demo", document.id)
@@ -106,15 +108,15 @@ def test_what_goes_wrong_in_a_trial_is_told_as_if_it_had_gone_wrong_here(
     assert library.get("demo", document.id).status == DocumentStatus.PROCESSING
 
 
-def test_a_trial_ends_with_the_application_and_counts_against_nobody(
+def test_an_isolated_run_ends_with_the_application_and_counts_against_nobody(
     database: Database, files: FileStore, settings: Settings, sandbox: Sandbox,
     library: DocumentLibrary, admin: Identity, collection: Collection,
 ) -> None:  # fmt: skip
     document = library.upload(admin, collection, "a.pdf", hostile.leave_policy())
-    left_by_dead_processes(database, document, 9 * STARTS_A_TRIAL - 1)
-    endless = Trials(database, settings, command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
+    left_by_dead_processes(database, document, 9 * STARTS_BEFORE_ISOLATION - 1)
+    endless = IsolatedRuns(database, settings, command=(sys.executable, "-c", "import sys; sys.stdin.read()"))
     pipeline = Pipeline(
-        database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, trials=endless
+        database, files, Providers(settings), Ledger(database), settings, sandbox=sandbox, isolated_runs=endless
     )
     threading.Timer(0.2, pipeline.interrupt).start()
     with pytest.raises(JobInterrupted):
@@ -124,16 +126,16 @@ def test_a_trial_ends_with_the_application_and_counts_against_nobody(
     assert database.fetch_value("demo", "note_start", document_id=document.id) == 1
 
 
-def test_a_trial_does_not_outlive_the_process_that_started_it(
+def test_an_isolated_run_does_not_outlive_the_process_that_started_it(
     database: Database, settings: Settings, library: DocumentLibrary, admin: Identity, collection: Collection
 ) -> None:
     document = library.upload(admin, collection, "long.pdf", hostile.long_document(150))
     task = Task(database.conninfo, database.key, False, settings, "demo", document.id)
-    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, cwd=TESTS.parent, start_new_session=True) as trial:
-        assert trial.stdin is not None
-        pickle.dump(task, trial.stdin)
-        trial.stdin.flush()
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, cwd=TESTS.parent, start_new_session=True) as run:
+        assert run.stdin is not None
+        pickle.dump(task, run.stdin)
+        run.stdin.flush()
         until(lambda: library.get("demo", document.id).steps_done > 0)
-        trial.stdin.close()  # as the end of the process that holds it does
-        until(lambda: trial.poll() is not None)
+        run.stdin.close()  # as the end of the process that holds it does
+        until(lambda: run.poll() is not None)
     assert library.get("demo", document.id).status == DocumentStatus.READING

@@ -1,0 +1,207 @@
+"""Keep collections: `sync` with a source, `reembed` with another model, `calibrate` for a threshold that fits."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag.commands import Commands, add_command, add_place, agreed
+from rag.errors import InvalidInput, SettingsError
+from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.ingestion.reembedding import Reembedding
+    from rag.ingestion.sources.sync import SyncReport
+    from rag.services import Services
+    from rag.types import Collection, Identity
+
+#: From this share of wrong passages on a similarity alone is no evidence.
+MOST_MISTAKEN = 0.2
+
+
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "sync", "make a collection equal to its sources: posts, a folder, an account")
+    add_place(parser)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--folder", type=Path, default=None, help="the files of this folder")
+    where.add_argument("--github", default="", metavar="ACCOUNT", help="the repositories of this account")
+    where.add_argument("--table", default="", help="the posts of this table")
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="FIELD=NAME",
+        help="with --table: what a column is called there, such as title=subject or categories.table=boards",
+    )
+    parser.add_argument("--allow-empty", action="store_true", help="a source that lists nothing is really empty")
+    parser.set_defaults(run=sync)
+    parser = add_command(commands, "reembed", "embed a collection again, with another model, beside the old vectors")
+    add_place(parser, needs_collection=True)
+    parser.add_argument("--model", default="", help="provider/model@dimensions; the profile's own when not given")
+    parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
+    parser.add_argument("--undo", action="store_true", help="go back to the model before; free until the clean-up")
+    parser.add_argument("--clean-up", action="store_true", help="remove the old vectors; then it cannot be undone")
+    parser.set_defaults(run=reembed)
+    parser = add_command(commands, "calibrate", "measure from which similarity on a collection's passages are evidence")
+    add_place(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be set")
+    parser.set_defaults(run=calibrate)
+
+
+def sync(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Compare, then process what changed. A second sync of what has not changed does nothing."""
+    from rag.ingestion.document_jobs import JobTaken
+    from rag.services import program_of, services
+    from rag.types import DocumentStatus
+
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
+    try:
+        parts.pipeline.control.stop_if_suspended(tenant)
+        identity = program_of(tenant)
+        # Posts belong on a notice board; files go where questions go.
+        is_any = arguments.collection or arguments.folder is not None or arguments.github
+        board = None if is_any else parts.syncs.default_collection(tenant)
+        collection = board or parts.choose_collection(tenant, arguments.collection)
+        try:
+            report = _compared(parts, identity, collection, arguments)
+        except JobTaken:
+            raise InvalidInput("This collection is being synced by another process. Try again later.") from None
+        failed = report.failed
+        for document_id in report.documents:
+            # A running application may process it already.
+            with contextlib.suppress(JobTaken):
+                parts.pipeline.run(tenant, document_id)
+            document = parts.documents.get(tenant, document_id)
+            failed += document.status is DocumentStatus.FAILED
+            note = f": {document.message}" if document.message else ""
+            print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
+        runs = parts.syncs.runs(tenant, collection.id, limit=1)
+    finally:
+        parts.close()
+    counts = ("added", "updated", "unchanged", "removed", "failed")
+    print(f"{collection.name}: " + ", ".join(f"{getattr(report, name)} {name}" for name in counts))
+    if runs and (runs[0].cost is not None or not runs[0].is_priced):
+        print(f"Cost: ${runs[0].cost:.4f}" if runs[0].is_priced else "Cost: partly unpriced")
+    for problem in report.problems:
+        print(f"  {problem}")
+    return 1 if failed else 0
+
+
+def _mapping(table: str, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of a table of posts. Raises `InvalidInput`."""
+    mapping: dict[str, Any] = {"table": table}
+    for given in columns:
+        field, equals, name = given.partition("=")
+        if not equals:
+            raise InvalidInput(f"--column takes FIELD=NAME, such as title=subject, not {given!r}.")
+        beside, _, column = field.rpartition(".")
+        (mapping.setdefault(beside, {}) if beside else mapping)[column] = name
+    return mapping
+
+
+def _compared(parts: Services, identity: Identity, collection: Collection, arguments: argparse.Namespace) -> SyncReport:
+    """Sync with the named source. RAG_SYNC_FOLDERS does not matter: who runs this command can read the folder."""
+    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.sources.board.table import PostsTable
+    from rag.ingestion.sources.folder import FolderSource
+    from rag.ingestion.sources.github import GitHubSource
+    from rag.ingestion.sources.sync import sync_collection
+
+    if arguments.folder is not None:
+        path = arguments.folder.expanduser().resolve()
+        source = FolderSource(path, ExtractionLimits.of(parts.settings))
+        with contextlib.suppress(InvalidInput):  # the application may follow it by itself only where it is allowed to
+            parts.syncs.set_source(identity, collection, FolderSource.kind, {"path": str(path)})
+        return sync_collection(
+            parts.database, parts.files, collection, source, queue=parts.queue, allow_empty=arguments.allow_empty
+        )
+    if arguments.table:
+        parts.syncs.set_source(identity, collection, PostsTable.kind, _mapping(arguments.table, arguments.column))
+    if arguments.github:
+        parts.syncs.set_source(identity, collection, GitHubSource.kind, {"owner": arguments.github})
+    return parts.syncs.sync_now(identity, collection, allow_empty=arguments.allow_empty)
+
+
+def reembed(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Show the cost, ask, work, switch. Run again after a kill, it goes on where it was."""
+    from rag.ingestion.reembedding import Reembeddings
+    from rag.profiles import profile_of
+    from rag.services import program_of, services
+
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
+    try:
+        collection, identity = parts.choose_collection(tenant, arguments.collection), program_of(tenant)
+        moves = Reembeddings(parts.database, parts.providers)
+        if arguments.clean_up:
+            moves.clean_up(identity, collection.id)
+            print("The vectors of earlier models are removed.")
+            return 0
+        profile = profile_of(collection)
+        wanted = arguments.model or parts.providers.default_embedder_id(profile)
+        if arguments.undo:
+            wanted = _model_before(moves.find(tenant, collection_id=collection.id), collection.embedding_model)
+        open_moves = [m for m in moves.find(tenant, collection_id=collection.id) if m.is_open]
+        if open_moves and open_moves[0].to_model != wanted:
+            raise SettingsError(
+                f"This collection is being moved to {open_moves[0].to_model}. Name it with --model, or cancel it on "
+                "the documents page."
+            )
+        move = open_moves[0] if open_moves else moves.estimate(identity, collection.id, wanted)
+        print(f"{collection.name}: {move.from_model} to {move.to_model}, {cost_words(move)}")
+        if move.status == "estimated" and not arguments.yes and not agreed():
+            moves.cancel(identity, move.id)
+            return 1
+        moves.confirm(identity, move.id, enqueue=False)
+        done = parts.pipeline.reembedding.run(tenant, move.id)
+    finally:
+        parts.close()
+    if done.status != "switched":
+        print(done.message, file=sys.stderr)
+        return 1
+    print("Done. Questions are answered with the new vectors; the old ones are kept until --clean-up.")
+    return 0
+
+
+def _model_before(moves: Sequence[Reembedding], model_now: str) -> str:
+    """Return the model the collection had before its last switch. Raises `SettingsError` when its vectors are gone."""
+    for move in moves:
+        if move.can_be_undone and move.to_model == model_now:
+            return move.from_model
+    raise SettingsError("There is nothing to undo: no vectors of an earlier model are kept. Name one with --model.")
+
+
+def cost_words(move: Reembedding) -> str:
+    cost = "unpriced" if move.estimated_cost is None else f"about ${move.estimated_cost:.4f}"
+    return f"{move.chunks_total:,} passages, {move.estimated_tokens:,} tokens, {cost}"
+
+
+def calibrate(arguments: argparse.Namespace, settings: Settings) -> int:
+    from rag.services import services
+
+    parts = services()
+    try:
+        collection = parts.choose_collection(arguments.tenant or settings.tenant, arguments.collection)
+        found = parts.calibrations.measure(collection, keep=not arguments.dry_run)
+    finally:
+        parts.close()
+    print(f"{collection.name}: {found.passages} passages measured, embedded by {collection.embedding_model}")
+    print(f"{'similarity of a sentence with':32}{'lowest 5 %':>12}{'median':>9}{'highest 5 %':>13}")
+    low, middle = found.related
+    print(f"{'  the rest of its own passage':32}{low:12.3f}{middle:9.3f}")
+    middle, high = found.unrelated
+    print(f"{'  a passage from elsewhere':32}{'':12}{middle:9.3f}{high:13.3f}")
+    done = "would be" if arguments.dry_run else "is now"
+    print(f"The threshold {done} {found.threshold:.3f}; the embedder's own is {found.default:.3f}.")
+    print(f"95 of 100 passages that belong to a sentence reach it, and {100 * found.mistaken:.0f} of 100 that do not.")
+    if found.mistaken > MOST_MISTAKEN:
+        print(
+            "That is too many: on this text the model's similarities do not tell what belongs together. Take another "
+            "model, or let the embedder's own threshold count (collection settings)."
+        )
+    return 0

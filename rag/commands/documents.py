@@ -1,0 +1,229 @@
+"""Add documents: `ingest` from files, `import-vectors` from the exported passages of another vector store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from rag.commands import Commands, add_command, add_place, agreed
+from rag.errors import DocumentAlreadyStored, DocumentError, RagError, SettingsError
+from rag.settings import Settings
+from rag.types import ChunkingMethod, PdfType, ProcessingResult
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rag.ingestion.sources.folder import FoundFile
+    from rag.ingestion.sources.import_vectors import ImportPlan
+    from rag.services import Services
+
+#: Problems shown at most; more of them have one reason.
+SHOWN_PROBLEMS = 50
+
+
+def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "ingest", "process a file, a folder or a ZIP archive")
+    parser.add_argument("path", type=Path)
+    add_place(parser)
+    parser.add_argument(
+        "--chunking",
+        choices=get_args(ChunkingMethod),
+        default=None,
+        help="how to cut; the collection's own way if not said",
+    )
+    parser.add_argument(
+        "--pdf-type",
+        choices=get_args(PdfType),
+        default=None,
+        help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
+    )
+    parser.set_defaults(run=ingest)
+    parser = add_command(
+        commands,
+        "import-vectors",
+        "take over the passages of another vector store, such as Pinecone, from export files",
+        more="Ids, metadata and text are kept, the collection's model makes new vectors. The cost is shown "
+        "first, and asked about. Run again, it goes on where it was; what has not changed costs nothing.",
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON lines, or a JSON array")
+    add_place(parser, needs_collection=True)
+    parser.add_argument("--tags", action="store_true", help="have a language model tag the documents too")
+    parser.add_argument("--yes", action="store_true", help="do not ask before money is spent")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done and what it costs")
+    parser.set_defaults(run=run_import)
+
+
+def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Take the files of a path through the whole pipeline, one line for each and a bar for all."""
+    from rag.ingestion.extracted import ExtractionLimits
+    from rag.ingestion.sources.folder import count_files, files_at
+    from rag.services import services
+
+    path: Path = arguments.path
+    if not path.exists():
+        raise SettingsError(f"There is no file or folder {path}.")
+    limits = ExtractionLimits.of(settings)
+    total = count_files(path, limits)
+    if not total:
+        raise SettingsError(f"There is no file in {path} that could be read.")
+    tenant = arguments.tenant or settings.tenant
+    failed = 0
+
+    def process(found: FoundFile) -> ProcessingResult:
+        if found.refusal:
+            raise DocumentError(found.refusal)
+        return parts.pipeline.process_document(
+            file=found.content,
+            file_name=found.name,
+            tenant_id=tenant,
+            collection=collection,
+            chunking_method=arguments.chunking,
+            pdf_type=arguments.pdf_type,
+        )
+
+    parts = services()
+    try:
+        collection = parts.choose_collection(tenant, arguments.collection)
+        show_progress(0, total, "")
+        for number, (found, future) in enumerate(in_order(process, files_at(path, limits)), 1):
+            try:
+                result = future.result()
+            except DocumentAlreadyStored as exc:
+                line = exc.message
+            except RagError as exc:
+                failed += 1
+                line = exc.message
+            else:
+                cost = "unpriced" if result.costs.total is None else f"${result.costs.total:.4f}"
+                line = f"{result.chunk_count} passages, {result.processing_time / 1000:.1f} s, {cost}"
+                line += f". {result.message}" if result.message else ""
+            clear_progress()
+            print(f"[{number}/{total}] {found.place}: {line}", flush=True)
+            show_progress(number, total, found.place)
+    finally:
+        clear_progress()
+        parts.close()
+    return 1 if failed else 0
+
+
+def in_order(
+    process: Callable[[FoundFile], ProcessingResult], files: Iterable[FoundFile]
+) -> Iterator[tuple[FoundFile, Future[ProcessingResult]]]:
+    """Yield each file with its result, in their order; as many at once as the worker takes.
+
+    Files of one name are versions of one document, the last of them the latest, so they wait for each other.
+    """
+    from rag.ingestion.queue import DOCUMENTS_AT_ONCE
+
+    begun: deque[tuple[FoundFile, Future[ProcessingResult]]] = deque()
+    pool = ThreadPoolExecutor(DOCUMENTS_AT_ONCE, thread_name_prefix="ingest")
+    try:
+        for found in files:
+            while len(begun) > DOCUMENTS_AT_ONCE or any(earlier.name == found.name for earlier, _ in begun):
+                wait([begun[0][1]])
+                yield begun.popleft()
+            begun.append((found, pool.submit(process, found)))
+        for earlier, future in begun:
+            wait([future])
+            yield earlier, future
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def show_progress(done: int, total: int, name: str, *, width: int = 24) -> None:
+    """Draw a bar on the terminal's last line; nothing where the output goes to a file."""
+    if sys.stdout.isatty():
+        filled = width * done // total
+        print(f"\r{'█' * filled}{'░' * (width - filled)} {done}/{total} {name:<40.40}", end="", flush=True)
+
+
+def clear_progress() -> None:
+    if sys.stdout.isatty():
+        print("\r\x1b[K", end="", flush=True)
+
+
+def run_import(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Compare, show the cost, ask, work. 0 when everything of the files is in the collection."""
+    from rag.ingestion.sources.import_vectors import VectorImport
+    from rag.services import services
+
+    parts = services()
+    tenant = arguments.tenant or settings.tenant
+    try:
+        collection = parts.choose_collection(tenant, arguments.collection)
+        importing = VectorImport(
+            parts.database, parts.files, parts.providers, collection, generate_metadata=arguments.tags
+        )
+        plan = importing.plan(arguments.files)
+        print(f"{collection.name}, {collection.embedding_model}: {described(plan)}")
+        _show_problems(plan)
+        is_anything = bool(plan.documents or plan.unfinished)
+        if not is_anything or arguments.dry_run:
+            return 1 if plan.problems else 0
+        if not arguments.yes and not agreed():
+            return 1
+        failed = 0
+        for document_id in plan.unfinished:
+            failed += not _processed(parts, tenant, document_id)
+        for passages in plan.documents:
+            report = importing.store(passages)
+            for document_id in report.documents:
+                failed += not _processed(parts, tenant, document_id)
+            failed += report.failed
+            for problem in report.problems:
+                print(problem, file=sys.stderr)
+    finally:
+        parts.close()
+    if failed:
+        print(f"{failed} documents are not done. Run the same command again; what was paid is kept.", file=sys.stderr)
+    return 1 if failed or plan.problems else 0
+
+
+def described(plan: ImportPlan) -> str:
+    """Describe the plan in one line."""
+    parts = [f"{len(plan.documents):,} documents with {plan.passages:,} passages to import"]
+    if plan.unfinished:
+        parts.append(f"{len(plan.unfinished):,} to finish")
+    if plan.unchanged:
+        parts.append(f"{plan.unchanged:,} unchanged")
+    cost = "unpriced" if plan.cost is None else f"about ${plan.cost:.4f}"
+    return f"{', '.join(parts)}; {plan.tokens:,} tokens, {cost}"
+
+
+def _processed(parts: Services, tenant: str, document_id: UUID) -> bool:
+    """Process a document to its end, print its state, and return whether it can be searched now."""
+    from rag.ingestion.document_jobs import JobTaken
+    from rag.services import program_of
+    from rag.types import DocumentStatus
+
+    if parts.documents.get(tenant, document_id).status is DocumentStatus.FAILED:
+        parts.documents.retry(program_of(tenant), document_id)
+    try:
+        while True:
+            try:
+                parts.pipeline.run(tenant, document_id)
+            except JobTaken:
+                time.sleep(0.5)  # a running application has taken it up
+            else:
+                break
+    except RagError as exc:
+        print(exc.message, file=sys.stderr)
+    document = parts.documents.get(tenant, document_id)
+    note = f": {document.message}" if document.message else ""
+    print(f"{document.title}: {document.status}, {document.chunk_count} passages{note}", flush=True)
+    return document.status is DocumentStatus.COMPLETED
+
+
+def _show_problems(plan: ImportPlan) -> None:
+    for problem in plan.problems[:SHOWN_PROBLEMS]:
+        print(f"{problem.file}, {problem.unit} {problem.line} {problem.sentence}", file=sys.stderr)
+    if len(plan.problems) > SHOWN_PROBLEMS:
+        print(f"… and {len(plan.problems) - SHOWN_PROBLEMS:,} more.", file=sys.stderr)
+    if plan.problems:
+        print(f"{len(plan.problems):,} records are left out; the others can be imported.", file=sys.stderr)

@@ -1,0 +1,148 @@
+"""The table of providers: one entry adds a provider everywhere, from its settings and prices to its name on the pages.
+
+A provider that speaks OpenAI's language needs an entry here and nothing else. One with routes of its own also needs its
+client in `rag/providers` and a line in `rag/providers/connections.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Capability = Literal["chat", "embed", "rerank", "ocr"]
+#: The code that calls a provider: the openai SDK, or a client of its own.
+Protocol = Literal["openai", "ollama", "cohere", "upstage", "builtin"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSpec:
+    """A provider: how it is found, called and billed, and what it can do."""
+
+    #: In profiles, in the ids of embedders and in the ledger.
+    name: str
+    #: On pages and in messages.
+    title: str
+    capabilities: frozenset[Capability]
+    protocol: Protocol = "openai"
+    #: The environment variables with its key and with its address; empty where it has none.
+    key_variable: str = ""
+    address_variable: str = ""
+    #: Its address, unless the variable names another.
+    address: str = ""
+    #: OPENAI_BASE_URL leads to this provider when its host is one of these or below one.
+    hosts: tuple[str, ...] = ()
+    #: Its name in genai-prices; empty where it has the same name there.
+    price_id: str = ""
+    #: It runs here or on the tenant's own machine: no bill comes for it.
+    is_free: bool = False
+    #: Embedders offered for a new collection, as model@dimensions.
+    offered_embedders: tuple[str, ...] = ()
+    #: Dimensions of embedding models that are named without them.
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    #: Least cosine similarity by the beginning of an embedding model's name. Not measured here: read off the vendors'
+    #: and users' published examples, and low, for ranking sorts out a passage too many, and one too few is lost.
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    #: Beginnings of the names of embedding models that shorten their vectors when asked.
+    shortenable_models: tuple[str, ...] = ()
+    # Limits of one embedding request. OpenAI allows 2048 texts of 8192 tokens; tokens are estimated, hence the margin.
+    maximum_texts: int = 2048
+    maximum_text_tokens: int = 7000
+    vector_encoding: Literal["base64", "float"] = "base64"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that adds this provider; empty for the built-in one."""
+        return self.key_variable or self.address_variable
+
+
+PROVIDERS: tuple[ProviderSpec, ...] = (
+    ProviderSpec(
+        name="openai",
+        title="OpenAI",
+        capabilities=frozenset({"chat", "embed"}),
+        key_variable="OPENAI_API_KEY",
+        address_variable="OPENAI_BASE_URL",
+        offered_embedders=("text-embedding-3-small@1536", "text-embedding-3-large@3072"),
+        dimensions={"text-embedding-3-large": 3072},
+        thresholds={"text-embedding-3-": 0.25},
+        shortenable_models=("text-embedding-3-",),
+    ),
+    ProviderSpec(
+        name="gemini",
+        title="Gemini",
+        capabilities=frozenset({"chat", "embed"}),
+        key_variable="GEMINI_API_KEY",
+        address_variable="GEMINI_BASE_URL",
+        hosts=("googleapis.com",),
+        price_id="google",
+        offered_embedders=("gemini-embedding-001@768", "gemini-embedding-001@1536", "gemini-embedding-001@3072"),
+        dimensions={"gemini-embedding-001": 3072, "text-embedding-004": 768},
+        thresholds={"gemini-embedding-": 0.5},
+        shortenable_models=("gemini-embedding-",),
+        maximum_texts=100,
+        maximum_text_tokens=1750,
+        vector_encoding="float",  # it refuses the SDK's default
+    ),
+    ProviderSpec(
+        name="openrouter",
+        title="OpenRouter",
+        capabilities=frozenset({"chat", "embed"}),
+        key_variable="OPENROUTER_API_KEY",
+        address_variable="OPENROUTER_BASE_URL",
+        hosts=("openrouter.ai",),
+    ),
+    ProviderSpec(
+        name="ollama",
+        title="Ollama",
+        capabilities=frozenset({"chat", "embed"}),
+        protocol="ollama",
+        address_variable="OLLAMA_URL",
+        is_free=True,
+        offered_embedders=("bge-m3@1024",),
+        dimensions={"bge-m3": 1024, "nomic-embed-text": 768},
+        thresholds={"bge-m3": 0.35},
+    ),
+    ProviderSpec(
+        name="cohere",
+        title="Cohere",
+        capabilities=frozenset({"rerank"}),
+        protocol="cohere",
+        key_variable="COHERE_API_KEY",
+        address_variable="COHERE_BASE_URL",
+    ),
+    ProviderSpec(
+        name="upstage",
+        title="Upstage",
+        capabilities=frozenset({"ocr"}),
+        protocol="upstage",
+        key_variable="UPSTAGE_API_KEY",
+        address_variable="UPSTAGE_BASE_URL",
+    ),
+    ProviderSpec(name="builtin", title="Built in", capabilities=frozenset({"embed"}), protocol="builtin", is_free=True),
+)
+BY_NAME: Mapping[str, ProviderSpec] = {spec.name: spec for spec in PROVIDERS}
+#: Providers that write answers, as profiles name them.
+CHAT_PROVIDERS: tuple[str, ...] = tuple(spec.name for spec in PROVIDERS if "chat" in spec.capabilities)
+FREE_PROVIDERS = frozenset(spec.name for spec in PROVIDERS if spec.is_free)
+#: Every environment variable of a provider.
+VARIABLES: tuple[str, ...] = tuple(
+    variable for spec in PROVIDERS for variable in (spec.key_variable, spec.address_variable) if variable
+)
+KEY_VARIABLES = frozenset(spec.key_variable for spec in PROVIDERS if spec.key_variable)
+
+
+def provider_spec(name: str) -> ProviderSpec:
+    """The provider with this name; one that is not in the table gets the limits of OpenAI."""
+    return BY_NAME.get(name) or ProviderSpec(name=name, title=name, capabilities=frozenset({"chat", "embed"}))
+
+
+def provider_name(name: str) -> str:
+    """The title of a provider: "OpenAI" for `openai`."""
+    return provider_spec(name).title
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that adds a provider of answers or embeddings; empty where there is none."""
+    spec = BY_NAME.get(name)
+    return spec.variable if spec is not None and spec.capabilities & {"chat", "embed"} else ""
