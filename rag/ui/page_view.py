@@ -14,7 +14,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.answering.places import terms_held
+from rag.answering.citations import terms_held
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.chunking.spans import page_starts

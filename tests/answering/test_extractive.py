@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from rag.answering.canned_answers import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.extractive import best_quotes
-from rag.answering.phrases import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.sentences import sentences
 from rag.types import Citation
 from tests.answering.scripted import passage
