@@ -1,4 +1,4 @@
-"""People: who may sign in, with which role and group, and the keys of programs. For administrators.
+"""Manage people: who may sign in, with which role and group, and the keys of programs. For administrators.
 
 A new person or a lost password gets a link to hand over; it is shown once and works once.
 """
@@ -66,7 +66,7 @@ def add() -> None:
 
 
 def address_of(path: str) -> str:
-    """The whole address of a path, as the person who gets it has to type it."""
+    """Return the full address of a path, as its reader has to open it."""
     settings = services().settings
     seen = urlsplit(st.context.url or f"http://{settings.address}:{settings.port}")
     return (settings.public_url.rstrip("/") or f"{seen.scheme}://{seen.netloc}") + path
@@ -133,7 +133,7 @@ def status_of(person: Account) -> str:
 
 
 def draw_list(people: Sequence[Account]) -> Account | None:
-    """The people found, as a table; the one chosen in it."""
+    """Draw the people found as a table, and return the selected one."""
     text = st.text_input(
         "Search people",
         key="people_search",
@@ -164,6 +164,12 @@ def draw_list(people: Sequence[Account]) -> Account | None:
         on_select="rerun",
         selection_mode="single-row",
         # A list that changed begins without a choice: its rows may stand elsewhere now.
+        column_config={
+            "Role": st.column_config.TextColumn(width=105),
+            "Group": st.column_config.TextColumn(width=80),
+            "Status": st.column_config.TextColumn(width=75),
+            "Last sign-in": st.column_config.TextColumn(width=140),
+        },
         key=f"people_table_{hash(tuple(p.id for p in found)) & 0xFFFFFFFF}",
         alt="People with their role, group, status and last sign-in",
     )
@@ -241,7 +247,7 @@ def draw_person(person: Account) -> None:
 
 
 def draw_open_sessions(person: Account) -> None:
-    """Where somebody is signed in, each to be ended."""
+    """Draw where somebody is signed in, with a button to end each session."""
     sessions = services().sessions
 
     def end(session: OpenSession) -> None:
@@ -257,7 +263,7 @@ def require_factor() -> None:
 
 
 def draw_second_factor_rule() -> None:
-    """Which roles need a second factor."""
+    """Draw the choice of roles that need a second factor."""
     st.multiselect(
         "Second factor required for",
         list(ROLES),
