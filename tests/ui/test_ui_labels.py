@@ -28,7 +28,6 @@ OWN_LABELS = {
     "analytics_order": "two words",
     "analytics_kind": "two words",
     "audit_period": "keys of a constant",
-    "prices_model": "a sorted set of names of models",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
     "prices_model": "a set of names of models",
