@@ -40,9 +40,9 @@ from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retrieval, Retriever
 from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_of, probability
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.language import detect_language
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key

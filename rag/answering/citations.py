@@ -15,7 +15,7 @@ from uuid import UUID
 
 from rag.answering.events import CitationKind
 from rag.answering.support import Asked, Source, faults
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.types import Citation
 
 #: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it. Spaces

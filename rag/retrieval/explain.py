@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag.profile import Profile
-from rag.retrieval.context import Retrieval
 from rag.retrieval.evidence import ANSWERED, PERHAPS, Judged, outcome_of
 from rag.retrieval.formats import place
+from rag.retrieval.retriever import Retrieval
 from rag.types import Citation, Collection, SearchResult
 
 PREVIEW_CHARACTERS = 60

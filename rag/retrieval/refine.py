@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.retrieval import boosts, spelling
-from rag.retrieval.analysers import analyse
+from rag.retrieval.bm25.analysers import analyse
+from rag.retrieval.bm25.index import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.evidence import QuestionWord
 from rag.retrieval.fusion import Passage
-from rag.retrieval.keywords import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.types import SearchResult
 

@@ -15,7 +15,7 @@ from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
-from rag.retrieval.order import Facts
+from rag.retrieval.ranking import Facts
 from rag.types import Charge, Operation, Question, RAGDetails, SearchFilters, StepDetails, Usage
 
 logger = logging.getLogger(__name__)

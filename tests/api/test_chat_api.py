@@ -11,7 +11,7 @@ import pytest
 
 from rag.answering.run import TOO_LONG
 from rag.errors import ProviderRefused
-from rag.retrieval.understanding import NO_TRANSLATION
+from rag.retrieval.query_understanding import NO_TRANSLATION
 from rag.types import Outcome, Role
 from tests.api.callers import Api
 from tests.standin import ProviderStandin, many_words

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from rag.retrieval.analysers import analyse
+from rag.retrieval.bm25.analysers import analyse
+from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import (
     ACROSS,
     ANSWERED,
@@ -25,7 +26,6 @@ from rag.retrieval.evidence import (
     question_words,
 )
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.postings import inverse_document_frequency
 from rag.retrieval.query import TermStatistics
 from rag.retrieval.search import Found
 from rag.retrieval.spelling import corrections, is_one_slip_away

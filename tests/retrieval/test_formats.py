@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.profiles import HR, LEGAL, PORTFOLIO
-from rag.retrieval.citing import context_from
+from rag.retrieval.context_builder import context_from
 from rag.retrieval.evidence import Coverage, Judged, PassageSignals
 from rag.retrieval.formats import Passage, filled, format_context
 from rag.types import SearchResult

@@ -21,8 +21,8 @@ from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
 from rag.retrieval import hits
-from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
+from rag.retrieval.retriever import Retriever
 from rag.retrieval.search import SearchQuery, search
 from rag.settings import Settings
 from rag.storage.database import Database, queries

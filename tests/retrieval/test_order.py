@@ -19,9 +19,9 @@ from rag.retrieval.boosts import (
     recency_factor,
     year_factor,
 )
-from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import Coverage, Judged, PassageSignals
-from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
+from rag.retrieval.ranking import Signals, meets, of_passage, ordered, signals_from
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question, SearchFilters, SearchResult

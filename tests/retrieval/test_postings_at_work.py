@@ -11,9 +11,9 @@ import bm25s
 import numpy as np
 import pytest
 
-from rag.retrieval import segments
+from rag.retrieval.bm25 import segments
+from rag.retrieval.bm25.index import contextual_text, tokenize
 from rag.retrieval.hits import find_hits, read_scope
-from rag.retrieval.keywords import contextual_text, tokenize
 from rag.retrieval.search import SearchQuery, keyword_search
 from rag.storage.database import Database
 from rag.types import SearchResult

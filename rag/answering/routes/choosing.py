@@ -9,7 +9,7 @@ from uuid import UUID
 from rag.answering.labels import distinct_labels
 from rag.answering.routes.documents import Library, WholeDocument
 from rag.answering.routes.recognise import kinds_in, means_any, names_a_kind, quoted_label
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 
 #: Words that name no kind of document have to be so much of a title: "vacation" alone is not "Vacation policy 2026".
 LEAST_OF_TITLE = 0.5

@@ -16,7 +16,7 @@ from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells, columns_of, split_pair
 from rag.answering.sentences import sentences
 from rag.answering.support import is_negated
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk
 
 MOST_ASPECTS = 20

@@ -16,7 +16,7 @@ from rag.answering.routes.replies import Found, Reply, cell, say
 from rag.answering.routes.tables import cells
 from rag.answering.sentences import POINTS_BACK, units_of
 from rag.answering.support import is_negated
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 
 MOST_ENTRIES = 40
 #: Documents that are listed from.

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 
 RouteName = Literal["summary", "listing", "comparison", "changes"]
 #: The order in which they are tried: "summarise the changes in the handbook" asks for the changes.

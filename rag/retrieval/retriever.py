@@ -17,20 +17,20 @@ from uuid import UUID
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profile import Options, Profile
 from rag.retrieval import fusion
-from rag.retrieval.citing import citations_from, context_from
+from rag.retrieval.context_builder import citations_from, context_from
+from rag.retrieval.deduplication import without_near_repeats
 from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
 from rag.retrieval.evidence import Judged, best_of, in_order, judge, outcome_of, reranked, worth_citing
 from rag.retrieval.finding import find, wordings_of
+from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.order import needs_signals, ordered, read_facts
-from rag.retrieval.query_analysis import question_language
-from rag.retrieval.query_translator import Translation
+from rag.retrieval.query_understanding import understand
+from rag.retrieval.ranking import needs_signals, ordered, read_facts
 from rag.retrieval.refine import names_said
-from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
 from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
 from rag.retrieval.stitching import Neighbour, read_neighbours
-from rag.retrieval.understanding import understand
+from rag.retrieval.translation import Translation
 from rag.storage.database import Database, queries
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
 

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from psycopg import Connection
 
-from rag.retrieval.postings import Postings, Ranges, blocks_of, postings_in
+from rag.retrieval.bm25.scoring import Postings, Ranges, blocks_of, postings_in
 from rag.storage.sql import queries
 
 #: So many segments of one size become one of the next. A question reads at most seven of each size.

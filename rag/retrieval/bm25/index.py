@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import Connection
 
-from rag.retrieval.analysers import analyse, analyser_code
-from rag.retrieval.postings import postings_of
-from rag.retrieval.segments import add_segment, compact
+from rag.retrieval.bm25.analysers import analyse, analyser_code
+from rag.retrieval.bm25.scoring import postings_of
+from rag.retrieval.bm25.segments import add_segment, compact
 from rag.storage.sql import queries
 
 #: Terms are numbers up to this one: room for a billion words, of which two seldom share a number.

@@ -11,9 +11,9 @@ from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.retrieval.dates import dates_in, years_in
 from rag.retrieval.query_patterns import is_found
-from rag.retrieval.query_translator import Translation, translate_query_if_needed
 from rag.retrieval.question_parts import rephrase, split_question
 from rag.retrieval.run import Run, ms_since
+from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.types import QueryDetails, SearchFilters
 
 NO_TRANSLATION = "The question could not be translated, so it was searched for as it is."
