@@ -21,9 +21,8 @@ from pgvector.psycopg import register_vector
 from psycopg.types.json import Jsonb
 
 from rag.retrieval.bm25.analysers import analyse
-from rag.retrieval.bm25.index import term_id
+from rag.retrieval.bm25.index import FAN_OUT, SIZES, add_segment, term_id
 from rag.retrieval.bm25.scoring import postings_of
-from rag.retrieval.bm25.segments import FAN_OUT, SIZES, add_segment
 from rag.retrieval.query import SearchQuery
 
 MODEL = "openai/text-embedding-3-small"

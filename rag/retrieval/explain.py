@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag.profile import Profile
+from rag.retrieval.context_builder import place
 from rag.retrieval.evidence import ANSWERED, PERHAPS, Judged, outcome_of
-from rag.retrieval.formats import place
 from rag.retrieval.retriever import Retrieval
 from rag.types import Citation, Collection, SearchResult
 

@@ -15,13 +15,12 @@ from rag.errors import InvalidInput, ProviderError, SettingsError
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.bm25.synonyms import reworded
-from rag.retrieval.details import raw_results_from, search_said
 from rag.retrieval.evidence import passage_terms
 from rag.retrieval.query import TermStatistics, asked_words
 from rag.retrieval.query_understanding import Asked, describe
 from rag.retrieval.ranking import meets, of_passage, read_facts
-from rag.retrieval.run import Run, ms_since
 from rag.retrieval.search import Found, SearchQuery, search
+from rag.retrieval.trace import Run, ms_since, raw_results_from, search_said
 from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult
 

@@ -1,24 +1,24 @@
-"""The last say on the order: what the source documents raise beyond relevance."""
+"""The order of what was found: several signals, recency, pinned posts first; and what a post says of itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.ingestion.loaders.attachments import ATTACHMENT_HEADS
+from rag.ingestion.loaders.dates import KOREA
 from rag.profile import Profile
-from rag.retrieval.boosts import (
-    category_factor,
-    multi_signal_score,
-    priority,
-    quality_factor,
-    recency_factor,
-    year_factor,
-)
 from rag.retrieval.evidence import Judged
-from rag.retrieval.posts import written_on
 from rag.storage.database import Database, queries
 from rag.types import SearchFilters, SearchResult, Who, tenant_of
 
@@ -171,3 +171,209 @@ def _value(metadata: Mapping[str, Any], name: str) -> Any:
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
+
+
+#: Terms in the window in which the question's words should stand together: about two sentences.
+WINDOW_TERMS = 60
+#: How much a boost may add, as a share of the best fused score. Results hardly change between half and double of it.
+CLOSENESS_WEIGHT = 0.3
+NAME_WEIGHT = 0.15
+#: A section tells passages of one document apart where its title cannot, so that the two add up.
+SECTION_WEIGHT = 0.2
+
+
+def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
+    """For each passage, its terms in their order, the weight of the question's terms together in its best window.
+
+    BM25 does not see whether the words of a question stand in one sentence or far apart. Windows begin at every half of
+    one; terms that are not of the question count for nothing.
+    """
+    if not passages or not weights:
+        return [0.0] * len(passages)
+    ends = np.cumsum([len(terms) for terms in passages])
+    terms = np.concatenate(passages)
+    # The question has few terms: looking for each is faster than looking each of the passages' terms up.
+    places = [np.flatnonzero(terms == term) for term in weights]
+    numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
+    hits = np.concatenate(places)
+    owners = np.searchsorted(ends, hits, side="right")
+    halves = (hits - np.concatenate([[0], ends])[owners]) // (WINDOW_TERMS // 2)
+    present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
+    present[owners, halves, numbers] = True
+    held = (present[:, :-1] | present[:, 1:]) @ np.array(list(weights.values()))
+    return list(held.max(axis=1).tolist())
+
+
+def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
+    """For each name (the terms of a document's title or a section) the share of it that the question says, 0 … 1.
+
+    A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not. A name
+    whose near twin is meant, because the question says what only that one has, has no share in what both have.
+    """
+    given, said = [frozenset(name) for name in names], frozenset(question)
+    distinct = set(given)
+    shares = dict.fromkeys(distinct, 0.0)
+    if any(not said.isdisjoint(name) for name in distinct):
+        frequency = Counter(term for name in distinct for term in name)
+        weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
+        for name in distinct - _with_twin_meant(distinct, said):
+            if total := sum(weight[term] for term in name):
+                shares[name] = sum(weight[term] for term in name & said) / total
+    return [shares[name] for name in given]
+
+
+def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+    """The names that share half of all their terms with another, of which the question says more and they nothing."""
+    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
+    return {
+        name
+        for name in names
+        for other, terms in said
+        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
+    }
+
+
+def raised_scores(
+    scores: Sequence[float],
+    *,
+    closenesses: Sequence[float],
+    title_shares: Sequence[float],
+    section_shares: Sequence[float],
+) -> list[float]:
+    """The scores with what words that stand together, and a named document or section, raise them by."""
+    best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
+    return [
+        score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)
+        for score, near, title, section in zip(scores, closenesses, title_shares, section_shares, strict=True)
+    ]
+
+
+# The factors of the source documents, whose figures stand in the profiles. They multiply scores of at least 0.
+
+
+def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
+    """The factor of a post's age: of the first step of so many days, else `older` (source 000, "Recency boost")."""
+    age_days = (today - written_on).days
+    return next((factor for days, factor in steps if age_days <= days), older)
+
+
+def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> float:
+    """The highest factor of a document's categories, 1 for others (source 001, "Category Boost")."""
+    return max((factors.get(category.lower(), 1.0) for category in categories), default=1.0)
+
+
+def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
+    """The factor of this year, last year and so on, 1 for older and undated (source 001, "Recency Boost")."""
+    ages = (max(0, this_year - year) for year in years)
+    return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
+
+
+def quality_factor(content: str, *, least_words: int, most_words: int, factor: float) -> float:
+    """The factor of passages of medium length, 1 for others (source 001, "Chunk Quality Boost")."""
+    return factor if least_words <= len(content.split()) <= most_words else 1.0
+
+
+def multi_signal_score(score: float, *, category: float, year: float, quality: float) -> float:
+    """score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
+    return score * category * year * quality
+
+
+def priority(*, is_pinned: bool, is_important: bool) -> int:
+    """0 for pinned, 1 for important, 2 for regular posts (source 000, "Priority sorting")."""
+    return 0 if is_pinned else 1 if is_important else 2
+
+
+IMPORTANT, PINNED = "(필독)", "(고정)"
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachmentLines:
+    """A profile's `attachment_format` in its parts: once, for each post, for each attachment."""
+
+    head: str
+    post: str
+    attachment: tuple[str, ...]
+
+    @classmethod
+    def of(cls, template: str) -> AttachmentLines:
+        """The line with the title is repeated for each post, those after it for each of its attachments."""
+        lines = template.split("\n")
+        place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
+        return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
+
+    def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
+        """The post's line, then those of each attachment; a line whose last field is empty is left out."""
+        found = attachments_of(metadata)
+        if found:
+            yield self.post.replace("{title}", title)
+        for item in found:
+            values = {
+                "kind": "이미지" if item.get("kind") == "image" else "문서",
+                "name": str(item.get("fileName") or ""),
+                "description": str(item.get("description") or ""),
+            }
+            lines = (line for line in self.attachment if all(values.get(name, "") for name in _FIELD.findall(line)))
+            yield "\n".join(_FIELD.sub(lambda field: values.get(field[1], ""), line) for line in lines)  # noqa: B023
+
+
+def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
+    """The attachments of posts as one text, as far as `fits` allows; "" where there are none."""
+    form = AttachmentLines.of(template)
+    lines: list[str] = []
+    for title, metadata in posts:
+        for line in form.of_post(title, metadata):
+            text = line if lines else f"{form.head}\n{line}" if form.head else line
+            if not fits(f"\n{text}"):
+                return "\n".join(lines)
+            lines.append(text)
+    return "\n".join(lines)
+
+
+def attachments_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The attachments as they are stored with a post."""
+    stored = metadata.get("attachmentsJson")
+    try:
+        found = json.loads(stored) if isinstance(stored, str) else []
+    except ValueError:
+        return []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
+    """A post's passage without the part about its attachments; its excerpt where nothing else is in it."""
+    places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
+    kept = text[: min(places)].rstrip() if places else text
+    return kept or str(metadata.get("excerpt") or "") or text
+
+
+def category_of(metadata: Mapping[str, Any]) -> str:
+    """The name of a post's category; for other documents what their metadata calls so."""
+    return str(metadata.get("categoryName") or metadata.get("category") or metadata.get("categorySlug") or "")
+
+
+def marks_of(metadata: Mapping[str, Any]) -> str:
+    """(필독) of an important and (고정) of a pinned post."""
+    important = IMPORTANT if metadata.get("isImportant") is True else ""
+    return important + (PINNED if metadata.get("isPinned") is True else "")
+
+
+def written_on(metadata: Mapping[str, Any]) -> date | None:
+    """The day a post gives itself, else that of its making; by `backdatedAt` and `createdAt`, else by our own names."""
+    names = ("backdatedAt", "backdated_at", "createdAt", "created_at")
+    return next((day for name in names if (day := day_of(metadata.get(name))) is not None), None)
+
+
+def day_of(value: Any) -> date | None:
+    """A day from ISO text, or from milliseconds since 1970 as notice boards count: then it is Korea's; 0 is none."""
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000, UTC).astimezone(KOREA).date() if value > 0 else None
+        return datetime.fromisoformat(value).date() if isinstance(value, str) else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def korean_date(day: date | None) -> str:
+    """A day as Koreans write it: "2024. 12. 15."; "" for none."""
+    return f"{day.year}. {day.month}. {day.day}." if day is not None else ""

@@ -17,9 +17,8 @@ from uuid import UUID
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profile import Options, Profile
 from rag.retrieval import fusion
-from rag.retrieval.context_builder import citations_from, context_from
+from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours
 from rag.retrieval.deduplication import without_near_repeats
-from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
 from rag.retrieval.evidence import Judged, best_of, in_order, judge, outcome_of, reranked, worth_citing
 from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.language import question_language
@@ -28,8 +27,17 @@ from rag.retrieval.query_understanding import understand
 from rag.retrieval.ranking import needs_signals, ordered, read_facts
 from rag.retrieval.refine import names_said
 from rag.retrieval.reranker import rerank_results
-from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
-from rag.retrieval.stitching import Neighbour, read_neighbours
+from rag.retrieval.trace import (
+    Books,
+    OnStep,
+    Run,
+    TenantPrices,
+    costs_from,
+    evidence_said,
+    left_out_said,
+    ms_since,
+    reranked_from,
+)
 from rag.retrieval.translation import Translation
 from rag.storage.database import Database, queries
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage

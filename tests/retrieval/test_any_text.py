@@ -34,8 +34,7 @@ from rag.retrieval.bm25 import analysers
 from rag.retrieval.dates import dates_in, years_in
 from rag.retrieval.language import detect_language
 from rag.retrieval.query import asked_words, question_terms
-from rag.retrieval.query_understanding import categories_in
-from rag.retrieval.question_parts import split_question
+from rag.retrieval.query_understanding import categories_in, split_question
 from rag.retrieval.spelling import corrections
 from rag.ui.text import answer_markdown, plain
 

@@ -5,9 +5,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.profiles import HR, LEGAL, PORTFOLIO
-from rag.retrieval.context_builder import context_from
+from rag.retrieval.context_builder import Passage, context_from, filled, format_context
 from rag.retrieval.evidence import Coverage, Judged, PassageSignals
-from rag.retrieval.formats import Passage, filled, format_context
 from rag.types import SearchResult
 
 DOCUMENT = UUID(int=7)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.retrieval.boosts import closenesses, naming, raised_scores
 from rag.retrieval.finding import merged
 from rag.retrieval.fusion import (
     limited_per_document,
@@ -18,6 +17,7 @@ from rag.retrieval.fusion import (
     without_repeats,
 )
 from rag.retrieval.query import TermStatistics
+from rag.retrieval.ranking import closenesses, naming, raised_scores
 from rag.retrieval.search import Found
 from rag.types import SearchResult
 

@@ -11,16 +11,20 @@ import pytest
 from rag.profile import Options
 from rag.profiles import NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
-from rag.retrieval.boosts import (
+from rag.retrieval.evidence import Coverage, Judged, PassageSignals
+from rag.retrieval.ranking import (
+    Signals,
     category_factor,
+    meets,
     multi_signal_score,
+    of_passage,
+    ordered,
     priority,
     quality_factor,
     recency_factor,
+    signals_from,
     year_factor,
 )
-from rag.retrieval.evidence import Coverage, Judged, PassageSignals
-from rag.retrieval.ranking import Signals, meets, of_passage, ordered, signals_from
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -16,8 +16,7 @@ from rag.profiles import HR, NOTICES
 from rag.providers.registry import Providers
 from rag.retrieval.calibration import calibrated, cloze, keep_calibration
 from rag.retrieval.explain import explained
-from rag.retrieval.query_understanding import NO_REPHRASING
-from rag.retrieval.question_parts import split_question
+from rag.retrieval.query_understanding import NO_REPHRASING, split_question
 from rag.retrieval.reranker import text_to_rerank
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
