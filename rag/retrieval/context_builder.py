@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rag.profile import Profile
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.evidence import Judged, matched_words
+from rag.retrieval.evidence import ScoredHit, matched_words
 from rag.retrieval.ranking import (
     attachment_part,
     category_of,
@@ -30,12 +30,12 @@ UNLIMITED = 10**9
 
 
 def context_from(
-    judged: Sequence[Judged],
+    judged: Sequence[ScoredHit],
     *,
     profile: Profile,
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
-) -> tuple[str, list[Judged]]:
+) -> tuple[str, list[ScoredHit]]:
     """The numbered passages as one text, and those of them that fit.
 
     The best one is shortened where it alone has more than `context_tokens`, the last one where the text ends at
@@ -46,10 +46,10 @@ def context_from(
 
     labels = labels_of([item.result for item in judged], metadata)
 
-    def part(number: int, item: Judged) -> str:
+    def part(number: int, item: ScoredHit) -> str:
         return format_passage(profile, _passage(number, item, metadata or {}, labels))
 
-    kept: list[Judged] = []
+    kept: list[ScoredHit] = []
     for item in judged:
         number = len(kept) + 1
         joiner = profile.answer.context_joiner if kept else ""
@@ -97,7 +97,7 @@ class Room:
 
 
 def _passage(
-    number: int, item: Judged, metadata: Mapping[UUID, Mapping[str, Any]], labels: Mapping[UUID, str]
+    number: int, item: ScoredHit, metadata: Mapping[UUID, Mapping[str, Any]], labels: Mapping[UUID, str]
 ) -> Passage:
     return Passage(
         number=number,
@@ -109,7 +109,7 @@ def _passage(
 
 
 def citations_from(
-    judged: Sequence[Judged], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+    judged: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
     """The passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
     posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
@@ -147,7 +147,7 @@ def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def shown_score(item: Judged) -> float:
+def shown_score(item: ScoredHit) -> float:
     """What a reader sees, 0 … 1: the reranker's relevance, else the better of similarity and share of the question."""
     result = item.result
     if result.rerank_score is not None:
@@ -315,7 +315,9 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
     return [neighbour for neighbour in found if neighbour.chunk_id not in ids]
 
 
-def stitched(judged: Sequence[Judged], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]) -> list[Judged]:
+def stitched(
+    judged: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
+) -> list[ScoredHit]:
     """The hits with the text of their neighbours around them, as far as `fits` allows.
 
     Only neighbours of the hit's own section, each used once. What follows comes before what precedes, and
@@ -362,7 +364,7 @@ def _overlap(before: str, after: str) -> int:
     return len(before) - at if at >= 0 else 0
 
 
-def _with_text(item: Judged, addition: str, neighbour: Neighbour) -> Judged:
+def _with_text(item: ScoredHit, addition: str, neighbour: Neighbour) -> ScoredHit:
     # Spans that touch or overlap join as they stand in the document; between others the page broke.
     touches = (
         neighbour.start <= neighbour.hit_end if neighbour.step > 0 else neighbour.end >= neighbour.hit_start

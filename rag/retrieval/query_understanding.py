@@ -16,7 +16,7 @@ from rag.providers.registry import Providers
 from rag.providers.retry import report_lost
 from rag.retrieval.dates import dates_in, years_in
 from rag.retrieval.query_patterns import is_found
-from rag.retrieval.trace import Run, ms_since
+from rag.retrieval.trace import RetrievalTrace, ms_since
 from rag.retrieval.translation import Translation, translate_query_if_needed
 from rag.types import ChatMessage, QueryDetails, SearchFilters, Usage
 
@@ -25,7 +25,7 @@ NO_REPHRASING = "The question could not be put in other words, so it was searche
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ParsedQuestion:
     """The question as it is searched for."""
 
     translation: Translation
@@ -37,7 +37,7 @@ class Asked:
     filters: SearchFilters = field(default_factory=SearchFilters)
 
 
-def understand(run: Run, providers: Providers, today: date) -> Asked:
+def understand(run: RetrievalTrace, providers: Providers, today: date) -> ParsedQuestion:
     """Translate, take apart and read the limits of a question, as far as the profile wants it."""
     run.details.query = QueryDetails(original=run.text)
     translation = translate(run, providers)
@@ -55,10 +55,12 @@ def understand(run: Run, providers: Providers, today: date) -> Asked:
     # The original stays beside its translation: names and identifiers are the same in every language, and a
     # collection may hold documents in the question's own.
     wordings = [f"{query} {expansion}" if expansion else query, *([run.text] if translation.translated_from else [])]
-    return Asked(translation=translation, text="\n".join(wordings), others=(*alternatives, *parts), filters=filters)
+    return ParsedQuestion(
+        translation=translation, text="\n".join(wordings), others=(*alternatives, *parts), filters=filters
+    )
 
 
-def translate(run: Run, providers: Providers) -> Translation:
+def translate(run: RetrievalTrace, providers: Providers) -> Translation:
     """The question in the collection's language; as it is where that needs no translation or none can be had."""
     target = run.question.collection.language or "en"
     if (
@@ -87,7 +89,7 @@ def translate(run: Run, providers: Providers) -> Translation:
     return translation
 
 
-def rephrased(run: Run, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def rephrased(run: RetrievalTrace, providers: Providers, query: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Words to add, other wordings and parts by a model: one call, where the profile wants any of them."""
     profile = run.profile
     nothing: tuple[str, tuple[str, ...], tuple[str, ...]] = ("", (), ())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rag.ingestion.loaders.attachments import ATTACHMENT_HEADS
 from rag.ingestion.loaders.dates import KOREA
 from rag.profile import Profile
-from rag.retrieval.evidence import Judged
+from rag.retrieval.evidence import ScoredHit
 from rag.storage.database import Database, queries
 from rag.types import SearchFilters, SearchResult, Who, tenant_of
 
@@ -104,8 +104,8 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 
 
 def ordered(
-    judged: Sequence[Judged], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
-) -> list[Judged]:
+    judged: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
+) -> list[ScoredHit]:
     """The passages in the profile's own order, the best `top_k` of them.
 
     Multi-signal scores decide who is among them (source 001). Recency and priority reorder the `top_k` that the
@@ -114,7 +114,7 @@ def ordered(
     items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in judged]
     unknown = Signals(written_on=today)
 
-    def of(item: Judged) -> Signals:
+    def of(item: ScoredHit) -> Signals:
         return of_passage(item.result, signals.get(item.result.document_id, unknown))
 
     if profile.ranking.multi_signal:
@@ -159,7 +159,7 @@ def _base_score(result: SearchResult, profile: Profile) -> float:
     return result.score
 
 
-def _by_score(items: Sequence[Judged], scores: Sequence[float]) -> list[Judged]:
+def _by_score(items: Sequence[ScoredHit], scores: Sequence[float]) -> list[ScoredHit]:
     scored = [replace(i, result=replace(i.result, score=s)) for i, s in zip(items, scores, strict=True)]
     return sorted(scored, key=lambda item: -item.result.score)
 

@@ -16,9 +16,9 @@ from rag.errors import DatabaseUnavailable, RagError, SettingsError
 from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
-from rag.retrieval.evidence import Judged
+from rag.retrieval.evidence import ScoredHit
 from rag.retrieval.ranking import Facts
-from rag.retrieval.search import Found
+from rag.retrieval.search import SearchHits
 from rag.types import (
     Charge,
     CostDetails,
@@ -54,7 +54,7 @@ class Books(Protocol):
 
 
 @dataclass
-class Run:
+class RetrievalTrace:
     """What one question has gathered so far."""
 
     question: Question
@@ -171,7 +171,7 @@ def costs_from(charges: Sequence[Charge]) -> CostDetails:
     )
 
 
-def search_said(profile: Profile, found: Found, *, asked: str, limits: str, has_vectors: bool) -> str:
+def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str, has_vectors: bool) -> str:
     """How it was searched, within which limits, and what came of it."""
     if not has_vectors:
         how = "keywords"
@@ -201,7 +201,7 @@ def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
 
 
 def evidence_said(
-    judged: Sequence[Judged], speaking: Sequence[Judged], evidence: EvidenceDetails, *, is_asked_for: bool
+    judged: Sequence[ScoredHit], speaking: Sequence[ScoredHit], evidence: EvidenceDetails, *, is_asked_for: bool
 ) -> str:
     """How many passages may be cited, and why no others."""
     if not judged:

@@ -18,7 +18,7 @@ from rag.retrieval.fusion import (
 )
 from rag.retrieval.query import TermStatistics
 from rag.retrieval.ranking import closenesses, naming, raised_scores
-from rag.retrieval.search import Found
+from rag.retrieval.search import SearchHits
 from rag.types import SearchResult
 
 
@@ -140,9 +140,9 @@ def terms(*numbers: int) -> NDArray[np.int32]:
 
 
 def test_of_several_wordings_a_passage_keeps_its_best_score() -> None:
-    def found(**scores: float) -> Found:
+    def found(**scores: float) -> SearchHits:
         results = tuple(result(int(name[1:]), score=score) for name, score in scores.items())
-        return Found(results=results, statistics=TermStatistics(), languages={}, text="")
+        return SearchHits(results=results, statistics=TermStatistics(), languages={}, text="")
 
     made = merged([found(p1=0.9, p2=0.5), found(p2=0.7, p3=0.6, p1=0.2)], 3)
     assert [(r.chunk_id.int, r.score) for r in made.results] == [(1, 0.9), (2, 0.7), (3, 0.6)]
