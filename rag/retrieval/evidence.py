@@ -22,7 +22,7 @@ from rag.retrieval.bm25.synonyms import synonyms_of
 from rag.types import Evidence, SearchResult
 
 if TYPE_CHECKING:
-    from rag.retrieval.search import SearchHits
+    from rag.retrieval.hybrid_search import SearchHits
 
 #: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.
 FOUND = 0.5

@@ -17,7 +17,7 @@ from rag.retrieval.bm25.analysers import analyse
 from rag.retrieval.bm25.index import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.evidence import QuestionWord
 from rag.retrieval.fusion import Passage
-from rag.retrieval.query import SearchQuery, TermStatistics, asked_words, question_terms
+from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.types import SearchResult
 
 #: A name counts as said when more than this share of it is, by the words that tell it from the others.

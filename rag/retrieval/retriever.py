@@ -20,9 +20,9 @@ from rag.retrieval import fusion
 from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours
 from rag.retrieval.deduplication import without_near_repeats
 from rag.retrieval.evidence import ScoredHit, best_of, in_order, judge, outcome_of, reranked, worth_citing
-from rag.retrieval.finding import find, wordings_of
 from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
+from rag.retrieval.multi_query import find, wordings_of
 from rag.retrieval.query_understanding import understand
 from rag.retrieval.ranking import needs_signals, ordered, read_facts
 from rag.retrieval.refine import names_said

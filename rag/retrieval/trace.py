@@ -17,8 +17,8 @@ from rag.money.price_list import charge
 from rag.profile import Profile
 from rag.providers.retry import Notes, lost_calls
 from rag.retrieval.evidence import ScoredHit
+from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.ranking import Facts
-from rag.retrieval.search import SearchHits
 from rag.types import (
     Charge,
     CostDetails,

@@ -25,9 +25,9 @@ from rag.retrieval.evidence import (
     probability,
     question_words,
 )
+from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.query import TermStatistics
-from rag.retrieval.search import SearchHits
+from rag.retrieval.search_query import TermStatistics
 from rag.retrieval.spelling import corrections, is_one_slip_away
 from rag.types import SearchResult
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.retrieval.finding import merged
 from rag.retrieval.fusion import (
     limited_per_document,
     reciprocal_rank_fusion,
     weighted_fusion,
     without_repeats,
 )
-from rag.retrieval.query import TermStatistics
+from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.multi_query import merged
 from rag.retrieval.ranking import closenesses, naming, raised_scores
-from rag.retrieval.search import SearchHits
+from rag.retrieval.search_query import TermStatistics
 from rag.types import SearchResult
 
 

@@ -10,7 +10,7 @@ from rag.errors import InvalidInput, SettingsError
 from rag.profiles import HR
 from rag.retrieval.bm25 import korean
 from rag.retrieval.bm25.analysers import analyse, analyser_for
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database
 from tests.retrieval.shelf import Shelf
 

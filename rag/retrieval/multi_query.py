@@ -16,10 +16,10 @@ from rag.providers.embeddings import generate_embeddings_batch
 from rag.retrieval.bm25.index import contextual_text
 from rag.retrieval.bm25.synonyms import reworded
 from rag.retrieval.evidence import passage_terms
-from rag.retrieval.query import TermStatistics, asked_words
+from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
 from rag.retrieval.query_understanding import ParsedQuestion, describe
 from rag.retrieval.ranking import meets, of_passage, read_facts
-from rag.retrieval.search import SearchHits, SearchQuery, search
+from rag.retrieval.search_query import TermStatistics, asked_words
 from rag.retrieval.trace import RetrievalTrace, ms_since, raw_results_from, search_said
 from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult

@@ -15,11 +15,11 @@ from psycopg.types.json import Jsonb
 
 from rag.retrieval import fusion
 from rag.retrieval import meaning as meanings
+from rag.retrieval.candidates import FUSED_CANDIDATES, Hits, find_hits, read_scope
 from rag.retrieval.fusion import FusionScores
-from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
 from rag.retrieval.meaning import MeaningHit
-from rag.retrieval.query import SearchQuery, TermStatistics, asked_words
 from rag.retrieval.refine import corrected, refined
+from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
 from rag.types import Scope, SearchFilters, SearchResult
