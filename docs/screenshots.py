@@ -24,7 +24,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from benchmarks.product import PASSWORD, TENANT, Product
-from rag.storage.database import Database
+from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server
 from tests.question_month import write_month
 from tests.standin import ProviderStandin
@@ -244,7 +244,8 @@ def take_all(browser: Browser, product: Product, folder: Path) -> None:
 
 
 def fill_month(data_dir: Path) -> None:
-    database = Database(start_server(data_dir).application, maximum_connections=2)
+    server = start_server(data_dir)
+    database = Database(server.application, sealing_key(server.owner), maximum_connections=2)
     database.open()
     try:
         with database.transaction(TENANT) as connection:

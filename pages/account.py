@@ -1,4 +1,4 @@
-"""Your account: who you are here and where you are signed in. For everybody."""
+"""Show who you are here and where you are signed in. For everybody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the assistant costs, how fast it answers, what it cannot answer, and everything about a single question.
+"""Show what the assistant costs, how fast it answers, what it cannot answer, and single questions in full.
 
 For managers. Every figure is counted in SQL; the period and the filters are in the address, so a view can be shared.
 Questions are personal: the page shows groups, never who asked.
@@ -20,7 +20,7 @@ from rag.records.analytics import Filters, Period, QuestionFilters
 from rag.services import require, services
 from rag.types import DocumentFilters, DocumentStatus, Role
 from rag.ui import actions
-from rag.ui.analytics import draw_key_figures, draw_overview
+from rag.ui.analytics import draw_metrics, draw_overview
 from rag.ui.formats import SELECT_A_ROW, count, time_zone
 from rag.ui.question_details import IN_PROGRESS, OUTCOME_WORDS, OUTCOMES, cost_words, draw_question
 from rag.ui.widgets import document_labels
@@ -66,7 +66,7 @@ def choose_period() -> Period:
 
 
 def choose_document() -> UUID | None:
-    """One document, from a list where there are few, else from those that a search finds.
+    """Draw the choice of one document: a list where there are few, else those that a search finds.
 
     The address has the document's id: titles change, and two documents can have the same.
     """
@@ -248,7 +248,7 @@ def draw_questions(period: Period, filters: Filters) -> None:
 
 
 def export(period: Period, filters: Filters, wanted: QuestionFilters) -> bytes:
-    """The questions as CSV."""
+    """Return the questions as CSV."""
     return analytics.export_csv(identity, period, filters, wanted)
 
 
@@ -320,7 +320,7 @@ period = choose_period()
 filters = choose_filters(period)
 summary = analytics.summary(identity, period, filters)
 if summary.current.questions or summary.current.calls:
-    draw_key_figures(summary, period)
+    draw_metrics(summary, period)
     overview, questions, unanswered = st.tabs(
         ["Overview", "Questions", "Not in the documents"], key="analytics_view", on_change="rerun", bind="query-params"
     )

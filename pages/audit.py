@@ -1,4 +1,4 @@
-"""Audit log: who changed what, and when. For administrators; nobody can change or remove a line."""
+"""Show who changed what, and when. For administrators; nobody can change or remove a line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ zone = time_zone(st.context.timezone)
 
 st.title("Audit log", anchor=False)
 st.caption(
-    "What people changed here, who signed in, took something along or read what others asked. It can only be added to."
+    "What people changed here, who signed in, exported data or read the questions of others. No entry can be changed."
 )
 with st.grid(4, min_column_width=170):
     period = st.selectbox("Period", list(PERIODS), index=1, key="audit_period")

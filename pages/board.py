@@ -1,4 +1,4 @@
-"""The notice board: its posts with their marks, the post behind a citation, and for administrators the sync.
+"""Show the notice board: its posts with their marks, the post behind a citation, and the sync to administrators.
 
 Everybody reads what can be asked about; state, costs and the source are administrators' business.
 """
@@ -67,7 +67,7 @@ def save_source(collection: Collection) -> None:
 
 
 def draw_sync(collection: Collection) -> None:
-    """The last run, followed while it is under way."""
+    """Draw the last sync, and follow it while it is under way."""
     runs = running.syncs.runs(identity, collection.id, limit=MOST_RUNS)
     at_work = sum(f.at_work for f in library.board_figures(identity, collection.id, only_ready=False))
     if state.get("board_was_active") and not at_work and not any(run.is_open for run in runs):
@@ -93,7 +93,7 @@ def is_sample(collection: Collection) -> bool:
 
 
 def draw_source(collection: Collection) -> None:
-    """Which table the posts come from."""
+    """Say which table the posts come from."""
     kept = running.syncs.sources(collection)
     if is_sample(collection):
         st.caption(
@@ -127,7 +127,7 @@ def draw_opened(document: Document) -> None:
 
 
 def opened_post(board: Collection) -> Document | None:
-    """The post of the address, if it is one of this board that this person may read."""
+    """Return the post in the address, if it belongs to this board and this person may read it."""
     try:
         post = library.get(identity, UUID(st.query_params.get("post", "")))
     except (ValueError, RagError):

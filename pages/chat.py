@@ -11,7 +11,7 @@ from uuid import UUID
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.errors import NotFound, RagError
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role

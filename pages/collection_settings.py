@@ -1,4 +1,4 @@
-"""Collections: what is searched together, by which profile, with which settings. For administrators.
+"""Manage collections: documents that are searched together, with a profile and settings. For administrators.
 
 A collection is made by choosing a profile; single settings can differ from it and be given back to it.
 """
@@ -65,7 +65,7 @@ def measure_threshold(collection: Collection) -> None:
 
 
 def attempt(done: str, action: Any) -> None:
-    """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
+    """Run a change and confirm it; show an error on the page instead of ending it."""
     state.collections_done = done if actions.attempt("collections_error", action) else ""
 
 
@@ -218,7 +218,7 @@ def draw_list(collections: Sequence[Collection]) -> None:
 
 
 def unit_of(collection: Collection) -> str:
-    """What a collection is made of, as one of them is called."""
+    """Return the word for one item of a collection."""
     return "post" if holds_posts(collection) else "document"
 
 

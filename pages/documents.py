@@ -1,4 +1,4 @@
-"""The library: upload with an estimate before anything is spent, live progress, costs, and every document.
+"""Manage documents: upload with an estimate before anything is spent, live progress, costs, the library.
 
 Files go straight into the database and the file store; everything shown is read from there, so that progress survives a
 refresh and is the same in every administrator's browser.
@@ -32,7 +32,7 @@ from rag.types import (
 )
 from rag.ui import actions
 from rag.ui.document_details import draw_document, draw_repository
-from rag.ui.document_library import draw_bulk, draw_empty_library, draw_figures, draw_filters, draw_opener, draw_table
+from rag.ui.document_library import draw_bulk, draw_empty_library, draw_filters, draw_opener, draw_table, draw_totals
 from rag.ui.document_steps import (
     ask_to_delete,
     draw_meaning,
@@ -81,7 +81,7 @@ state.setdefault("documents_notice", "")
 
 
 def attempt(action: Callable[..., object], *arguments: Any) -> None:
-    """Run a change; what goes wrong is said on the page instead of ending it."""
+    """Run a change; show an error on the page instead of ending it."""
     actions.attempt("documents_notice", action, *arguments)
 
 
@@ -135,7 +135,7 @@ def tag_all(filters: DocumentFilters, until: datetime | None) -> None:
 def each(
     action: Callable[[UUID], object], filters: DocumentFilters, until: datetime | None, *, is_untagged: bool = False
 ) -> None:
-    """Do the same to all that the filters let through and that were there when they were shown.
+    """Do the same to every document that passes the filters and existed when they were shown.
 
     What goes wrong with one is said and does not keep the others from it.
     """
@@ -180,7 +180,7 @@ def open_document(document_id: str | None) -> None:
 
 
 def take(name: str, content: bytes, options: UploadOptions, key: str, password: str | None = None) -> None:
-    """Hand one file to the library; a file that cannot be used is remembered with its sentence."""
+    """Hand one file to the library; keep a file that cannot be used with the reason."""
     state.documents_refused = [refused for refused in state.documents_refused if refused.key != key]
     try:
         library.upload(
@@ -215,7 +215,7 @@ def forget(key: str) -> None:
 
 
 def draw_queue() -> None:
-    """What is being read, waits for a yes, is processed or has just finished; redrawn while work goes on."""
+    """Draw what is read, waits for confirmation, is processed or has just finished; redrawn while work goes on."""
     # What the whole page has just read is not read twice.
     drawn_whole = state.pop("documents_drawn_whole", None)
     figures, (at_work, total) = drawn_whole or read_state()
@@ -245,7 +245,7 @@ def draw_queue() -> None:
 
 
 def read_state() -> tuple[list[DocumentFigures], tuple[dict[UUID, DocumentStatus], int]]:
-    """What the library holds, and what is worked on."""
+    """Return the totals of the library, and the documents being worked on."""
     return library.figures(identity), library.at_work(identity, limit=2 * MOST_CARDS)
 
 
@@ -259,7 +259,7 @@ def note_finished(before: dict[UUID, DocumentStatus], at_work: dict[UUID, Docume
 
 
 def draw_just_finished() -> None:
-    """What became ready while this page was open."""
+    """Draw the documents that became ready while this page was open."""
     finished = state.documents_finished
     if not finished:
         return
@@ -275,7 +275,7 @@ def draw_just_finished() -> None:
 def shown_of(
     figures: Sequence[DocumentFigures], wanted: DocumentFilters, *, newest_first: bool = True
 ) -> Sequence[Document]:
-    """The documents in some states that get a card; none is looked for where the figures know of none."""
+    """Return the documents in some states that get a card; read none where the totals know of none."""
     if not any(f.status in wanted.statuses for f in figures):
         return []
     return library.find(identity, wanted, sort="newest" if newest_first else "oldest", limit=MOST_CARDS)
@@ -339,7 +339,7 @@ def draw_library(figures: Sequence[DocumentFigures], collections: Sequence[Colle
 
 
 def opened_document() -> Document | None:
-    """The document of the address, also when it is a version that the library does not list."""
+    """Return the document in the address, also a version that the library does not list."""
     try:
         return library.get(identity, UUID(st.query_params.get("document", "")))
     except (ValueError, RagError):
@@ -366,7 +366,7 @@ def draw_opened(document: Document) -> None:
 
 
 def draw_reference(document: Document) -> None:
-    """The steps of a document of a collection of legal references."""
+    """Draw the steps of a reference document."""
     references = services().references
     try:
         reference = references.get(identity, document.id)
@@ -401,7 +401,7 @@ def draw_models(collections: Sequence[Collection]) -> None:
 
 figures, at_work = read_state()
 st.title("Documents", anchor=False)
-draw_figures(figures)
+draw_totals(figures)
 collections = library.collections(identity)
 limits = ExtractionLimits.of(services().settings)
 default = library.choose(identity)  # the same that a question is asked in

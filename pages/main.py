@@ -1,4 +1,4 @@
-"""The frame around every page: who is here, the mark, the pages of their role, their account.
+"""Draw the frame around every page: the mark, the pages of the role, the account.
 
 The guard has checked the session before this runs; it is checked again here at each run, so that a session ended
 elsewhere ends here too.
@@ -23,7 +23,7 @@ RUN_AGAIN_SECONDS = 3600
 
 
 def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
-    """The pages this role may open, by the heading they stand under. Each page checks again for itself."""
+    """Return the pages this role may open, by their heading. Each page checks again for itself."""
     asking = [
         st.Page(
             "chat.py",
@@ -100,7 +100,7 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
 
 
 def has_board(identity: Identity) -> bool:
-    """Whether there is a notice board to look at."""
+    """Return whether there is a notice board to read."""
     return any(holds_posts(c) for c in services().documents.collections(identity))
 
 
@@ -115,7 +115,7 @@ def draw_account(identity: Identity) -> None:
 
 @st.fragment(run_every=RUN_AGAIN_SECONDS)
 def follow_restarts() -> None:
-    """Make open tabs run anew as soon as they reach a server that was started again.
+    """Reload open tabs as soon as they reach a server that was restarted.
 
     Streamlit runs a reconnected tab only where something in it runs regularly. Any other tab would begin with the first
     click in it, in a session that does not know the button yet: the click would draw the page and do nothing else.

@@ -1,4 +1,4 @@
-"""People: who may sign in, with which role and group, and the keys of programs. For administrators.
+"""Manage people: who may sign in, with which role and group, and the keys of programs. For administrators.
 
 A new person or a lost password gets a link to hand over; it is shown once and works once.
 """
@@ -38,7 +38,7 @@ zone = time_zone(st.context.timezone)
 
 
 def attempt(done: str, action: Callable[..., object], *arguments: Any, **changes: Any) -> None:
-    """Run a change and say that it is done; what goes wrong is said on the page instead of ending it."""
+    """Run a change and confirm it; an error is shown on the page."""
     state.people_done = done if actions.attempt("people_error", action, *arguments, **changes) else ""
 
 
@@ -66,7 +66,7 @@ def add() -> None:
 
 
 def address_of(path: str) -> str:
-    """The whole address of a path, as the person who gets it has to type it."""
+    """Return the full address of a path, as its reader has to open it."""
     settings = services().settings
     seen = urlsplit(st.context.url or f"http://{settings.address}:{settings.port}")
     return (settings.public_url.rstrip("/") or f"{seen.scheme}://{seen.netloc}") + path
@@ -94,7 +94,7 @@ def show_link(person: Account, path: str) -> None:
     st.markdown(f"Send this to **{plain(person.name)}** at {plain(person.email)}, by a way only they can read.")
     st.code(address_of(path), language=None, wrap_lines=True)
     st.caption(
-        "It works once, within three days, and is not shown again. Whoever opens it can set the password; "
+        "It works once, within three days, and is not shown again. Anyone who opens it can set the password; "
         "sessions open until then end when it is used."
     )
     if st.button("Done", key="people_link_done", type="primary"):
@@ -133,7 +133,7 @@ def status_of(person: Account) -> str:
 
 
 def draw_list(people: Sequence[Account]) -> Account | None:
-    """The people found, as a table; the one chosen in it."""
+    """Draw the people found as a table, and return the selected one."""
     text = st.text_input(
         "Search people",
         key="people_search",
@@ -164,6 +164,12 @@ def draw_list(people: Sequence[Account]) -> Account | None:
         on_select="rerun",
         selection_mode="single-row",
         # A list that changed begins without a choice: its rows may stand elsewhere now.
+        column_config={
+            "Role": st.column_config.TextColumn(width=105),
+            "Group": st.column_config.TextColumn(width=80),
+            "Status": st.column_config.TextColumn(width=75),
+            "Last sign-in": st.column_config.TextColumn(width=140),
+        },
         key=f"people_table_{hash(tuple(p.id for p in found)) & 0xFFFFFFFF}",
         alt="People with their role, group, status and last sign-in",
     )
@@ -241,7 +247,7 @@ def draw_person(person: Account) -> None:
 
 
 def draw_open_sessions(person: Account) -> None:
-    """Where somebody is signed in, each to be ended."""
+    """Draw where somebody is signed in, with a button to end each session."""
     sessions = services().sessions
 
     def end(session: OpenSession) -> None:
@@ -257,7 +263,7 @@ def require_factor() -> None:
 
 
 def draw_second_factor_rule() -> None:
-    """Which roles need a second factor."""
+    """Draw the choice of roles that need a second factor."""
     st.multiselect(
         "Second factor required for",
         list(ROLES),
@@ -267,7 +273,7 @@ def draw_second_factor_rule() -> None:
         key="people_factor_roles",
         on_change=require_factor,
         width=480,
-        help="A code of an app on their telephone follows the password. Whoever has none sets it up at their next "
+        help="A code of an app on their telephone follows the password. A person without one sets it up at their next "
         "sign-in. Single sign-on asks for its own.",
     )
 

@@ -1,4 +1,4 @@
-"""Prices: what each model costs, as listed and as the company pays itself. For administrators.
+"""Show what each model costs: the list price and the company's own. For administrators.
 
 A price counts from a day on; what was charged before keeps its own.
 """
@@ -18,6 +18,7 @@ from rag.services import require, services
 from rag.types import Role
 from rag.ui import actions
 from rag.ui.formats import count
+from rag.ui.text import plain
 
 identity = require(Role.ADMIN)
 prices = services().prices
@@ -35,13 +36,13 @@ def planned(price: Price) -> str:
 
 
 def draw_list(found: Sequence[Price]) -> None:
-    """Every price with its list, and what counts in its place."""
+    """Draw every list price, with the price that replaces it."""
     table = pd.DataFrame(
         {
             "Model": [price.model for price in found],
             "For": [UNIT_NAMES[price.unit] for price in found],
             "List price": [amount(price.listed) or "Not listed" for price in found],
-            "List": [price.source for price in found],
+            "Price list": [price.source for price in found],
             "Your price": [amount(price.own) for price in found],
             "Since": [str(price.own_since or "") for price in found],
             "Planned": [planned(price) for price in found],
@@ -109,7 +110,7 @@ st.caption(
 )
 if done := state.prices_done:
     state.prices_done = ""
-    st.toast(done, icon=":material/check:")
+    st.toast(plain(done), icon=":material/check:")
 if found:
     draw_list(found)
 else:

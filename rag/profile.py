@@ -157,52 +157,56 @@ class Chunking(Part):
     new_documents_only = True
 
     chunking_method: ChunkingMethod = setting(
-        "smart", "Chunking", "How documents are cut into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
+        "smart", "Chunking", "How documents are split into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_size: int = setting(
-        1000, "Chunk size", "Characters, at most.", unit="characters", ge=100, le=8000,
+        1000, "Chunk size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     chunk_overlap: int = setting(
-        200, "Overlap", "Characters that neighbouring passages share.", unit="characters", ge=0, le=4000,
+        200, "Overlap", "What neighbouring passages share.", unit="characters", ge=0, le=4000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     minimum_chunk_size: int = setting(
         100, "Smallest chunk", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
         source="004 DEFAULT_CHUNKING_OPTIONS")
     separators: Words = setting(
         ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
-        "Where recursive chunking cuts; the first that fits.", source="003 1.2",
+        "Where the method “Separators” splits a text: at the first of these that it finds.", source="003 1.2",
         only_with=("chunking_method", ("recursive",)))
     chunking_by_type: Pairs = setting(
         (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
          ("generic", "generic")),
-        "Chunking by kind", "A method for each kind of document.", source="001 Chunking Strategies",
+        "Chunking by kind", "How each kind of document is split.", source="001 Chunking Strategies",
         only_with=("chunking_method", ("auto",)))
     professional_minimum_tokens: int = setting(
-        400, "Professional, smallest", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.1",
+        400, "Résumé, smallest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
         only_with=PROFESSIONAL)
     professional_maximum_tokens: int = setting(
-        800, "Professional, largest", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.1",
+        800, "Résumé, largest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
         only_with=PROFESSIONAL)
     narrative_target_tokens: int = setting(
-        450, "Narrative, wanted", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+        450, "Story, target size", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_soft_tokens: int = setting(
-        500, "Narrative, soft limit", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+        500, "Story, soft limit",
+        "Where a sentence ends near, a chunk stays below this.",
+        unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_hard_tokens: int = setting(
-        600, "Narrative, hard limit", "Tokens.", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+        600, "Story, hard limit", "No chunk is longer.",
+        unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
     narrative_overlap_words: int = setting(
-        30, "Narrative, overlap in words", "At most.", unit="words", ge=1, le=500, source="001 2.2",
+        30, "Story, overlap in words", "The smaller of this and the next counts.",
+        unit="words", ge=1, le=500, source="001 2.2",
         only_with=NARRATIVE)
     narrative_overlap_tokens: int = setting(
-        50, "Narrative, overlap in tokens", "At most.", unit="tokens", ge=1, le=500, source="001 2.2",
+        50, "Story, overlap in tokens", unit="tokens", ge=1, le=500, source="001 2.2",
         only_with=NARRATIVE)
     markdown_target_words: int = setting(
-        600, "Markdown, wanted", "Words.", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+        600, "Markdown, target size", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
     markdown_maximum_words: int = setting(
-        800, "Markdown, largest", "Words.", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+        800, "Markdown, largest chunk", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
     markdown_overlap_words: int = setting(
-        25, "Markdown, overlap", "Words, at most.", unit="words", ge=1, le=500, source="001 2.4",
+        25, "Markdown, overlap", unit="words", ge=1, le=500, source="001 2.4",
         only_with=MARKDOWN)
     generic_chunk_size: int = setting(
-        0, "Other kinds, chunk size", "Characters; 0: the chunk size.", unit="characters", ge=0, le=8000,
+        0, "Other kinds, chunk size", "0 uses the chunk size above.", unit="characters", ge=0, le=8000,
         source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
 
     @model_validator(mode="before")
@@ -230,22 +234,24 @@ class Reading(Part):
 
     pdf_type: Literal["auto", "scanned", "digital"] = setting(
         "auto", "Kind of PDFs",
-        "Scanned: text is recognised on every page. Digital: on none. Auto: on pages without text.", source="002 4")
+        "Text recognition reads every page (scanned), no page (digital), or pages without text (auto).", source="002 4")
     excerpt_characters: int = setting(
-        0, "Excerpt", "Characters kept from the beginning.", unit="characters", ge=0, le=2000,
+        0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", ge=0, le=2000,
         source="000 Vector Record Structure")
     attachment_model: Text = setting(
-        "", "Model for attachments", "Describes and sums up.", max_length=120, source="000 Attachment Processing")
+        "", "Model for attachments", "Describes pictures and summarises files.", max_length=120,
+        source="000 Attachment Processing")
     image_description_characters: int = setting(
-        0, "Image description", "Characters, at most.", unit="characters", ge=0, le=5000,
+        0, "Picture description", "The longest a model writes.", unit="characters", ge=0, le=5000,
         source="000 Attachment Processing")
     document_summary_characters: int = setting(
-        0, "Attachment summary", "Characters.", unit="characters", ge=0, le=5000, source="000 Attachment Processing")
+        0, "Attachment summary", "The longest a model writes.",
+        unit="characters", ge=0, le=5000, source="000 Attachment Processing")
     maximum_attachment_bytes: int = setting(
-        0, "Largest attachment read", "Bytes. Of larger ones only the name is kept.", unit="bytes", ge=0,
+        0, "Largest attachment", "Of larger ones only the name is kept.", unit="bytes", ge=0,
         le=100 * 1024 * 1024, source="000 Attachment Processing")
     chunk_tags: Words = setting(
-        (), "Tags of passages", "What a model notes about each passage.", source="002 4")
+        (), "Tags of passages", "What a model writes about each passage.", source="002 4")
 
 
 class Embedding(Part):
@@ -255,13 +261,13 @@ class Embedding(Part):
     new_documents_only = True
 
     embedding_model: Text = setting(
-        "openai/text-embedding-3-small@1536", "Embedder", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
+        "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
         source="004 DEFAULT_EMBEDDING_MODEL")
     embedding_batch_size: int = setting(
-        100, "Passages per request", "Sent to the embedder at once.", unit="passages", ge=1, le=2048,
+        100, "Passages per request", "Sent to the embedding model at once.", unit="passages", ge=1, le=2048,
         source="000 OpenAI Embedding")
     embedding_delay_ms: int = setting(
-        0, "Pause between requests", "Milliseconds.", unit="ms", ge=0, le=60_000, source="001 Embedding Generation")
+        0, "Pause between requests", unit="ms", ge=0, le=60_000, source="001 Embedding Generation")
 
 
 RECENCY = ("recency_boost", (True,))
@@ -278,34 +284,37 @@ class Search(Part):
         "hybrid", "Search", "By meaning alone (vector), or by meaning and keywords (hybrid).", per_call=True,
         source="measured: 004 searches by vector alone; keywords beside it find more on every set")
     top_k: int = setting(
-        5, "Passages wanted", "For one question.", unit="passages", ge=1, le=50, per_call=True,
+        5, "Passages wanted", "How many an answer is written from.", unit="passages", ge=1, le=50, per_call=True,
         source="004 DEFAULT_TOP_K")
     candidate_factor: int = setting(
-        4, "Candidates per passage", "So many times the passages wanted are found and put in order.", ge=1, le=50,
+        4, "Candidates per passage",
+        "How many times as many are found and then ranked.", ge=1, le=50,
         per_call=True, source="001 Search Implementation")
     neighbour_factor: int = setting(
         20, "Neighbours per passage",
-        "Looked at in a large collection, where the nearest vectors are found by an index.", ge=1, le=200,
+        "How many times as many the vector index of a large collection looks at.", ge=1, le=200,
         source="001 Search Implementation")
     threshold_mode: ThresholdMode = setting(
         "calibrated", "Threshold",
-        "Absolute takes the least similarity below, calibrated what was measured on this collection's text, "
-        "embedder the embedder's own.",
+        "The similarity a passage needs: a fixed one (absolute), the one measured on this collection "
+        "(calibrated), or the embedding model's own (embedder).",
         source="measured: OpenAI's present models seldom reach the 0.7 of 004")
     similarity_threshold: float | None = setting(
-        0.7, "Least similarity",
-        "Cosine, of use only with the embedder it was found with. Counts while the threshold is absolute.",
+        0.7, "Similarity threshold",
+        "The fixed one. It fits only the embedding model it was found with.",
         unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD")
     bm25_k1: float = setting(
-        1.5, "BM25 k1", "How much repetition counts.", ge=0, le=10, locked=INDEX_LOCKED, source="003 2.2")
+        1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, locked=INDEX_LOCKED,
+        source="003 2.2")
     bm25_b: float = setting(
-        0.75, "BM25 b", "How much length counts against.", ge=0, le=1, locked=INDEX_LOCKED, source="003 2.2")
+        0.75, "BM25 b", "How much long passages are held back.", ge=0, le=1, locked=INDEX_LOCKED, source="003 2.2")
     korean_analyser: Literal["bigrams", "kiwi"] = setting(
         "bigrams", "Korean words",
-        "Taken apart by their endings and pairs of syllables, or by the package kiwipiepy, where installed.",
+        "Split by endings and pairs of syllables (bigrams), or by the package kiwipiepy (kiwi).",
         new_documents_only=True, source="measured")
     fusion: Literal["weighted", "rrf"] = setting(
-        "weighted", "Joining both searches", "By the weights below, or by ranks alone (rrf).", per_call=True,
+        "weighted", "Combining both searches",
+        "By the weights below (weighted), or by ranks alone (rrf).", per_call=True,
         source="003 2.3")
     vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
     keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
@@ -314,26 +323,29 @@ class Search(Part):
     keyword_rank_weight: float = setting(
         0.2, "Weight of the rank by keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
     rank_constant: int = setting(
-        60, "Rank constant", "Larger: ranks differ less.", ge=1, le=1000, source="003 2.3")
+        60, "Rank constant", "With a larger one, ranks differ less.", ge=1, le=1000, source="003 2.3")
     deduplication_characters: int = setting(
-        0, "Same beginning", "Characters by which passages of a document count as the same; 0: by the whole text.",
+        0, "Duplicate passages",
+        "How much of two passages of a document has to be the same; 0 compares the whole text.",
         unit="characters", ge=0, le=2000, per_call=True, source="003 2.4")
     refine_order: bool = setting(
-        True, "Refine the order", "Words of the question that stand together, and documents it names, raise a passage.",
+        True, "Refine the order",
+        "Raises documents that the question names, and passages with its words side by side.",
         per_call=True, source="measured: no source does this, every set gains")
     one_result_per_document: bool = setting(
         False, "One passage per document", per_call=True, source="000 Search Configuration Options")
     maximum_per_document: int = setting(
-        0, "Passages per document", "At most; 0 is no limit.", unit="passages", ge=0, le=50, per_call=True,
+        0, "Passages per document", "At most; 0 for no limit.", unit="passages", ge=0, le=50, per_call=True,
         source="chosen")
     categories: Words = setting(
-        (), "Categories", "Of documents; the last one is for all others.", source="000 Categories")
+        (), "Categories", "Of documents. The last one is for everything else.", source="000 Categories")
     filters_after_search: bool = setting(
-        False, "Filter afterwards", "Look for categories and years among the results instead of in the search.",
+        False, "Filter afterwards",
+        "Looks for categories and years among the results, not in the search.",
         per_call=True, source="001 Search Implementation")
     opinion_queries: Pairs = setting(
-        (), "Searches by kind of opinion", "What is searched for each kind.", source="002 6")
-    metadata_filters: Words = setting((), "Filters", "Metadata by which a search may be narrowed.", source="003 4.2")
+        (), "Searches by kind of opinion", "What is searched for with each kind.", source="002 6")
+    metadata_filters: Words = setting((), "Filters", "Metadata that a search can be narrowed by.", source="003 4.2")
 
 
 class Understanding(Part):
@@ -343,12 +355,14 @@ class Understanding(Part):
 
     query_patterns: Patterns = setting(
         (), "Question patterns",
-        "Regular expressions without look-around and back-references, and the categories they mean.",
+        "Regular expressions and the categories they stand for, without look-around and back-references.",
         source="001 Query Analysis")
     correct_spelling: bool = setting(
-        True, "Correct spelling", "Words found nowhere are read as near ones.", per_call=True, source="measured")
+        True, "Correct spelling", "Reads a word that no document has as the nearest one.", per_call=True,
+        source="measured")
     filter_by_category: bool = setting(
-        True, "Categories in questions", "Words of the question that mean a category limit the search to it.",
+        True, "Categories in questions",
+        "A word that stands for a category limits the search to it.",
         per_call=True, source="001 Query Analysis")
     filter_by_year: bool = setting(
         False, "Years in questions", "A year in the question limits the search to it.", per_call=True,
@@ -357,13 +371,13 @@ class Understanding(Part):
         False, "Dates in questions", "“Since last March” limits the search.", per_call=True,
         source="000 Search Configuration Options")
     split_questions: bool = setting(
-        True, "Two questions in one", "Are searched for one by one as well.", per_call=True, source="measured")
+        True, "Two questions in one", "Searches for each of them as well.", per_call=True, source="measured")
     expand_question: bool = setting(
         False, "Expand questions", "A model adds words that documents would use.", per_call=True, source="chosen")
     alternative_questions: int = setting(
-        0, "Other wordings", "So many, written by a model.", ge=0, le=5, per_call=True, source="chosen")
+        0, "Other wordings", "How many a model writes of the question.", ge=0, le=5, per_call=True, source="chosen")
     decompose_question: bool = setting(
-        False, "Take questions apart", "By a model.", per_call=True, source="chosen")
+        False, "Split questions by model", "A model splits the question into parts.", per_call=True, source="chosen")
 
 
 class Ranking(Part):
@@ -372,29 +386,30 @@ class Ranking(Part):
     group = "Order"
 
     reranking: bool = setting(
-        True, "Rerank", "A second model reads the candidates and puts the best first.", per_call=True,
+        True, "Reranking", "A second model reads the candidates and puts the best first.", per_call=True,
         source="004 Reranking")
     rerank_model: FilledText = setting(
         "rerank-multilingual-v3.0", "Reranking model", max_length=120, source="004 Reranking",
         only_with=("reranking", (True,)))
     rerank_top_n: int = setting(
-        0, "Passages kept", "The best after reranking; 0 keeps all wanted.", unit="passages", ge=0, le=50,
+        0, "Passages kept", "The best after reranking; 0 keeps all.", unit="passages", ge=0, le=50,
         per_call=True, source="000 Search Configuration Options", only_with=("reranking", (True,)))
     rerank_format: Text = setting(
-        "", "What the reranker reads", "Empty: title, section, text.", max_length=500, source="000 Reranking",
+        "", "What the reranker reads", "Empty: title, section and text.", max_length=500, source="000 Reranking",
         only_with=("reranking", (True,)))
     recency_boost: bool = setting(False, "Recent documents first", per_call=True, source="000 Recency Boost")
     recency_steps: Steps = setting(
-        (), "Boost by age", "Days and the factor up to that age.", unit="days", source="000 Recency Boost",
+        (), "Boost by age", "Days, and the factor up to that age.", unit="days", source="000 Recency Boost",
         only_with=RECENCY)
     recency_older: float = setting(
-        1.0, "Factor for older ones", ge=0.01, le=100, source="000 Recency Boost", only_with=RECENCY)
+        1.0, "Factor for older documents", ge=0.01, le=100, source="000 Recency Boost", only_with=RECENCY)
     pinned_first: bool = setting(
         False, "Pinned and important first", per_call=True, source="000 Search Configuration Options")
     important_only: bool = setting(
-        False, "Important ones only", per_call=True, source="000 Search Configuration Options")
+        False, "Important posts only", per_call=True, source="000 Search Configuration Options")
     multi_signal: bool = setting(
-        False, "Order by several signals", "Similarity times category, year and length.", per_call=True,
+        False, "Order by several signals",
+        "Multiplies similarity by factors for category, year and length.", per_call=True,
         source="001 Re-ranking Signals")
     category_boosts: Boosts = setting(
         (), "Factors by category", source="001 Re-ranking Signals", only_with=SIGNALS)
@@ -403,21 +418,21 @@ class Ranking(Part):
     quality_boost: float = setting(
         1.0, "Factor for the best length", ge=0.01, le=100, source="001 Re-ranking Signals", only_with=SIGNALS)
     quality_minimum_words: int = setting(
-        0, "Best length from", "Words.", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        0, "Best length from", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
         only_with=SIGNALS)
     quality_maximum_words: int = setting(
-        0, "Best length to", "Words.", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        0, "Best length to", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
         only_with=SIGNALS)
     collapse_near_repeats: bool = setting(
-        True, "Collapse near repeats", "Passages that say the same count once.", per_call=True, source="measured")
+        True, "Merge near duplicates", "Passages that say the same count once.", per_call=True, source="measured")
     only_evidence: bool = setting(
         True, "Answer from evidence only",
-        "Passages that do not speak to the question are not used; where none does, it is said that the "
-        "documents have nothing on it.",
+        "Uses only passages that speak to the question. Without any, the answer is that the documents "
+        "have nothing on it.",
         per_call=True, source="measured")
     stitch_neighbours: bool = setting(
         True, "Read around passages",
-        "The text before and after a passage goes to the model with it, where there is room.", per_call=True,
+        "Gives the model the text before and after a passage, where there is room.", per_call=True,
         source="measured")
 
 
@@ -427,7 +442,7 @@ class Language(Part):
     group = "Language and answers"
 
     translate_queries: bool = setting(
-        True, "Translate questions", "Into the collection's language before searching, when they are in another.",
+        True, "Translate questions", "Into the collection's language before searching.",
         per_call=True, source="004 Translation")
     translation_provider: ProviderName = setting("openai", "Provider of translations", source="004 Translation")
     translation_model: FilledText = setting(
@@ -442,7 +457,7 @@ class Answer(Part):
     group = "Language and answers"
 
     prompt: Text = setting(
-        "hr", "Rules of answers", "The profile's prompt.", locked="they belong to the profile", source="chosen")
+        "hr", "Rules of answers", "The prompt of the profile.", locked="they belong to the profile", source="chosen")
     persona_name: Text = setting(
         "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
     persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
@@ -450,19 +465,19 @@ class Answer(Part):
         4000, "Context in tokens", "How much of the passages the model reads, at most.", unit="tokens", ge=200,
         le=200_000, per_call=True, source="000 Context Building")
     context_characters: int = setting(
-        0, "Context in characters", "0: no such limit.", unit="characters", ge=0, le=1_000_000,
+        0, "Context in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
         source="001 Query Processing")
     context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
     context_format: Text = setting(
-        "", "Form of a passage", "Empty: title, date, page, text.", max_length=1000, source="000 Context Building")
-    attachment_format: Text = setting("", "Form of attachments", max_length=1000, source="000 Context Building")
+        "", "Format of a passage", "Empty: title, date, page and text.", max_length=1000, source="000 Context Building")
+    attachment_format: Text = setting("", "Format of attachments", max_length=1000, source="000 Context Building")
     chat_provider: ProviderName = setting("openai", "Provider of answers", source="004 Answer generation")
     chat_model: FilledText = setting("gpt-4o", "Model that answers", max_length=120, source="004 Answer generation")
     temperature: float = setting(
         0.2, "Temperature", "0 keeps to the text; higher varies more.", ge=0, le=2,
         source="chosen: 004 gives none, and 0.2 keeps to the text")
     maximum_output_tokens: int = setting(
-        1024, "Longest answer", "Tokens.", unit="tokens", ge=16, le=100_000,
+        1024, "Longest answer", unit="tokens", ge=16, le=100_000,
         source="chosen: 004 gives none, and 1024 tokens are a page")
     follow_ups: int = setting(
         3, "Next questions", "Suggested below an answer.", ge=0, le=5, per_call=True, source="001 Query Processing")
@@ -580,7 +595,7 @@ class Profile(BaseModel):
             ),
             (
                 search.threshold_mode == "absolute" and search.similarity_threshold is None,
-                "An absolute threshold needs a value: set the least similarity first.",
+                "An absolute threshold needs a value: set the similarity threshold first.",
             ),
             (
                 ranking.reranking and ranking.rerank_top_n > search.top_k,

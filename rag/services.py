@@ -22,9 +22,9 @@ from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
 from rag.access.tenants import Tenants
-from rag.answering.answer import Answerer
-from rag.answering.live import LiveAnswers
-from rag.answering.searching import Searches
+from rag.answering.jobs import LiveAnswers
+from rag.answering.logged_search import Searches
+from rag.answering.pipeline import Answerer
 from rag.errors import AccessError, DatabaseUnavailable, InvalidInput, NotAllowed
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Body, Request, Response
 from pydantic import Field
 from starlette.requests import ClientDisconnect
 
-from rag.answering.live import LiveAnswer, clean_question
+from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.event_stream import EVENTS, AnswerStream, Changes, ending
 from rag.api.problems import problems
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs

@@ -70,7 +70,7 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
 def ask(arguments: argparse.Namespace, settings: Settings) -> int:
     from threading import Event
 
-    from rag.answering.answer import DoneEvent, TextEvent
+    from rag.answering.pipeline import DoneEvent, TextEvent
     from rag.profiles import profile_of
     from rag.services import services
 

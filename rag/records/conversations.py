@@ -1,4 +1,4 @@
-"""Conversations and their messages. A person sees their own; anybody else's look like ones that do not exist."""
+"""Conversations and their messages. People see only their own; other people's conversations do not exist for them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import re
 from dataclasses import replace
 from uuid import UUID
 
+from psycopg.rows import class_row
+
 from rag.errors import InvalidInput, NotFound
 from rag.storage.database import Database
+from rag.storage.sql import queries
 from rag.types import Conversation, Identity, Message, MessageState, Outcome
 
 MAXIMUM_LISTED = 500
@@ -81,15 +84,12 @@ class Conversations:
 
     def messages(self, identity: Identity, conversation_id: UUID, *, last: int | None = None) -> builtins.list[Message]:
         """Return its messages, oldest first; with `last`, only that many of the newest. Raises `NotFound`."""
-        self.get(identity, conversation_id)
-        rows = self._database.fetch_all(
-            identity,
-            "list_messages",
-            Message,
-            account_id=identity.account_id,
-            conversation_id=conversation_id,
-            last=last,
-        )
+        where = {"account_id": identity.account_id, "conversation_id": conversation_id}
+        with self._database.transaction(identity) as connection:
+            if connection.execute(queries["get_conversation"], where).fetchone() is None:
+                raise NotFound
+            with connection.cursor(row_factory=class_row(Message)) as cursor:
+                rows = cursor.execute(queries["list_messages"], where | {"last": last}).fetchall()
         return [
             replace(row, state=MessageState(row.state), outcome=Outcome(row.outcome) if row.outcome else None)
             for row in rows

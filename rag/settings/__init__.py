@@ -91,7 +91,7 @@ class Settings:
     # For the READMEs of private repositories, and more requests an hour.
     github_token: str = field(default="", repr=False)
     github_api_url: str = "https://api.github.com"
-    # Folders on this machine that collections may be kept equal to, separated as in PATH.
+    # Folders on this machine that collections may be synced from, separated as in PATH.
     sync_folders: str = ""
     # Notice boards: the database that holds their table of posts (empty: the application's own), the beginnings of
     # addresses that attachments may be fetched from, separated by commas, and what webhook events must carry.

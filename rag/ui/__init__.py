@@ -1,1 +1,1 @@
-"""Drawing shared by the pages: how figures, passages, source cards and page views look everywhere."""
+"""Drawing shared by the pages."""

@@ -17,7 +17,7 @@ from rag.ui.text import plain
 
 
 def attempt(problem: str, action: Callable[..., object], *arguments: object, **changes: object) -> bool:
-    """Run a change; whether it went well. The sentence of what did not is kept as `st.session_state[problem]`."""
+    """Run a change and return whether it succeeded. Keep the error's sentence in `st.session_state[problem]`."""
     st.session_state[problem] = ""
     try:
         action(*arguments, **changes)
@@ -31,7 +31,7 @@ def attempt(problem: str, action: Callable[..., object], *arguments: object, **c
 
 
 def is_needed(identity: Identity) -> bool:
-    """Whether this person has to confirm who they are before a sensitive act; opens the dialog if so."""
+    """Return whether this person has to confirm who they are before a sensitive act; open the dialog if so."""
     if rag.services.services().sessions.is_recent(identity):
         return False
     ask()
@@ -39,7 +39,7 @@ def is_needed(identity: Identity) -> bool:
 
 
 def draw_export(identity: Identity, label: str, make: Callable[[], bytes], file_name: str, *, key: str) -> None:
-    """A button that gives a CSV file which `make` writes; in its place one that asks, where that is needed first.
+    """Draw a button that saves a CSV file written by `make`; after a long time without sign-in, one that asks for it.
 
     The check that counts is in what `make` calls: the time may run out while the page is open.
     """
@@ -58,13 +58,13 @@ def _note_if_late(identity: Identity) -> None:
 
 @st.dialog("Confirm that it is you", icon=":material/lock:")
 def ask() -> None:
-    """Say why, and lead there in this tab."""
+    """Explain the need, and link to the confirmation in this tab."""
     st.markdown("You signed in a while ago, and this needs to know that it is still you. You come back to this page.")
     draw_link()
 
 
 def draw_link() -> None:
-    """The link to where one confirms who one is, and from there back to this page."""
+    """Draw the link to the confirmation, which leads back to this page."""
     path = urlsplit(st.context.url or "/").path or "/"
     # What is opened on a page is in its address, which `st.context.url` leaves out.
     opened = urlencode(st.query_params.to_dict())
@@ -72,18 +72,18 @@ def draw_link() -> None:
 
 
 def draw_error(error: RagError) -> None:
-    """What a dialog was refused, in the dialog; with the link where the time ran out while it was open."""
+    """Show in a dialog why it was refused; add the link where the sign-in became too old meanwhile."""
     st.error(plain(error.message), icon=":material/error:")
     if isinstance(error, SignInAgain):
         draw_link()
 
 
 def ask_where_refused() -> None:
-    """Open the dialog after a click whose act was refused for the lack of a recent sign-in."""
+    """Open the dialog after a click that was refused for lack of a recent sign-in."""
     if st.session_state.pop("frame_sign_in_again", False):
         ask()
 
 
 def note_refused() -> None:
-    """Have the dialog open with the next whole run of the page."""
+    """Open the dialog with the next full run of the page."""
     st.session_state.frame_sign_in_again = True

@@ -1,4 +1,4 @@
-"""The overview of analytics: key metrics, cost and time by day, the most asked documents, the models used."""
+"""Draw the overview of analytics: key metrics, cost and time by day, the most asked documents, the models used."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ HELP = {
 
 
 class Change(NamedTuple):
-    """What stands under a figure; None where there is nothing to compare with. Only a notable change has a colour."""
+    """Change of a metric against the period before; None without one. Only a notable change has a colour."""
 
     shown: str | int | None
     is_notable: bool = False
 
 
-def draw_key_figures(summary: Summary, period: Period) -> None:
+def draw_metrics(summary: Summary, period: Period) -> None:
     now, before, days = summary.current, summary.previous, summary.by_day
     cost = "unpriced" if now.known_cost is None else plain(money(now.known_cost))
     cost_help = "From the ledger: answering questions and processing documents."
@@ -46,7 +46,7 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
     helpful = [day.helpful / day.rated for day in days if day.rated]
     # Three beside each other, two on a phone: the six never leave one alone in a row.
     with st.grid(3, min_column_width=150):
-        _draw_figure(
+        _draw_metric(
             "Questions",
             f"{now.questions:,}",
             grown(now.questions, before.questions),
@@ -54,10 +54,10 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
             [d.questions for d in days],
             "bar",
         )
-        _draw_figure(
+        _draw_metric(
             "Cost", cost, grown(now.cost, before.cost), "inverse", [float(d.cost) for d in days], "area", cost_help
         )
-        _draw_figure(
+        _draw_metric(
             "Median time",
             duration(now.median_ms),
             grown(now.median_ms, before.median_ms),
@@ -66,10 +66,10 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
             "line",
             HELP["median"],
         )
-        _draw_figure(
+        _draw_metric(
             "p95 time", duration(now.p95_ms), grown(now.p95_ms, before.p95_ms), "inverse", slowest, "line", HELP["p95"]
         )
-        _draw_figure(
+        _draw_metric(
             "Answered",
             percent(now.answered_rate),
             moved(now.answered_rate, before.answered_rate),
@@ -78,7 +78,7 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
             "line",
             HELP["answered"],
         )
-        _draw_figure(
+        _draw_metric(
             "Helpful",
             percent(now.helpful_rate),
             moved(now.helpful_rate, before.helpful_rate),
@@ -96,7 +96,7 @@ def draw_key_figures(summary: Summary, period: Period) -> None:
     st.markdown(words)
 
 
-def _draw_figure(
+def _draw_metric(
     label: str,
     value: str,
     change: Change,
@@ -119,7 +119,7 @@ def _draw_figure(
 
 
 def grown(now: float | Decimal | None, before: float | Decimal | None) -> Change:
-    """Relative change; notable from 2 %."""
+    """Return the relative change; notable from 2 %."""
     if now is None or not before:
         return Change(None)
     change = float(now) / float(before) - 1
@@ -127,7 +127,7 @@ def grown(now: float | Decimal | None, before: float | Decimal | None) -> Change
 
 
 def moved(now: float | None, before: float | None) -> Change:
-    """Change of a rate in percentage points; notable from one point."""
+    """Return the change of a rate in percentage points; notable from one point."""
     if now is None or before is None:
         return Change(None)
     change = (now - before) * 100
@@ -288,7 +288,7 @@ TIME_TICKS = (1, 10, 100, 1_000, 10_000, 60_000)
 
 
 def chart_color(index: int) -> str:
-    """The colour at this place of the theme's `chartCategoricalColors`.
+    """Return the colour at this place of the theme's `chartCategoricalColors`.
 
     Streamlit's browser side replaces these stand-ins by the theme's colours, light or dark, as it does for its own
     Plotly template.
@@ -297,7 +297,7 @@ def chart_color(index: int) -> str:
 
 
 def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[str, str] | None = None) -> Any:
-    """Known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
+    """Draw known costs by day, stacked by operation (with `names`) or by model. Unpriced calls have no bar."""
     known = [cost for cost in costs if cost.cost is not None]
     totals: dict[str, float] = {}
     for cost in known:
@@ -319,7 +319,7 @@ def cost_figure(costs: Sequence[DailyCost], period: Period, *, names: Mapping[st
 
 
 def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str) -> Any:
-    """Each stage's `p50` or `p95` by day on a logarithmic axis: stages differ by a factor of a hundred."""
+    """Draw `p50` or `p95` of each stage by day on a logarithmic axis: stages differ by a factor of a hundred."""
     figure = go.Figure()
     for stage in STAGES:
         rows = [row for row in times if row.stage == stage]
@@ -342,7 +342,7 @@ def stage_figure(times: Sequence[StageTimes], period: Period, *, percentile: str
 
 
 def waterfall_figure(timing: Mapping[str, float]) -> Any:
-    """The stages of one question, one after the other, as bars from where they began. `timing` is the logged one."""
+    """Draw the stages of one question as bars, each from where it began. `timing` is the logged one."""
     parts = [(stage, float(timing.get(_field(stage)) or 0)) for stage in STAGES]
     total = float(timing.get("totalMs") or 0)
     rest = total - sum(ms for _, ms in parts)
@@ -383,7 +383,7 @@ def _by_day(figure: Any, period: Period) -> Any:
 
 
 def _close_below(figure: Any) -> Any:
-    """Without this, room for the axis title that is not there is kept below the figure."""
+    """Remove the room that Plotly keeps for an axis title, which there is none of."""
     figure.update_xaxes(automargin=False)
     figure.update_layout(margin_b=30)
     return figure

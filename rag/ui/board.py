@@ -1,4 +1,4 @@
-"""A notice board: its posts as a table, one post as it is read and cited, and the syncs that fill it."""
+"""Draw a notice board: its posts as a table, one post as it is read and cited, and the syncs that fill it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {"isPinned": "Pinned", "isImportant": "Important"}
 def draw_posts(
     posts: Sequence[Document], opened: str | None, *, with_costs: bool, on_open: Callable[[str | None], None]
 ) -> None:
-    """The posts as a table; `on_open` is called with the id of the selected one, or None."""
+    """Draw the posts as a table; call `on_open` with the id of the selected one, or None."""
     ids = [str(post.id) for post in posts]
     table = pd.DataFrame(
         {
@@ -77,12 +77,12 @@ def is_post(document: Document) -> bool:
 
 
 def post_day(document: Document) -> date:
-    """The day a post gives itself, else that of its making."""
+    """Return the day a post gives itself, else the day it was added."""
     return written_on(document.metadata) or document.created_at.date()
 
 
 def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) -> str:
-    """Category, date and marks as one line of Markdown."""
+    """Return category, date and marks as one line of Markdown."""
     badges = [f":blue-badge[{plain(category)}]"] if category else []
     badges += [":orange-badge[:material/keep: Pinned]"] if is_pinned else []
     badges += [":red-badge[:material/priority_high: Important]"] if is_important else []
@@ -90,7 +90,7 @@ def marks_line(*, category: str, day: str, is_pinned: bool, is_important: bool) 
 
 
 def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequence[str] = ()) -> None:
-    """One post as it is read and cited: marks, text, attachments. `passage` is shown first, with `terms` marked."""
+    """Draw one post: marks, text, attachments. A cited `passage` comes first, with `terms` marked."""
     metadata = document.metadata
     st.markdown(
         marks_line(
@@ -109,13 +109,13 @@ def draw_post(document: Document, text: str, *, passage: str = "", terms: Sequen
 
 
 def paragraphs(text: str) -> str:
-    """A post's text as Markdown that looks like it: lines that stand together stay together, such as a list's."""
+    """Return a post's text as Markdown that keeps its lines, such as a list's."""
     blocks = (block.strip("\n").split("\n") for block in text.split("\n\n"))
     return "\n\n".join("  \n".join(plain(line) for line in lines if line.strip()) for lines in blocks)
 
 
 def draw_attachments(document: Document) -> None:
-    """What hangs on a post, and what is known of each."""
+    """Draw the attachments of a post with their descriptions."""
     found = attachments_of(document.metadata)
     if not found:
         return
@@ -135,7 +135,7 @@ RUN_COLORS = {"waiting": "gray", "running": "blue", "done": "green", "failed": "
 
 
 def draw_run(run: SyncRun) -> None:
-    """A sync in one line, with a bar while it is under way and what kept it from ending."""
+    """Draw a sync in one line, with a bar while it is under way and its error."""
     if run.is_open:
         st.progress(
             min(1.0, run.items_done / run.items_total) if run.items_total else 0.0,
@@ -152,7 +152,7 @@ def _so_far(run: SyncRun) -> str:
 
 
 def run_words(run: SyncRun) -> str:
-    """What a sync found: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
+    """Describe a sync: "2 added, 1 changed, 8 unchanged, 5 min ago, $0.0004"."""
     counted = [
         (run.added, "added"),
         (run.updated, "changed"),

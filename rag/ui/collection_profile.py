@@ -1,4 +1,4 @@
-"""What a collection's profile and its measured threshold mean, in sentences for administrators."""
+"""Explain a collection's profile and its measured threshold in sentences for administrators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def profile_title(name: str) -> str:
 
 
 def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]]:
-    """Pairs of an icon and a sentence: reading, searching, ordering, language, answering, as it is here and now."""
+    """Return pairs of an icon and a sentence on reading, searching, ranking, language and answering."""
     return [
         (":material/content_cut:", _cutting(profile)),
         (":material/search:", _searching(profile)),
@@ -49,14 +49,14 @@ def sentences_on(profile: Profile, providers: Providers) -> list[tuple[str, str]
 
 
 def means(profile: Profile, providers: Providers) -> str:
-    """Both as Markdown, a line each."""
+    """Return the sentences and the shortcomings as Markdown, a line each."""
     lines = [f"{icon} {plain(sentence)}" for icon, sentence in sentences_on(profile, providers)]
     lines += [f":orange[:material/key:] {plain(sentence)}" for sentence in shortcomings(profile, providers)]
     return "  \n".join(lines)
 
 
 def shortcomings(profile: Profile, providers: Providers) -> list[str]:
-    """What this profile wants and this installation lacks, each with the setting that adds it."""
+    """Return what this profile wants and this installation lacks, each with the setting that adds it."""
     found = []
     wanted, _, rest = profile.embedding.embedding_model.partition("/")
     if not providers.is_configured(wanted):
@@ -80,7 +80,7 @@ def shortcomings(profile: Profile, providers: Providers) -> list[str]:
 
 
 def embedder_line(option: EmbedderOption) -> str:
-    """An embedder on one line: what it is, its dimensions, and what it costs."""
+    """Return an embedding model on one line, with its dimensions and price."""
     name = "Built in: compares words, not meaning" if option.provider == "builtin" else option.model
     by = "" if option.provider == "builtin" else f" by {provider_name(option.provider)}"
     return f"{name}{by} · {option.dimensions:,} dimensions · {price_line(option)}"
@@ -94,7 +94,7 @@ def price_line(option: EmbedderOption) -> str:
 
 
 def embedder_name(identifier: str) -> str:
-    """`text-embedding-3-small by OpenAI, 1,536 dimensions` of an embedder's id."""
+    """Return `text-embedding-3-small by OpenAI, 1,536 dimensions` for an embedder's id."""
     provider, _, rest = identifier.partition("/")
     model, _, dimensions = rest.partition("@")
     if provider == "builtin":
@@ -128,7 +128,8 @@ def _cutting(profile: Profile) -> str:
 def _searching(profile: Profile) -> str:
     how = "by meaning and by keywords" if profile.search.search_type == "hybrid" else "by meaning"
     candidates = profile.search.top_k * profile.search.candidate_factor
-    text = f"A question is searched {how}. Of {candidates} candidates the best {profile.passages()} are answered from"
+    used = profile.passages()
+    text = f"Questions are searched {how}. The best {used} of {candidates} candidates are used for the answer"
     if profile.search.one_result_per_document:
         text += ", at most one per document"
     text += "."
@@ -188,7 +189,7 @@ def _listed(items: list[str]) -> str:
 
 
 def threshold_sentences(collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo) -> list[str]:
-    """What decides, and what was measured; `profile` is the collection's own with its changes."""
+    """Explain which threshold counts and what was measured; `profile` has the collection's own values."""
     name = embedder_name(collection.embedding_model)
     if embedder.provider == "builtin":
         return ["The built-in embedder compares words, so that a question's words decide and not a similarity."]
@@ -204,7 +205,7 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
     elif profile.search.threshold_mode == "calibrated" and collection.calibrated_threshold is not None:
         decides += " It was measured on this collection."
     else:
-        decides += f" It is the one of {name}."
+        decides += f" It is the default of {name}."
     return [decides, _measured(collection, profile, zone)]
 
 
@@ -216,17 +217,17 @@ def _measured(collection: Collection, profile: Profile, zone: tzinfo) -> str:
         passages = count(collection.calibrated_passages, "passage")
         sentence += f", on {passages} of this collection with {embedder_name(collection.calibrated_model)}"
     if profile.search.threshold_mode != "calibrated":
-        sentence += ". It does not count while the threshold is not calibrated"
+        sentence += ". It counts once Threshold is set to calibrated"
     return f"{sentence}."
 
 
 def draw_threshold(
     collection: Collection, profile: Profile, embedder: Embedder, *, zone: tzinfo, on_measure: Callable[[], None]
 ) -> None:
-    """The sentences in a box, with a button that measures."""
+    """Draw the sentences in a box with a button that measures."""
     with st.container(border=True, gap="small", key="collections_threshold"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Least similarity**", width="content")
+            st.markdown("**Similarity threshold**", width="content")
             if embedder.provider != "builtin":
                 st.button(
                     "Measure" if collection.calibrated_threshold is None else "Measure again",

@@ -1,4 +1,4 @@
-"""The settings form of a collection: what it takes from its profile, what differs, and a dialog for one setting."""
+"""Draw the settings form of a collection: every value, how it differs from the profile, and a dialog to change it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import streamlit as st
 from rag.errors import InvalidInput, RagError
 from rag.profile import GROUPS, SETTINGS, Profile, Setting
 from rag.types import Collection
+from rag.ui.formats import count
 from rag.ui.text import code, plain
 from rag.ui.widgets import name_labels
 
@@ -30,7 +31,7 @@ Reset = Callable[[UUID, list[str]], None]
 def draw_settings(
     collection: Collection, profile: Profile, changed: Profile, *, on_save: Save, on_reset: Reset
 ) -> None:
-    """Every field in its group, those that differ from the profile apart; one group is drawn at a time."""
+    """Draw the settings by group, changed ones apart; one group at a time."""
     different = profile.differences(changed)
     options = [*GROUPS, *([CHANGED] if different else [])]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -63,7 +64,9 @@ def draw_settings(
         unused = [field for field in in_group if field not in used]
         if unused:
             with st.expander(
-                f"{len(unused)} settings this profile leaves out", key=f"collections_unused_{group}", on_change="rerun"
+                f"{count(len(unused), 'setting')} without effect here",
+                key=f"collections_unused_{group}",
+                on_change="rerun",
             ) as more:
                 if more.open:
                     for field in unused:
@@ -85,10 +88,10 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
     differs = own != value
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         label = f"**{plain(field.title)}**" + (" :blue-badge[Changed]" if differs else "")
-        note = f"The profile has {_short(field, own)}." if differs else field.help
+        note = f"The profile has {_with_unit(field, own)}." if differs else _note(field, changed)
         st.markdown(f"{label}  \n:small[:gray[{plain(note)}]]" if note else label, width=360)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right", width="content"):
-            st.markdown(code(_short(field, value)), width="content")
+            st.markdown(code(_with_unit(field, value)), width="content")
             if differs:
                 st.button(
                     "Reset",
@@ -110,6 +113,15 @@ def _draw_field(field: Setting, collection: Collection, profile: Profile, change
             )
 
 
+def _note(field: Setting, profile: Profile) -> str:
+    """Return the help of a setting, and the value of another one that it needs to have an effect."""
+    if field.only_with is None or field.has_effect(profile):
+        return field.help
+    other, values = field.only_with
+    words = " or ".join("on" if value is True else str(value) for value in values)
+    return f"{field.help} Has an effect while {SETTINGS[other].title} is {words}.".strip()
+
+
 def _open(name: str) -> None:
     st.session_state.collections_field = name
     st.session_state.collections_field_error = ""
@@ -125,7 +137,7 @@ def _change(field: Setting, collection: Collection, profile: Profile, changed: P
         if field.help:
             st.caption(plain(field.help))
         value = _widget(field, changed.value(field.name))
-        st.caption(f"The profile has {plain(_short(field, profile.value(field.name)))}.")
+        st.caption(f"The profile has {plain(_with_unit(field, profile.value(field.name)))}.")
         if field.new_documents_only:
             st.caption(":material/info: It counts for documents added from now on.")
         error = st.empty()
@@ -168,6 +180,11 @@ def _format(field: Setting) -> str:
     return "%d" if field.kind == "whole" else "%g"
 
 
+def _with_unit(field: Setting, value: Any) -> str:
+    is_amount = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{_short(field, value)} {field.unit}" if field.unit and is_amount else _short(field, value)
+
+
 def _short(field: Setting, value: Any) -> str:
     shown = shown_value(field, value)
     return shown if len(shown) <= SHOWN_CHARACTERS else f"{shown[: SHOWN_CHARACTERS - 1]}…"
@@ -180,7 +197,7 @@ EMPTY = "None"
 
 
 def shown_value(field: Setting, value: Any) -> str:
-    """A value on one line; `None` for what is empty."""
+    """Return a value on one line; `None` for an empty one."""
     if isinstance(value, bool):
         return "On" if value else "Off"
     if value is None or value in ("", ()):
@@ -193,19 +210,19 @@ def shown_value(field: Setting, value: Any) -> str:
 
 
 def text_of(field: Setting, value: Any) -> str:
-    """A text or a list as it is edited."""
+    """Return a text or a list as it is edited."""
     return "\n".join(_lines(field, value)) if field.kind in LISTS else str(value)
 
 
 def value_from(field: Setting, text: str) -> Any:
-    """What was typed, as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
+    """Return the typed text as a value to check. Raises `InvalidInput` naming the line that cannot be read."""
     if field.kind not in LISTS:
         return text
     return [_item(field, line) for line in text.splitlines() if line.strip()]
 
 
 def is_left_out(value: Any) -> bool:
-    """Whether a profile makes no use of a field."""
+    """Return whether a value is empty."""
     return value is None or (not isinstance(value, bool) and value in (0, "", ()))
 
 

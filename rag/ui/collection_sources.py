@@ -1,4 +1,4 @@
-"""What a collection is kept equal to: a GitHub account, a folder on the server. For administrators."""
+"""Draw the sources that a collection is synced from: a GitHub account, a folder on the server."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ KINDS = {
 
 
 def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, with_folders: bool) -> None:
-    """The sources with their last sync, and fields for those there are not. `with_folders`: some may be followed."""
+    """Draw the sources with their last sync, and fields to add others. `with_folders`: folders may be followed."""
     kept = [source for source in syncs.sources(collection) if source.kind in KINDS]
     missing = [kind for kind in KINDS if kind not in {s.kind for s in kept}]
     if not with_folders:
         missing = [kind for kind in missing if kind != FolderSource.kind]
     with st.container(border=True, gap="small", key="collections_sources"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown("**Kept equal to**", width="content")
+            st.markdown("**Synced from**" if kept else "**Sync from a source**", width="content")
             if kept:
                 st.button(
                     "Sync now",
@@ -40,8 +40,8 @@ def draw_sources(syncs: Syncs, identity: Identity, collection: Collection, *, wi
                     type="tertiary",
                     on_click=_run,
                     args=(syncs.request, identity, collection),
-                    help="Adds what is new, renews what changed and removes what is gone, without asking for each "
-                    "document's cost. What has not changed costs nothing.",
+                    help="Adds new documents, updates changed ones and removes those that are gone, without asking for "
+                    "the cost of each. Unchanged documents cost nothing.",
                 )
         for source in kept:
             _draw_kept(syncs, identity, collection, source)
@@ -69,7 +69,7 @@ def _draw_kept(syncs: Syncs, identity: Identity, collection: Collection, source:
 
 
 def _draw_runs(syncs: Syncs, identity: Identity, collection: Collection) -> None:
-    """The last sync of each source, followed while one is under way."""
+    """Draw the last sync of each source, and follow it while it is under way."""
     runs = syncs.runs(identity, collection.id)
     if not runs:
         st.caption("Not synced yet.")

@@ -1,4 +1,4 @@
-"""One document opened: its pages as text beside the page itself, its chunks, what it cost, what is known about it."""
+"""Draw one opened document: its pages, its chunks, what it cost, its metadata and versions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Documents(Protocol):
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
-    """Cost per step and in total as one line of Markdown."""
+    """Return cost per step and in total as one line of Markdown."""
     steps = [f"{label} {plain(money(known_cost(values, step)))}" for step, label in COST_STEPS.items()]
     return " · ".join([*steps, f"**Total {plain(money(known_cost(values, 'total')))}**"])
 
 
 def page_ranges(numbers: Sequence[int]) -> str:
-    """`3, 7–9` for 3, 7, 8, 9."""
+    """Return `3, 7–9` for 3, 7, 8, 9."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -177,7 +177,7 @@ def _draw_about(document: Document, model: str) -> None:
 
 
 def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """What the file says of itself, as far as it does: its author and its dates."""
+    """Return the author and the dates that the file gives."""
     said = {
         "Author": str(metadata.get("author") or ""),
         "Written": file_date(str(metadata.get("file_created_at") or "")),
@@ -187,7 +187,7 @@ def file_facts(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 def file_date(text: str) -> str:
-    """An ISO date as it is written, with its time and its place's difference to UTC where the file says them."""
+    """Return an ISO date as written, with its time and UTC offset where the file has them."""
     if not text:
         return ""
     value = datetime.fromisoformat(text)
@@ -197,7 +197,7 @@ def file_date(text: str) -> str:
 
 
 def _model_of(document: Document, documents: Documents) -> str:
-    """The model of a document's vectors: the collection's, unless it is a version that no longer answers."""
+    """Return the embedding model of a document: the collection's, unless it is a version that no longer answers."""
     if not document.chunk_count:
         return ""
     if document.status is DocumentStatus.COMPLETED:
@@ -206,7 +206,7 @@ def _model_of(document: Document, documents: Documents) -> str:
 
 
 def draw_repository(document: Document) -> None:
-    """A repository's description, language, stars and topics; nothing for other documents."""
+    """Draw a repository's description, language, stars and topics; nothing for other documents."""
     known = document.metadata.get("repository")
     if not isinstance(known, dict):
         return

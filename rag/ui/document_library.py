@@ -1,4 +1,4 @@
-"""The library: its totals, the filters, the table of documents, and what is done with many at once."""
+"""Draw the library: its totals, the filters, the table of documents, and actions on many at once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def draw_empty_library() -> None:
 def draw_filters(
     figures: Sequence[DocumentFigures], collections: Mapping[UUID, str]
 ) -> tuple[DocumentFilters, DocumentSort]:
-    """The row of filters, each there only where there is something to choose, and the order."""
+    """Draw the filters that have something to choose, and the order; return both."""
     statuses = status_labels(figures)
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
@@ -107,7 +107,7 @@ def draw_filters(
 
 
 def status_labels(figures: Sequence[DocumentFigures]) -> Labels[DocumentStatus]:
-    """The states that documents are in, with how many are."""
+    """Return the states of documents, with how many documents have each."""
     counted = {status: sum(f.documents for f in figures if f.status is status) for status in DocumentStatus}
     return name_labels({status: f"{STATUSES[status][0]} {number}" for status, number in counted.items() if number})
 
@@ -120,8 +120,8 @@ def _choice(label: str, everything: str, values: Mapping[str, str], key: str) ->
     )
 
 
-def draw_figures(figures: Sequence[DocumentFigures]) -> None:
-    """What the library holds and what it cost."""
+def draw_totals(figures: Sequence[DocumentFigures]) -> None:
+    """Draw what the library holds and what it cost."""
     ready = [f for f in figures if f.status is DocumentStatus.COMPLETED]
     unpriced = sum(f.unpriced for f in figures)
     cost = money(sum((f.cost for f in figures), Decimal(0)))
@@ -141,7 +141,7 @@ def draw_figures(figures: Sequence[DocumentFigures]) -> None:
 
 
 def status_words(document: Document) -> str:
-    """What a document is at, in the words of its badge."""
+    """Return the words of a document's badge."""
     if not document.is_waiting:
         return STATUSES[document.status][0]
     return (TAGS_WAITING if document.status is DocumentStatus.COMPLETED else WAITING)[0]
@@ -154,7 +154,7 @@ def draw_table(
     collections: Mapping[UUID, str] | None = None,
     on_open: Callable[[str | None], None],
 ) -> None:
-    """The documents as a table, with the names of their `collections` where these are given.
+    """Draw the documents as a table, with the names of their `collections` where given.
 
     `on_open` is called with the id of the selected row, or None.
     """
@@ -219,7 +219,7 @@ def draw_table(
 def draw_opener(
     shown: Sequence[Document], opened: str | None, *, is_whole: bool, on_open: Callable[[str | None], None]
 ) -> None:
-    """The same choice as a box to type in: rows of a table are hard to reach with a keyboard or a screen reader.
+    """Draw a box to open a document by name: a table's rows are hard to reach by keyboard or screen reader.
 
     It offers the documents that the table shows; `is_whole` where these are all there are.
     """
@@ -247,7 +247,7 @@ def draw_opener(
 
 
 def draw_cost_table(documents: Sequence[Document]) -> None:
-    """What processing cost, a row per document and a column per step."""
+    """Draw what processing cost, a row per document and a column per step."""
     steps = {**COST_STEPS, "total": "Total"}
     st.dataframe(
         pd.DataFrame(
@@ -271,7 +271,7 @@ def draw_cost_table(documents: Sequence[Document]) -> None:
 
 
 def columns_of_kinds(shown: Sequence[Document]) -> dict[str, list[Any]]:
-    """Columns of the library that only some kinds have: stars and topics, department; none where nothing has them."""
+    """Return columns that only some documents fill: stars, topics, department; none where nothing has them."""
     repositories = [d.metadata.get("repository") or {} for d in shown]
     columns: dict[str, list[Any]] = {}
     if any(repositories):
@@ -283,7 +283,7 @@ def columns_of_kinds(shown: Sequence[Document]) -> dict[str, list[Any]]:
 
 
 def column_settings() -> dict[str, Any]:
-    """How these columns are drawn."""
+    """Return the settings of these columns."""
     return {
         "Stars": st.column_config.NumberColumn(format="localized", width=70),
         "Topics": st.column_config.TextColumn(width=160),
@@ -299,11 +299,13 @@ def draw_bulk(
     on_tag: Callable[[], None],
     on_delete: Callable[[], None],
 ) -> None:
-    """Actions on all documents that the filters let through, of this page of the table and the others.
+    """Draw the actions on all documents that pass the filters, on every page of the table.
 
     How many of them failed and how many lack tags is counted only while the menu is open.
     """
-    menu = st.popover(f"All {number:,} shown", icon=":material/checklist:", key="documents_bulk", on_change="rerun")
+    menu = st.popover(
+        f"All {count(number, 'document')}", icon=":material/checklist:", key="documents_bulk", on_change="rerun"
+    )
     if not menu.open:
         return
     with menu:

@@ -1,4 +1,4 @@
-"""What was read of a document, page by page beside the page itself, and where it was cut into chunks."""
+"""Draw the text of a document page by page beside its pictures, and its chunks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCROLLED = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:.86rem;line-he
 
 
 def read_by(page: DocumentPage) -> str:
-    """How the text of a page was had, in words."""
+    """Describe how the text of a page was read."""
     if any(warning.startswith(TEXT_AND_PICTURES) for warning in page.warnings):
         return TEXT_AND_PICTURES
     return READ_BY.get(page.method, page.method)
@@ -39,7 +39,7 @@ class Documents(Protocol):
 
 
 def draw_pages(document: Document, documents: Documents) -> None:
-    """A report of all pages, then one page as text, on demand beside its picture and with its chunks marked."""
+    """Draw a report of all pages, then one page as text, with its picture and its chunks marked on demand."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
         st.caption("No page has been read yet.")
@@ -80,7 +80,7 @@ def draw_pages(document: Document, documents: Documents) -> None:
 
 
 def marked_page(text: str, start: int, chunks: Sequence[DocumentChunk]) -> str:
-    """A page's text as HTML, its chunks tinted in turn and numbered where they begin, overlaps in a third tint.
+    """Return a page's text as HTML: chunks tinted in turn, numbered where they begin, overlaps in a third tint.
 
     `start` is where the page begins in the joined text, which the chunks' spans count in.
     """
@@ -143,7 +143,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
 
 
 def draw_chunks(document: Document, documents: Documents) -> None:
-    """The chunks as a table; a selected one in full, with what it shares with its neighbours."""
+    """Draw the chunks as a table; a selected one in full, with the text it shares with its neighbours."""
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:
         st.caption("There are no chunks until the document is processed.")
@@ -183,7 +183,7 @@ def draw_chunks(document: Document, documents: Documents) -> None:
 
 
 def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int) -> None:
-    """One chunk with what it shares with its neighbours tinted; of a PDF, its page with the chunk marked beside it."""
+    """Draw one chunk with shared text tinted; of a PDF, with its page and the chunk marked on it."""
     chunk = chunks[index]
     vector = f"vector of {chunk.embedding_model}" if chunk.has_embedding else "no vector yet"
     st.caption(
@@ -204,7 +204,7 @@ def _draw_chunk(document: Document, chunks: Sequence[DocumentChunk], index: int)
 
 
 def chunk_html(chunk: DocumentChunk, before: int, after: int) -> str:
-    """A chunk as HTML, tinted where the one before it ends after its beginning and the next begins before its end.
+    """Return a chunk as HTML, tinted where it overlaps the chunk before and the next one.
 
     `before` and `after` are characters of the document. A repository's particulars, which some chunks have in front,
     are no part of it.

@@ -1,4 +1,4 @@
-"""What an administrator does with documents: run a step again, repair, delete, move to another embedding model."""
+"""Draw what administrators do with documents: run a step again, repair, delete, change the embedding model."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class QueueState(Protocol):
 def draw_steps(
     document: Document, *, engine: str | None, on_run: RunStep, on_read: Callable[[Document, PdfType], None]
 ) -> None:
-    """The menu of a document that is ready: read, chunk, embed or tag again."""
+    """Draw the menu of a ready document: read, chunk, embed or tag again."""
     with st.popover("Run again", icon=":material/replay:", key=f"documents_steps_{document.id}"):
-        st.caption("The document goes on answering. What costs money is estimated first and waits for your yes.")
+        st.caption(
+            "The document stays searchable. Steps that cost money are estimated first and wait for you to confirm."
+        )
         _draw_reading(document, engine, on_read)
         method = st.selectbox(
             "Chunk again",
@@ -45,10 +47,10 @@ def draw_steps(
         )
         buttons = (
             ("Chunk and embed", Step.CHUNK, False, method, "A new version with other chunks and new vectors."),
-            ("Embed what is missing", Step.EMBED, True, None, "Makes vectors only where there are none."),
+            ("Embed missing chunks", Step.EMBED, True, None, "Makes vectors only for chunks without one."),
             ("Embed all again", Step.EMBED, False, None, "A new version with the same chunks and new vectors."),
-            ("Tag what is missing", Step.TAG, True, None, "Writes tags only where there are none."),
-            ("Tag all again", Step.TAG, False, None, "Writes all tags anew."),
+            ("Tag missing chunks", Step.TAG, True, None, "Writes tags only for chunks without any."),
+            ("Tag all again", Step.TAG, False, None, "Writes all tags again."),
         )
         for words, step, only_missing, chosen, text in buttons:
             st.button(
@@ -62,7 +64,7 @@ def draw_steps(
 
 
 def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Document, PdfType], None]) -> None:
-    """Reading again: for PDFs with or without text recognition."""
+    """Draw the button to read a file again; for PDFs with or without text recognition."""
     chosen: PdfType = "auto"
     if has_pictures(document):
         chosen = st.selectbox(
@@ -76,7 +78,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
     st.button(
         "Read the file again",
         key=f"documents_again_read_{document.id}",
-        help="A new version of the same file, read, cut and embedded anew.",
+        help="A new version of the same file: read, chunked and embedded again.",
         width="stretch",
         on_click=on_read,
         args=(document, chosen),
@@ -84,7 +86,7 @@ def _draw_reading(document: Document, engine: str | None, on_read: Callable[[Doc
 
 
 def draw_queue_state(state: QueueState) -> None:
-    """One line on what the queue does; nothing when it is empty."""
+    """Draw one line on the queue; nothing when it is empty."""
     words = []
     if state.running:
         words.append(f"{count(state.running, 'job')} under way")
@@ -98,7 +100,7 @@ def draw_queue_state(state: QueueState) -> None:
 
 
 def draw_meaning(done: int, passages: int) -> None:
-    """One line on passages that are not compared by meaning yet; nothing when all are."""
+    """Draw one line on passages without a vector of meaning; nothing when all have one."""
     if done < passages:
         st.caption(
             f":material/translate: Meaning: {done:,} of {count(passages, 'passage')}. Documents are "
@@ -116,7 +118,7 @@ def draw_reembedding(
     on_undo: Callable[[Reembedding], None],
     on_clean_up: Callable[[Collection], None],
 ) -> None:
-    """A collection's embedding model, the move to another one, and the way back."""
+    """Draw a collection's embedding model, the move to another one, and the way back."""
     st.markdown(f"**{plain(collection.name)}** is embedded with {plain(collection.embedding_model)}")
     latest = next((move for move in moves if move.status != "cancelled"), None)
     if latest is not None and latest.is_open:
@@ -192,7 +194,7 @@ def draw_reference_steps(
     on_tag: OnOne,
     on_embed: OnOne,
 ) -> None:
-    """How far a reference document is, and its next step: text into chunks, tags, vectors."""
+    """Draw how far a reference document is, and its next step: text into chunks, tags, vectors."""
     chunks = reference.chunks
     with st.container(border=True, key=f"documents_reference_{document.id}", gap="small"):
         st.markdown("**Steps of this reference document**")
@@ -210,11 +212,11 @@ def draw_reference_steps(
                 text = st.text_area("Text of the document", height=220, key=f"documents_reference_value_{document.id}")
                 if chunks:
                     st.caption("It takes the place of the text that is there, with its chunks, tags and vectors.")
-                if st.form_submit_button("Cut into chunks", icon=":material/content_cut:") and text.strip():
+                if st.form_submit_button("Split into chunks", icon=":material/content_cut:") and text.strip():
                     on_chunk(document, text)
                     st.rerun()
             st.button(
-                "Tag what is missing",
+                "Tag missing chunks",
                 key=f"documents_reference_tag_{document.id}",
                 icon=":material/label:",
                 disabled=not chunks or reference.tagged == chunks,
@@ -222,7 +224,7 @@ def draw_reference_steps(
                 args=(document,),
             )
             st.button(
-                "Embed what is missing",
+                "Embed missing chunks",
                 key=f"documents_reference_embed_{document.id}",
                 icon=":material/scatter_plot:",
                 disabled=not chunks or reference.embedded == chunks,
@@ -258,7 +260,7 @@ NO_ENGINE = (
 def draw_trouble(
     document: Document, *, engine: str | None, on_retry: Callable[..., None], retry: tuple[Any, ...]
 ) -> bool:
-    """Draw the card; True when the document is to be deleted. `engine` is what text would be recognised with."""
+    """Draw a document that failed. Return True when it is to be deleted. `engine` recognises text."""
     words, color = STATUSES[document.status]
     with st.container(border=True, key=f"documents_troubled_{document.id}", gap="xsmall"):
         version = f" (version {document.version})" if document.version > 1 else ""
@@ -271,7 +273,7 @@ def draw_trouble(
             cost = ", whose cost is shown before anything is spent" if engine == "upstage" else ", free of charge"
             st.caption(f"{ENGINES[engine]} can recognise its text{cost}." if engine else NO_ENGINE)
         if document.version > 1:
-            st.caption("The version before it goes on answering.")
+            st.caption("The version before it is still searched.")
         with st.container(horizontal=True):
             st.button(
                 "Read it again with OCR" if is_scan and engine else "Try again",

@@ -1,4 +1,4 @@
-"""Documents on their way into the library: chosen, refused, estimated, processed, ready."""
+"""Draw documents on their way into the library: chosen, refused, estimated, processed, ready."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from rag.ui.widgets import choose_collection
 
 
 class UploadOptions(NamedTuple):
-    """What was chosen for a file before it was uploaded."""
+    """Options chosen for a file before its upload."""
 
     collection: Collection
     chunking_method: ChunkingMethod
@@ -50,7 +50,7 @@ class UploadOptions(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A file that was not taken. Its content is kept only while its password is being asked for."""
+    """A file that was not accepted. Its content is kept only while its password is asked for."""
 
     key: str
     name: str
@@ -72,7 +72,7 @@ def draw_upload(
     on_take: Take,
     on_refuse: Callable[[Refused], None],
 ) -> None:
-    """The card for new documents. Files are handed over in this run, and the uploader is emptied after it.
+    """Draw the card for new documents. Hand the files over in this run, then empty the uploader.
 
     `default` is the collection that is chosen beforehand.
     """
@@ -97,7 +97,7 @@ def draw_upload(
 
 
 def _options(collections: Sequence[Collection], collection: Collection) -> UploadOptions:
-    """What holds for the files to come; the collection's own settings are chosen beforehand."""
+    """Draw the options of the upload; the collection's own settings are chosen beforehand."""
     with st.grid(3, min_column_width=220, vertical_alignment="bottom", gap="medium"):
         if len(collections) > 1:
             chosen = choose_collection(
@@ -164,7 +164,7 @@ def _hand_over(
 def _from_archive(
     file: UploadedFile, options: UploadOptions, limits: ExtractionLimits, on_take: Take
 ) -> Iterator[Refused]:
-    """Hand over the readable files of an archive; yields those that may not be unpacked."""
+    """Hand over the readable files of an archive; yield those that may not be unpacked."""
     handled: set[str] = st.session_state.documents_handled
     content = file.getvalue()
     found_any = False
@@ -198,7 +198,7 @@ STEP_NAMES = {
 
 
 def draw_refused(refused: Refused, *, on_dismiss: Callable[[str], None], on_unlock: Callable[[Refused], None]) -> None:
-    """Why a file was not taken; where a password is missing, the place to enter it."""
+    """Say why a file was refused; where a password is missing, ask for it."""
     with st.container(border=True, key=f"documents_refused_{refused.key}", gap="xsmall"):
         icon = ":orange[:material/lock:]" if refused.content else ":red[:material/error:]"
         _draw_head(
@@ -231,7 +231,7 @@ def draw_estimate(
     on_confirm: Callable[[Document], None],
     on_discard: Callable[[Document], None],
 ) -> None:
-    """What a document holds and what processing it would cost, with the two ways on."""
+    """Draw what a document holds and what processing it would cost, to confirm or discard."""
     estimate = document.estimate or {}
     with st.container(border=True, key=f"documents_estimate_{document.id}", gap="xsmall"):
         st.markdown(f"**{plain(document.title)}** :gray[{plain(document.file_name)}]")
@@ -264,7 +264,7 @@ def draw_estimate(
 
 
 def draw_progress(document: Document) -> None:
-    """How far the step under way has come, and which steps are done."""
+    """Draw the progress of the current step, and the steps that are done."""
     has_recognition = document.step is Step.RECOGNISE or document.ocr_pages
     steps = [
         *([Step.RECOGNISE] if has_recognition else []),
@@ -286,7 +286,7 @@ def draw_progress(document: Document) -> None:
 
 
 def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> None:
-    """A document that became ready while this page was open: what it holds and what it cost."""
+    """Draw a document that became ready while this page was open, with its cost."""
     with st.container(border=True, key=f"documents_finished_{document.id}", gap="xsmall"):
         _draw_head(
             f":green[:material/check_circle:] **{plain(document.title)}** is ready",
@@ -301,7 +301,7 @@ def draw_finished(document: Document, *, on_dismiss: Callable[[str], None]) -> N
 
 
 def draw_remarks(document: Document) -> None:
-    """What to know about a document: its message, else the pages without text."""
+    """Draw a document's message, else its pages without text."""
     if document.message:
         st.caption(plain(document.message))
     elif document.empty_pages and document.status is not DocumentStatus.FAILED:
@@ -310,7 +310,7 @@ def draw_remarks(document: Document) -> None:
 
 
 def step_words(document: Document) -> str:
-    """The step under way in words: `Reading page 12 of 105`."""
+    """Describe the current step: `Reading page 12 of 105`."""
     done, total = document.steps_done, document.steps_total
     if document.is_waiting:
         return "Waiting for the provider"
@@ -319,7 +319,7 @@ def step_words(document: Document) -> str:
     return {
         Step.EXTRACT: f"Reading page {min(done + 1, total):,} of {total:,}",
         Step.RECOGNISE: f"Recognising the text of page {min(done + 1, total):,} of {total:,}",
-        Step.CHUNK: "Cutting into chunks",
+        Step.CHUNK: "Splitting into chunks",
         Step.EMBED: f"Embedding chunk {min(done + 1, total):,} of {total:,}",
         Step.TAG: "Writing metadata",
         Step.PUBLISH: "Making it searchable",
@@ -343,7 +343,7 @@ def draw_estimates(
     on_confirm_all: Callable[[datetime], None],
     on_discard: OnOne,
 ) -> None:
-    """The documents that wait longest for a yes, and one button for all of them: those of the `figures`."""
+    """Draw the documents that wait longest for confirmation, and one button for all of `figures`."""
     waiting = [f for f in figures if f.status is DocumentStatus.ESTIMATED]
     number = max(sum(f.documents for f in waiting), len(estimated))
     total = money(sum((f.estimated for f in waiting), Decimal(0)))
@@ -366,14 +366,14 @@ def draw_estimates(
 
 
 def draw_rest(number: int, one: str, many: str, status: DocumentStatus) -> None:
-    """How many more documents there are than cards, and where they are found."""
+    """Say how many more documents there are than cards, and where to find them."""
     if number > 0:
         verb = one if number == 1 else many
         st.caption(f"{count(number, 'more document')} {verb}: choose {STATUSES[status][0]} in the library to see them.")
 
 
 def draw_many_finished(ready: Sequence[Document], number: int, *, on_dismiss: Callable[[], None]) -> None:
-    """One card for the `number` that became ready while this page was open, with the latest of them as a table."""
+    """Draw one card for the `number` that became ready while this page was open, the latest as a table."""
     with st.container(border=True, key="documents_finished", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(f":green[:material/check_circle:] **{number:,} documents** are ready", width="stretch")
@@ -394,7 +394,7 @@ FOUND_BY_CUTTING = frozenset({"category", "year"})
 
 
 def fields_to_say(profile: Profile) -> list[str]:
-    """What somebody has to say of a document, because neither a model nor cutting finds it."""
+    """Return the metadata that people have to enter, because neither a model nor chunking finds it."""
     return [
         field
         for field in profile.search.metadata_filters
@@ -403,7 +403,7 @@ def fields_to_say(profile: Profile) -> list[str]:
 
 
 def draw_fields(profile: Profile, key: str) -> dict[str, str]:
-    """Inputs for what is to be said of the files to come; their values by field."""
+    """Draw inputs for the metadata of the files to come; return the values by field."""
     said = {}
     for field in fields_to_say(profile):
         said[field] = st.text_input(

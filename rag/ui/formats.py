@@ -1,4 +1,4 @@
-"""How numbers, sizes, times and the states of documents are written. An unknown price is "unpriced", never zero."""
+"""Write numbers, sizes, times and the states of documents. An unknown price is "unpriced", never zero."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SELECT_A_ROW = "Select a row (Shift + Space on the keyboard)"
 
 
 def money(dollars: Decimal | float | None) -> str:
-    """US dollars: four decimals below one dollar, two from there; None is `unpriced`."""
+    """Write US dollars: four decimals below one dollar, two above; None is `unpriced`."""
     if dollars is None:
         return UNPRICED
     amount = Decimal(str(dollars))
@@ -36,7 +36,7 @@ def money(dollars: Decimal | float | None) -> str:
 
 
 def duration(milliseconds: float | None) -> str:
-    """`340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`; a dash when it is not known."""
+    """Write `340 ms`, `3.2 s`, `2 min 5 s`, `1 h 4 min`; a dash when unknown."""
     if milliseconds is None:
         return "–"
     if round(milliseconds) < 1000:
@@ -52,7 +52,7 @@ def duration(milliseconds: float | None) -> str:
 
 
 def file_size(size_bytes: int) -> str:
-    """`812 B`, `14 KB`, `1.4 MB`; a megabyte is 1024 × 1024 bytes, as in the upload limit."""
+    """Write `812 B`, `14 KB`, `1.4 MB`; a megabyte is 1024 × 1024 bytes, as in the upload limit."""
     if size_bytes < 1024:
         return f"{size_bytes} B"
     kilobytes = size_bytes / 1024
@@ -63,17 +63,17 @@ def file_size(size_bytes: int) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """`1 page`, `1,200 pages`."""
+    """Write `1 page`, `1,200 pages`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def percent(share: float | None) -> str:
-    """A share of 0 … 1 as `77.2%`; a dash when there is nothing to divide."""
+    """Write a share of 0 … 1 as `77.2%`; a dash when there is nothing to divide."""
     return "–" if share is None else f"{share:.1%}"
 
 
 def time_zone(name: str | None) -> tzinfo:
-    """The visitor's zone from `st.context.timezone`; UTC when the browser does not say or says nonsense."""
+    """Return the visitor's zone from `st.context.timezone`; UTC when the browser gives none or nonsense."""
     try:
         return ZoneInfo(name) if name else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -81,7 +81,7 @@ def time_zone(name: str | None) -> tzinfo:
 
 
 def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
-    """`21 Nov 2026, 14:05` in the zone given; a dash for None."""
+    """Write `21 Nov 2026, 14:05` in the given zone; a dash for None."""
     if moment is None:
         return "–"
     local = moment.astimezone(zone)
@@ -89,7 +89,7 @@ def date_time(moment: datetime | None, zone: tzinfo = UTC) -> str:
 
 
 def ago(moment: datetime, now: datetime | None = None) -> str:
-    """`just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
+    """Write `just now`, `5 min ago`, `3 h ago`, `2 days ago`, then the date."""
     seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
     if seconds < 60:
         return "just now"
@@ -103,14 +103,14 @@ def ago(moment: datetime, now: datetime | None = None) -> str:
 
 
 def pages(first: int, last: int) -> str:
-    """`p. 12`, `pp. 12–13`; empty when the page is not known."""
+    """Write `p. 12`, `pp. 12–13`; nothing when the page is unknown."""
     if first < 1:
         return ""
     return f"p. {first}" if last <= first else f"pp. {first}–{last}"
 
 
 def has_pages(file_name: str) -> bool:
-    """Whether a file of this name has pages that a reader could turn to; others are one long text."""
+    """Return whether a file of this name has pages to turn; others are one long text."""
     return not file_name.lower().endswith(WITHOUT_PAGES)
 
 
@@ -181,11 +181,11 @@ ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}
 
 
 def field_label(field: str) -> str:
-    """`crime_type` as "Crime type"."""
+    """Write `crime_type` as "Crime type"."""
     return field.replace("_", " ").capitalize()
 
 
 def known_cost(values: Mapping[str, Any] | None, step: str) -> Decimal | None:
-    """A stored cost; None when its price is not known, and zero when nothing was spent yet."""
+    """Return a stored cost; None when its price is unknown, and zero when nothing was spent yet."""
     value = (values or {}).get(step, 0)
     return None if value is None else Decimal(str(value))

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from rag.answering.watching import LiveAnswer, Progress
+from rag.answering.live_answer import LiveAnswer, Progress
 from rag.errors import NotFound, SignedOut
 from rag.services import services
 from rag.types import Identity

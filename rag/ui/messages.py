@@ -10,7 +10,7 @@ import streamlit as st
 
 from rag.answering.citations import citation_from_json, citation_to_json
 from rag.answering.events import StepEvent
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.errors import RagError
 from rag.types import Citation, Message, MessageState, Outcome
 from rag.ui.formats import count, duration, money

@@ -1,4 +1,4 @@
-"""A page of a document in a drawer beside the answer, with the cited passage highlighted; its text where it has none.
+"""Draw a page of a document in a drawer beside the answer, with the cited passage marked; text of files without pages.
 
 The image and the file come from our own routes, which check the reader's session each time; nothing passes through
 Streamlit's media files, whose addresses are not tied to a person.
@@ -14,7 +14,7 @@ from uuid import UUID
 
 import streamlit as st
 
-from rag.answering.places import terms_held
+from rag.answering.citations import terms_held
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.chunking.spans import page_starts
@@ -60,7 +60,7 @@ def open_page_view(
     terms: tuple[str, ...] = (),
     on_close: Callable[[], None] | None = None,
 ) -> None:
-    """Open the drawer at a page. Call it in each run while it is to stay open; `on_close` says when it was closed.
+    """Open the drawer at a page. Call it in each run while it stays open; `on_close` runs when it is closed.
 
     Only one dialog can be open in a run. The page turned to is kept in `st.session_state.page_view_page`.
     """
@@ -92,7 +92,7 @@ def open_page_view(
 
 
 def picture_html(address: str, alt: str) -> str:
-    """A page of a PDF as a picture from our own route, which checks who asks."""
+    """Return a page of a PDF as a picture from our own route, which checks the reader."""
     return (
         f'<img src="{escape(address, quote=True)}" alt="{escape(alt, quote=True)}" '
         'style="display:block;width:100%;min-height:320px;background:#fff;color:#555;'
@@ -101,12 +101,12 @@ def picture_html(address: str, alt: str) -> str:
 
 
 def has_pictures(document: Document) -> bool:
-    """Whether there are pages that can be drawn; other kinds of files have only their text."""
+    """Return whether a document has pages to draw; other kinds of files have only text."""
     return document.mime_type == "application/pdf"
 
 
 def draw_original_link(document: Document, *, key: str, page: int = 1) -> None:
-    """The original in a new tab: shown where that is safe, else saved."""
+    """Draw a link to the original: shown in a new tab where that is safe, else saved."""
     is_shown = document.mime_type in SHOWN
     st.link_button(
         "Open PDF" if has_pictures(document) else "Open original" if is_shown else "Save original",
@@ -127,7 +127,7 @@ def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_p
 
 
 def _draw_text(document: Document, documents: Documents, chunk_id: UUID | None) -> None:
-    """The text in parts, opened at the one with the passage."""
+    """Draw the text in parts, opened at the part with the passage."""
     text = join_pages(documents.pages(document.tenant_id, document.id))
     found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
     span = (found[0].start_character, found[0].end_character) if found else None
@@ -177,7 +177,7 @@ def _draw_way_back(words: str, turn: Callable[[int], None], place: int) -> None:
 
 
 def page_of(documents: Documents, who: Who, citation: Citation) -> int:
-    """The page to open for a citation; of a passage that runs over several, the one with most of what is marked."""
+    """Return the page to open for a citation: of several, the one with most of the marked words."""
     if citation.first_page == citation.last_page:
         return citation.first_page
     found = documents.chunks(who, citation.document_id, chunk_id=citation.chunk_id)
@@ -187,7 +187,7 @@ def page_of(documents: Documents, who: Who, citation: Citation) -> int:
 
 
 def turn_to(page: int) -> None:
-    """Choose the page the drawer shows; call it in the callback that opens one."""
+    """Set the page the drawer shows; call it in the callback that opens one."""
     st.session_state.page_view_page = page
 
 
@@ -206,7 +206,7 @@ MARK = "background:rgba(255,208,0,.45);color:inherit;border-radius:3px"
 
 
 def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage: DocumentChunk) -> int:
-    """The page of a passage on which most of these words stand, of equal ones the first."""
+    """Return the page of a passage that has most of these words; of equal ones the first."""
     best, most = passage.first_page, 0
     for page, start in zip(pages, page_starts(pages), strict=False):
         if passage.first_page <= page.number <= passage.last_page:
@@ -218,7 +218,7 @@ def page_with_most(terms: Sequence[str], pages: Sequence[DocumentPage], passage:
 
 
 def parts_of(text: str, passage: int = 0) -> list[tuple[int, int]]:
-    """Where each part begins and ends; there is always one. A part begins a little before `passage`, a character."""
+    """Return where each part begins and ends, at least one. A part begins a little before the character `passage`."""
     place = text.rfind("\n", 0, max(passage - LEAD_CHARACTERS, 0)) + 1
     before = list(_parts_between(text, 0, place)) if place else []
     return [*before, *_parts_between(text, place, len(text))]
@@ -234,12 +234,12 @@ def _parts_between(text: str, start: int, stop: int) -> Iterator[tuple[int, int]
 
 
 def part_with(parts: Sequence[tuple[int, int]], position: int) -> int:
-    """The index of the part that a position is in."""
+    """Return the index of the part that contains a position."""
     return next((index for index, (_, end) in enumerate(parts) if position < end), len(parts) - 1)
 
 
 def text_html(text: str, *, mark: tuple[int, int] | None = None, label: str = "", height_pixels: int = 560) -> str:
-    """Text exactly as it is, as HTML that can be scrolled by keyboard; `mark` is a span of it."""
+    """Return text as HTML that scrolls by keyboard; `mark` is a span to highlight."""
     if mark is not None and mark[0] < mark[1]:
         start, end = max(mark[0], 0), min(mark[1], len(text))
         body = f'{escape(text[:start])}<mark style="{MARK}">{escape(text[start:end])}</mark>{escape(text[end:])}'

@@ -1,4 +1,4 @@
-"""Roles, API keys, open sessions and the audit log, as the pages for administrators show them."""
+"""Draw roles, API keys, open sessions and the audit log for administrators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN_SCOPES = {scope: f"{words} ({scope})" for scope, words in SCOPES.items()}
 
 
 def draw_api_keys(keys: ApiKeys, identity: Identity, zone: tzinfo) -> None:
-    """The whole section, with its dialogs."""
+    """Draw the section of API keys with its dialogs."""
     found = keys.list(identity)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("API keys", anchor=False, width="content")
@@ -178,7 +178,7 @@ SYSTEMS = (
 
 
 def device(user_agent: str) -> str:
-    """A browser as people call it: `Firefox on Windows`; of anything else its first word."""
+    """Name a browser as people call it: `Firefox on Windows`; of anything else its first word."""
     browser = next((name for mark, name in BROWSERS if re.search(rf"{mark}\w*/", user_agent)), "")
     system = next((name for mark, name in SYSTEMS if mark in user_agent), "")
     if browser:
@@ -189,7 +189,7 @@ def device(user_agent: str) -> str:
 def draw_sessions(
     sessions: Sequence[OpenSession], own_session_id: str, zone: tzinfo, end: Callable[[OpenSession], None]
 ) -> None:
-    """One row for each session, latest first; the one that looks has no button."""
+    """Draw a row for each session, latest first; the current one has no button."""
     st.caption(f"Signed in at {count(len(sessions), 'place')}." if sessions else "Not signed in anywhere.")
     for session in sessions:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -247,7 +247,7 @@ WORDS: Mapping[str, str] = {status.value: words.lower() for status, (words, _) i
 
 
 def change_words(entry: AuditEntry, collections: Mapping[str, str] | None = None) -> str:
-    """What changed in one line: `role: employee → manager; group: Sales`. `collections` are names by id."""
+    """Describe a change in one line: `role: employee → manager; group: Sales`. `collections` are names by id."""
     words_of = {"status": WORDS, "collection_id": collections or {}}
     parts = []
     for field, values in sorted(entry.changes.items()):

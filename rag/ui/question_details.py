@@ -1,4 +1,4 @@
-"""One question opened: its answer, where the time went, what was found and in which order, tokens and costs."""
+"""Draw one question in full: its answer, where the time went, what was found in which order, tokens and costs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ NOT_RERANKED = ("Before", "Document", "Page", "Section", "Similarity", "Passage"
 
 
 def cost_words(cost: Any, is_priced: bool) -> str:
-    """A question's cost; calls without a known price are said, never counted as zero."""
+    """Write a question's cost; calls without a known price are named, never counted as zero."""
     if is_priced:
         return money(cost)
     return f"{money(cost)} + unpriced" if cost else "unpriced"
 
 
 def draw_question(entry: ChatLogEntry, zone: tzinfo) -> None:
-    """Draw everything logged of a question."""
+    """Draw everything logged about a question."""
     question, details = entry.question, entry.rag_details
     words, color = OUTCOMES.get(question.outcome or "", IN_PROGRESS)
     st.subheader(f"{plain(question.question)} :{color}-badge[{words}]", anchor=False)
@@ -166,5 +166,5 @@ def _draw_charges(entry: ChatLogEntry) -> None:
 
 
 def _exact_money(cost: Any) -> str:
-    """Single calls cost millionths of a dollar: all digits the ledger has."""
+    """Write a cost with all digits the ledger has: single calls cost millionths of a dollar."""
     return money(None) if cost is None else f"${cost.normalize():f}"

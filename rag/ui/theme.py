@@ -1,4 +1,4 @@
-"""The product's marks and the look of Plotly figures; colours themselves are in `.streamlit/config.toml`."""
+"""Give the product's marks and the look of Plotly figures; colours are in `.streamlit/config.toml`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def quiet_figure(figure: Any, *, height: int = 280, legend: bool = True, money_a
         plot_bgcolor="rgba(0,0,0,0)",
     )
     figure.update_xaxes(showgrid=False, zeroline=False, title_text="", automargin=True)
-    figure.update_yaxes(zeroline=False, automargin=True, rangemode="tozero", tickprefix="$" if money_axis else "")
+    figure.update_yaxes(
+        zeroline=False, automargin=True, rangemode="tozero", tickprefix="$" if money_axis else "", exponentformat="none"
+    )
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What widgets of several pages share: labels, the choice of a collection, questions to click, and pages of a list.
+"""Draw what widgets of several pages share: labels, the choice of a collection, questions to click, pages of a list.
 
 Streamlit sends the label of a choice back, not the choice: of two options with one label the first is chosen, whichever
 was clicked. So labels of things that people name themselves are made distinct here, and a widget is given the labels of
@@ -20,7 +20,7 @@ from rag.ui.text import plain
 
 
 def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID]:
-    """Documents by their titles; where these are equal also by file name and day."""
+    """Label documents by title; equal titles also by file name and day."""
     zone = time_zone(st.context.timezone)
     return distinct_labels(
         documents,
@@ -33,17 +33,17 @@ def document_labels(documents: Iterable[Document | DocumentName]) -> Labels[UUID
 
 
 def name_labels(names: Mapping[Option, str], *, gone: str = "No longer there") -> Labels[Option]:
-    """Things that have nothing but a name."""
+    """Label things that have nothing but a name."""
     return distinct_labels(names.items(), lambda item: item[0], lambda item: item[1], gone=gone)
 
 
 def drawn(labels: Labels[Option]) -> Callable[[Option], str]:
-    """Labels for pills, radio buttons and segmented controls, which draw Markdown. Boxes show labels as they are."""
+    """Return labels for pills, radio buttons and segmented controls, which draw Markdown."""
     return lambda option: plain(labels.of(option))
 
 
 def keep_chosen(key: str) -> None:
-    """Let a widget keep what is chosen in it though its options, or their labels, are others in this run.
+    """Keep the choice of a widget though its options, or their labels, changed in this run.
 
     To be called before the widget is drawn. What is chosen is read with the labels that the browser was sent, then sent
     with those of this run.
@@ -85,7 +85,7 @@ def choose_collection(
 
 
 def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
-    """The page of a list that is turned to, never one past the end, and the key of its `st.pagination`.
+    """Return the current page of a list, never one past the end, and the key of its `st.pagination`.
 
     When something else is looked for the key is another, and so the first page is shown.
     """
@@ -98,7 +98,7 @@ def page_of_list(key: str, looked_for: object, pages: int) -> tuple[int, str]:
 
 
 def draw_question_buttons(questions: Sequence[str], *, key: str, on_ask: Callable[[str], None]) -> None:
-    """A button per question, whole on a phone too, where a row of pills would be cut off."""
+    """Draw a button per question, whole on a phone too, where a row of pills would be cut off."""
     with st.container(key=key, gap="xsmall"):
         for number, question in enumerate(questions):
             st.button(plain(question), key=f"{key}_{number}", on_click=on_ask, args=(question,), wrap=True)

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from psycopg.rows import dict_row
 
-from rag.answering.answer import Answerer
-from rag.answering.live import LiveAnswers
+from rag.answering.jobs import LiveAnswers
+from rag.answering.pipeline import Answerer
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rag.answering.answer import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.bookkeeping import Bookkeeping
-from rag.answering.phrases import CLOSEST, UNCITED
+from rag.answering.answer_run import TOO_LONG, WITHDRAWN
+from rag.answering.call_records import CallRecords
+from rag.answering.canned_answers import CLOSEST, UNCITED
+from rag.answering.pipeline import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
 from rag.answering.rewriting import NOT_REWRITTEN, NOT_REWRITTEN_JOINED
-from rag.answering.run import TOO_LONG, WITHDRAWN
 from rag.errors import (
     DatabaseUnavailable,
     ProviderAnswerCut,
@@ -108,7 +108,7 @@ def test_a_charge_that_the_database_did_not_take_is_written_at_the_end(desk: Any
 
     ledger, logs = Interrupted(desk.database), desk.answerer.chat_logs
     log_id = logs.open(desk.identity, "Vacation?", collection_id=desk.collection.id)
-    books = Bookkeeping("demo", log_id, ledger=ledger, chat_logs=logs)
+    books = CallRecords("demo", log_id, ledger=ledger, chat_logs=logs)
     books.record(charged("embedding", "0.0001"))
     assert desk.rows("cost_ledger") == []
     ledger.is_up = True

@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from rag.answering.answer import Answerer
-from rag.answering.live import LiveAnswers
+from rag.answering.jobs import LiveAnswers
+from rag.answering.pipeline import Answerer
 from rag.money.ledger import Ledger
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers

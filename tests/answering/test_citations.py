@@ -16,7 +16,7 @@ from rag.answering.citations import (
     with_matched_terms,
     without_markers,
 )
-from rag.answering.figures import figures, missing_figures
+from rag.answering.number_check import figures, missing_figures
 from tests.answering.scripted import passage
 
 

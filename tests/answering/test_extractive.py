@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from rag.answering.canned_answers import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.extractive import MeantPart, best_quotes, meant_parts
-from rag.answering.phrases import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
 from rag.answering.sentences import sentences
 from rag.ingestion.meaning import parts_of
 from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage

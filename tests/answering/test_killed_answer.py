@@ -35,7 +35,7 @@ from dataclasses import replace
 from threading import Event
 from uuid import UUID
 from rag.ingestion.document_jobs import find_collection
-from rag.answering.searching import Searches
+from rag.answering.logged_search import Searches
 from rag.storage.database import Database
 from rag.profiles import HR
 from rag.services import assemble

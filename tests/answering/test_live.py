@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rag.answering.events import StepEvent
-from rag.answering.live import RUSH, SHUT_DOWN, LiveAnswer, clean_question
+from rag.answering.jobs import RUSH, SHUT_DOWN, LiveAnswer, clean_question
 from rag.errors import InvalidInput, NotFound, ProviderStreamCut, QuestionEmpty, QuestionTooLong, TooManyRequests
 from rag.records.chat_logs import ABANDONED, KEPT
 from rag.types import Identity, MessageState, Outcome

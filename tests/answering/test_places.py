@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from rag.answering.places import with_section
+from rag.answering.citations import with_section
 from rag.records.chat_logs import PassagePlace
 from rag.types import Citation, Section
 

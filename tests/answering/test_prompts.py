@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from rag.answering.followups import questions_from, suggest_follow_ups
-from rag.answering.phrases import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.canned_answers import MODEL_FAILED, NO_MODEL, NOTHING_FOUND, NOTHING_NEAR, phrase
+from rag.answering.follow_ups import questions_from, suggest_follow_ups
 from rag.answering.prompts import (
     FOLDER,
     LANGUAGES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rag.answering.citations import citation_from_json, citation_to_json, verified
-from rag.answering.figures import days, missing_days
-from rag.answering.support import Asked, Source, faults
+from rag.answering.groundedness import Asked, Source, faults
+from rag.answering.number_check import days, missing_days
 from tests.answering.scripted import passage
 
 PASSAGE = (

@@ -15,7 +15,7 @@ from typing import TypeVar
 import httpx
 import pytest
 
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rag.answering.run import TOO_LONG
+from rag.answering.answer_run import TOO_LONG
 from rag.errors import ProviderRefused
 from rag.retrieval.query_understanding import NO_TRANSLATION
 from rag.types import Outcome, Role

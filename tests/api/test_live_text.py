@@ -12,7 +12,7 @@ import pytest
 
 from rag.access.guard import SESSION_COOKIE
 from rag.answering.events import CitationsEvent, TextEvent
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.services import Services
 from rag.types import Identity, Role
 from rag.ui import live_text

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from rag.answering.events import DoneEvent, TextEvent
-from rag.answering.live import LiveAnswer
+from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, answer_events
 from rag.types import MessageState, Outcome
 from tests.api.callers import Api

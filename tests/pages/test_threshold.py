@@ -46,7 +46,7 @@ def texts(page: AppTest) -> str:
 
 
 def test_before_anything_is_measured_the_embedders_own_decides(page: AppTest) -> None:
-    assert "It is the one of text-embedding-3-small by OpenAI" in texts(page)
+    assert "It is the default of text-embedding-3-small by OpenAI" in texts(page)
     assert "Nothing has been measured on this collection yet." in texts(page)
 
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from threading import Event
 from typing import Any
 
-from rag.answering.answer import DoneEvent, TextEvent
+from rag.answering.pipeline import DoneEvent, TextEvent
 from rag.profile import Options, Profile
 from rag.profiles import NOTICES
 from rag.retrieval.ranking import attachment_part, day_of, korean_date, without_attachments, written_on

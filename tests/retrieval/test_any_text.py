@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import rag
 from rag.answering.citations import CitationFilter
-from rag.answering.live import clean_question
+from rag.answering.jobs import clean_question
 from rag.answering.prompts import answer_messages
 from rag.answering.rewriting import leans_on_history
 from rag.answering.sentences import FOOTNOTE

@@ -34,7 +34,7 @@ def words(profile: Profile, providers: Providers) -> str:
             HR,
             "Documents are cut at paragraphs and sentences into passages of up to 1,000 characters, 200 of them shared",
         ),
-        (HR, "Of 20 candidates the best 5 are answered from."),
+        (HR, "The best 5 of 20 candidates are used for the answer."),
         (HR, "Questions in another language are translated before they are searched."),
         (NOTICES, "Recent documents count more: 1.5 times up to 7 days, less with age. Pinned documents come first"),
         (NOTICES, "Answers are in Korean unless asked otherwise."),

@@ -30,6 +30,7 @@ OWN_LABELS = {
     "audit_period": "keys of a constant",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
+    "prices_model": "a set of names of models",
     "key": "words written beside the call, or those of a profile's field",
     "self._field_key(field)": "the values of a field, each once",
 }

@@ -10,19 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rag.answering.routes import changes, comparison, listing, summary
-from rag.answering.routes.choosing import documents_meant, title_terms
-from rag.answering.routes.documents import Contents, Library, WholeDocument
-from rag.answering.routes.model import recognise_by_model
+from rag.answering.routes.documents import Contents, Library, WholeDocument, documents_meant, title_terms
 from rag.answering.routes.recognise import (
     Recognised,
     is_yes,
     may_be_meant,
     names_a_kind,
     recognise,
+    recognise_by_model,
     without_yes,
 )
-from rag.answering.routes.replies import Found, ModelPart, Reply, ask_which
-from rag.answering.routes.small_talk import small_talk
+from rag.answering.routes.small_talk import Found, ModelPart, Reply, ask_which, small_talk
 from rag.answering.routes.wording import Price, Writer, ends_of_estimates
 from rag.profiles import holds_posts
 from rag.providers import ChatModel

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from rag.answering.routes.documents import Passages
-from rag.answering.routes.replies import ModelPart, Reply, say
+from rag.answering.routes.small_talk import ModelPart, Reply, say
 from rag.providers.tokens import estimate_tokens
 from rag.types import Usage
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from rag.answering.figures import days, figures, missing_days, missing_figures
+from rag.answering.number_check import days, figures, missing_days, missing_figures
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.language import detect_language
 

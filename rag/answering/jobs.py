@@ -24,10 +24,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.answering.answer import Answerer
 from rag.answering.citations import citation_to_json
 from rag.answering.events import TextEvent
-from rag.answering.watching import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.answering.live_answer import LiveAnswer, Snapshot, StoredAnswer, StoredRow
+from rag.answering.pipeline import Answerer
 from rag.errors import (
     DatabaseUnavailable,
     InvalidInput,
@@ -62,8 +62,8 @@ MARKS_ON_A_LETTER = 30
 #: so many are written at once; and while that many people still wait for the first word of theirs, which matters more
 #: to them than to others how smoothly a text grows.
 PACE_SECONDS = 0.09
-CROWDED_PACE_SECONDS = 0.13
-RUSH_PACE_SECONDS = 0.2
+CROWDED_PACE_SECONDS = 0.12
+RUSH_PACE_SECONDS = 0.15
 CROWD, RUSH = 30, 8
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from rag.answering.canned_answers import MODEL_FAILED, UNCITED, phrase
 from rag.answering.citations import CitationFilter, cited
 from rag.answering.events import AnswerEvent, ContextEvent, TextEvent
-from rag.answering.phrases import MODEL_FAILED, UNCITED, phrase
 from rag.answering.prompts import route_rules
 from rag.answering.routes import ModelPart, Reply, Router
 from rag.errors import ProviderError, ProviderRefused
@@ -20,7 +20,7 @@ from rag.providers import ChatModel
 from rag.types import ContextResponse, MessageState, Outcome, TokenUsage
 
 if TYPE_CHECKING:
-    from rag.answering.run import Run
+    from rag.answering.answer_run import AnswerRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class WholeDocumentsCall:
 class RoutedAnswer:
     """Finds the route of a question and writes its answer."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: AnswerRun) -> None:
         self._run = run
 
     def reply(self) -> Reply | None:

@@ -1,6 +1,6 @@
-"""One question under way: search, write, check, each step leaving what the next and the log need.
+"""Hold one question under way: its steps, and what each leaves for the next and for the log.
 
-`answer.py` puts the steps around this in order and sees to it that the log is closed whatever happens.
+`pipeline.py` has the order of the steps and closes the log whatever happens.
 """
 
 from __future__ import annotations
@@ -12,12 +12,8 @@ from decimal import Decimal
 from threading import Event
 from uuid import UUID
 
-from rag.answering.bookkeeping import Bookkeeping
-from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms
-from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes, meant_parts
-from rag.answering.followups import suggest_follow_ups
-from rag.answering.phrases import (
+from rag.answering.call_records import CallRecords
+from rag.answering.canned_answers import (
     CLOSEST,
     MODEL_FAILED,
     NO_MODEL,
@@ -27,13 +23,17 @@ from rag.answering.phrases import (
     UNCITED,
     phrase,
     quoted_as_they_stand,
+    says_not_found,
 )
-from rag.answering.places import with_section
+from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
+from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
+from rag.answering.extractive import Similarities, best_quotes, meant_parts
+from rag.answering.follow_ups import suggest_follow_ups
+from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
-from rag.answering.refusals import says_not_found
 from rag.answering.rewriting import Standalone, shares_words, stand_alone
-from rag.answering.routed import RoutedAnswer, WholeDocumentsCall
-from rag.answering.watch import AnswerWatch, Trouble, sources_of
+from rag.answering.routed_answer import RoutedAnswer, WholeDocumentsCall
+from rag.answering.routes import Reply
 from rag.errors import (
     ProviderAnswerInvalid,
     ProviderError,
@@ -84,7 +84,7 @@ class Parts:
     settings: Settings
 
 
-class Run:
+class AnswerRun:
     """One question under way."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Run:
         self.context: ContextResponse | None = None
         self.details = RAGDetails()
         self.details.query.original = question.text
-        self.books = Bookkeeping(
+        self.books = CallRecords(
             question.identity.tenant_id, chat_log_id, ledger=parts.ledger, chat_logs=parts.chat_logs
         )
         self.first_text_ms: int | None = None
@@ -133,14 +133,68 @@ class Run:
 
     # The steps
 
-    def write(self) -> Iterator[AnswerEvent]:
-        """Find the passages and write the answer from them; small talk and whole documents go their own way."""
-        routed = RoutedAnswer(self)
-        reply = routed.reply()
-        if reply is not None:
-            yield from routed.write(reply)
-            return
-        context = self._retrieve()
+    def route(self) -> Reply | None:
+        """Reply to small talk and to questions about whole documents; None for all others."""
+        return RoutedAnswer(self).reply()
+
+    def write_reply(self, reply: Reply) -> Iterator[AnswerEvent]:
+        """Show what a route replies."""
+        yield from RoutedAnswer(self).write(reply)
+
+    def rewrite(self) -> Standalone:
+        """Make a question that stands alone of one that follows others."""
+        if not self.question.history:
+            return Standalone(self.question.text)
+        model = self._small_model()
+        if model is not None:
+            self.step("rewriting")
+        started = time.perf_counter()
+        with self.books.paying("chat", line="rewriting"):
+            found = stand_alone(
+                self.question.text,
+                self.question.history,
+                language=self.language,
+                model=model,
+                maximum_characters=self.parts.settings.maximum_question_characters,
+            )
+        if found.usage is not None:
+            self.books.charge("chat", found.usage, line="rewriting")
+        if found.notice:
+            self.asides.append(found.notice)
+        if model is not None:
+            self.details.timing.openai_ms += _ms_since(started)
+        return found
+
+    def retrieve(self, asked: Standalone) -> ContextResponse:
+        """Find the passages to answer from."""
+        text = asked.text
+        if self.cancel.is_set():
+            return ContextResponse(
+                context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
+            )
+        context = self.parts.retriever.retrieve_context(
+            replace(self.question, text=text),
+            profile=self.profile,
+            language=self.language,
+            on_step=self.step,
+            books=self.books,
+        )
+        if asked.is_joined:
+            # What only the question before it found comes nowhere near this one.
+            own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
+            context = replace(context, nearest=tuple(own))
+        rewriting_ms = self.details.timing.openai_ms
+        self.context = context
+        self.details = context.rag_details
+        self.details.query.original = self.question.text
+        self.details.timing.openai_ms += rewriting_ms
+        if text != self.question.text:
+            self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
+        self.asides += context.notices
+        return context
+
+    def write(self, context: ContextResponse) -> Iterator[AnswerEvent]:
+        """Write the answer from the passages that were found, or say that there are none."""
         yield from self.pending_steps()
         if self.cancel.is_set():
             self.end(Outcome.STOPPED, MessageState.STOPPED)
@@ -200,7 +254,7 @@ class Run:
         places = self.books.passage_places(checked) if checked else {}
         self.citations = tuple(with_section(c, places[c.chunk_id]) if c.chunk_id in places else c for c in checked)
 
-    def suggest(self) -> None:
+    def suggest_follow_ups(self) -> None:
         """Add follow-up questions, where a model is there and the answer is whole."""
         self.text_ms = self._elapsed_ms()
         model = self._small_model()
@@ -268,59 +322,6 @@ class Run:
             kind=self.kind,
             follow_ups=self.follow_ups,
         )
-
-    # Searching
-
-    def _retrieve(self) -> ContextResponse:
-        asked = self._standing_alone()
-        text = asked.text
-        if self.cancel.is_set():
-            return ContextResponse(
-                context_text="", citations=(), token_usage=TokenUsage(), cost=Decimal(0), rag_details=self.details
-            )
-        context = self.parts.retriever.retrieve_context(
-            replace(self.question, text=text),
-            profile=self.profile,
-            language=self.language,
-            on_step=self.step,
-            books=self.books,
-        )
-        if asked.is_joined:
-            # What only the question before it found comes nowhere near this one.
-            own = (c for c in context.nearest if shares_words(self.question.text, c.matched_terms, self.language))
-            context = replace(context, nearest=tuple(own))
-        rewriting_ms = self.details.timing.openai_ms
-        self.context = context
-        self.details = context.rag_details
-        self.details.query.original = self.question.text
-        self.details.timing.openai_ms += rewriting_ms
-        if text != self.question.text:
-            self.details.query.expanded = [text, *(q for q in self.details.query.expanded if q != text)]
-        self.asides += context.notices
-        return context
-
-    def _standing_alone(self) -> Standalone:
-        if not self.question.history:
-            return Standalone(self.question.text)
-        model = self._small_model()
-        if model is not None:
-            self.step("rewriting")
-        started = time.perf_counter()
-        with self.books.paying("chat", line="rewriting"):
-            found = stand_alone(
-                self.question.text,
-                self.question.history,
-                language=self.language,
-                model=model,
-                maximum_characters=self.parts.settings.maximum_question_characters,
-            )
-        if found.usage is not None:
-            self.books.charge("chat", found.usage, line="rewriting")
-        if found.notice:
-            self.asides.append(found.notice)
-        if model is not None:
-            self.details.timing.openai_ms += _ms_since(started)
-        return found
 
     # Writing
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+from rag.answering.citations import SHOWN_GROUP
 
 UNCITED = "This answer names no source. Compare it with the passages below."
 NOTHING_FOUND = {
@@ -154,3 +157,152 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
 def phrase(phrases: dict[str, str], language: str) -> str:
     """The sentence in a language (ISO 639-1, "pt-BR" is read as "pt"), in English where there is none."""
     return phrases.get(language.split("-")[0].lower(), phrases["en"])
+
+
+#: Words before the sentence that says it: a greeting, "Unfortunately,", "I'm sorry, but".
+OPENING_CHARACTERS = 40
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_DIGIT = re.compile(r"\d")
+_PHRASES = {
+    "en": (
+        r"\b(?:i|we)\s+(?:could|can|did|do|was|were|am|are|have|had)\s*(?:not|n['’]t)\s+(?:been\s+)?(?:able\s+to\s+)?"
+        r"(?:find|found|locate|located|see|answer|determine|identify|know)\b",
+        r"\b(?:i|we)\s+(?:cannot|can['’]t|couldn['’]t|didn['’]t|don['’]t|am\s+unable\s+to|was\s+unable\s+to|"
+        r"are\s+unable\s+to)\s+(?:find|locate|see|answer|determine|identify|know|have\s+(?:any|enough|the))\b",
+        r"\b(?:i['’]m|i\s+am|we\s+are)\s+(?:unable|not\s+able)\s+to\s+(?:find|locate|answer|determine|identify)\b",
+        r"\bthere\s+(?:is|was|are|were)\s+(?:no|not\s+any|not\s+enough|insufficient)\s+(?:\w+\s+){0,2}"
+        r"(?:information|mention|answer|details?|passages?)\b(?!\s+(?:desk|officer|point|sheet|session))|\binsufficient\s+information\b",
+        r"\b(?:documents?|passages?|context|texts?|sources?|excerpts?|information)\s+(?:\[\d+\]\s*)*(?:(?!that|which|who)\w+\s+){0,2}?"
+        r"(?:do|does|did)\s*(?:not|n['’]t)\s+(?:\w+\s+)?(?:contain|mention|answer|include|provide|say|state|specify|"
+        r"cover|address|hold|give|discuss)\b",
+        r"\bno\s+(?:\w+\s+)?(?:information|answer|mention|passage)\s+(?:\w+\s+){0,5}?(?:found|available|provided|given|"
+        r"in\s+the)\b",
+        r"\bnot\s+(?:mentioned|found|covered|specified|stated|provided|included|addressed|answered|discussed|available)\s+"
+        r"(?:anywhere\s+)?(?:in|by)\s+(?:any\s+of\s+)?(?:the|these|this|your)\s+(?:\w+\s+)?"
+        r"(?:documents?|passages?|context|texts?|sources?|excerpts?|information)\b",
+    ),
+    "nl": (
+        r"\b(?:ik|we|wij)\s+(?:kan|kon|heb|konden|kunnen|hebben)\s+(?:\S+\s+){0,8}?(?:niets?|geen)\s+(?:\S+\s+){0,6}?"
+        r"(?:vinden|gevonden|beantwoorden)\b|\bik\s+weet\s+(?:het\s+|dit\s+)?niet\b",
+        r"\b(?:documenten|document|passages|teksten|bronnen|context)\s+(?:\[\d+\]\s*)*(?:bevat\w*|noem\w*|vermeld\w*|zegg\w*|"
+        r"zegt|beantwoord\w*|gev\w*|geeft|behandel\w*|beschrijv\w*)\b[^.!?]{0,40}\b(?:niet|geen|niets)\b",
+        r"\b(?:geen|niet)\s+(?:\S+\s+){0,4}?(?:informatie|antwoord|vermelding)\b[^.!?]{0,60}"
+        r"\b(?:gevonden|te\s+vinden|beschikbaar|in\s+de)\b",
+        r"\b(?:staat|staan)\s+(?:\S+\s+){0,3}?(?:niet|niets|geen)\b[^.!?]{0,30}\b(?:documenten|passages|teksten|bronnen)\b",
+    ),
+    "de": (
+        r"\b(?:ich|wir)\s+(?:kann|konnte|habe|können|konnten|haben)\s+[^.!?]{0,80}?(?:nicht|nichts|kein\w*)\s+[^.!?]{0,60}?"
+        r"(?:finden|gefunden|beantworten)\b|\bich\s+weiß\s+(?:es\s+|das\s+)?nicht\b",
+        r"\b(?:konnte|konnten)\s+ich\s+[^.!?]{0,60}?(?:nicht|nichts|kein\w*)\b[^.!?]{0,60}\bfinden\b",
+        r"\b(?:dokumente|dokumenten|unterlagen|stellen|passagen|textstellen|quellen|kontext)\s+(?:\[\d+\]\s*)*(?:enth\w+|"
+        r"erwähn\w+|nenn\w+|beantwort\w+|geben|gibt|sagen|sagt|beschreib\w+|behandel\w+)\b"
+        r"[^.!?]{0,60}\b(?:nicht|nichts|kein\w*)\b",
+        r"\bin\s+den\s+(?:\w+\s+)?(?:dokumenten|unterlagen|passagen|textstellen|quellen)\b[^.!?]{0,30}\bnicht\s+(?:erwähnt|"
+        r"genannt|beschrieben|enthalten|behandelt|gefunden)\b",
+        r"\b(?:kein\w*|nicht\s+genügend)\s+(?:\S+\s+){0,3}?(?:informationen?|antwort|angaben?)\b[^.!?]{0,60}"
+        r"\b(?:gefunden|enthalten|vorhanden|verfügbar|in\s+den)\b",
+    ),
+    "fr": (
+        r"\bje\s+n['’](?:ai\s+(?:pas|rien)|arrive\s+pas\s+à)\s+(?:\S+\s+){0,3}?(?:trouvé|trouver|pu)\b|\bje\s+ne\s+"
+        r"(?:peux|trouve|sais|parviens)\s+(?:pas|rien)\b|\bnous\s+n['’]avons\s+pas\s+trouvé\b",
+        r"\b(?:documents?|passages?|textes?|sources?|extraits?|contexte)\b[^.!?]{0,40}\b(?:ne\s+(?:mention|contien|"
+        r"répond|précis|donne|dis|indiqu|parl|trait|abord|fourni|comport|permett)|n['’](?:indiqu|abord|évoqu|apport))\w*\s+"
+        r"(?:\S+\s+)?(?:pas|rien|aucune?)\b",
+        r"\b(?:aucune?|pas\s+d['’])\s*(?:information|réponse|mention)\b",
+    ),
+    "es": (
+        r"\bno\s+(?:he\s+(?:podido\s+)?|pude\s+|puedo\s+|hemos\s+|logro\s+|se\s+)?(?:encontr\w+|hall\w+|responder|sé)\b",
+        r"\b(?:documentos?|pasajes?|textos?|fuentes?|fragmentos?|contexto)\s+[^.!?]{0,30}\bno\s+(?:mencion|contien|respond|indica|dice|"
+        r"especific|tratan?\b|incluy|proporcion|habl|dan?\b|ofrec)",
+        r"\bno\s+hay\s+(?:\w+\s+){0,2}(?:información|respuesta|mención|datos)\b|\bninguna\s+(?:información|respuesta)\b",
+    ),
+    "it": (
+        r"\bnon\s+(?:ho\s+(?:potuto\s+)?|posso\s+|riesco\s+a\s+|sono\s+riuscit\w\s+a\s+|abbiamo\s+)?(?:trov\w+|rispondere|so)\b",
+        r"\b(?:documenti|documento|passaggi|testi|fonti|brani|contesto)\s+[^.!?]{0,30}\bnon\s+(?:menzion|conten|rispond|indica|dic|specific|"
+        r"tratta|includ|forni|parla|danno)",
+        r"\b(?:non\s+(?:ci\s+sono|c['’]è)|nessuna)\s+(?:\w+\s+){0,2}(?:informazion\w|risposta|menzione)\b",
+    ),
+    "pt": (
+        r"\bnão\s+(?:consegui\s+|pude\s+|posso\s+|foi\s+possível\s+|foram\s+|foi\s+)?(?:encontr\w+|ach\w+|responder|sei)\b",
+        r"\b(?:documentos?|passagens|trechos?|textos?|fontes?|contexto)\s+[^.!?]{0,30}\bnão\s+(?:mencion|cont[êée]m|respond|indica|"
+        r"diz|especific|trata|inclu|fornec|fala|oferec)",
+        r"\bnão\s+(?:há|existe)\s+(?:\w+\s+){0,2}(?:informaç\w+|resposta|menção)\b|\bnenhuma\s+(?:informação|resposta)\b",
+    ),
+    "pl": (
+        r"\bnie\s+(?:mogę\s+|mogłem\s+|mogłam\s+|udało\s+(?:mi\s+)?się\s+|można\s+)?(?:znal\w+|znajduj\w+|odnale\w+|odpowiedzieć|"
+        r"wiem)\b",
+        r"\b(?:dokumenty|dokumentach|dokumentów|fragmenty|fragmentach|teksty|tekstach|źródła|kontekst)\s+[^.!?]{0,30}\bnie\s+(?:zawier|wspomin|odpowiad|mówi|"
+        r"podaj|określ|obejmuj|opisuj|dostarcz)",
+        r"\b(?:nie\s+ma|brak)\s+(?:\w+\s+){0,2}(?:informacji|odpowiedzi|wzmianki)\b",
+    ),
+    "ko": (
+        r"(?:찾을\s?수\s?없|찾지\s?못|확인할\s?수\s?없|확인되지\s?않|알\s?수\s?없|답(?:변)?(?:할|드릴)\s?수\s?없)",
+        r"(?:문서|자료|발췌|본문|공지|지문|내용)(?:에|에는|에서|에서는|들에는)\s?[^.!?\n]{0,60}"
+        r"(?:없습니다|없다|없어요|나와\s?있지\s?않|포함되어\s?있지\s?않|언급되지\s?않|언급이\s?없|명시되어\s?있지\s?않)",
+        r"(?:정보|답|답변|언급)(?:가|이|은|는)\s?(?:없습니다|없어요|없다|부족)",
+    ),
+    "ja": (
+        r"見つ(?:かりません|けられません|けることができません|からな)|(?:お答え|回答)(?:できません|することができません)|わかりません|分かりません",
+        r"(?:文書|資料|文章|抜粋|情報源|本文|パッセージ)[^。！？\n]{0,50}(?:ありません|記載されていません|含まれていません|"
+        r"書かれていません|言及されていません|述べられていません)",
+        r"(?:情報|記載|答え|回答|記述)(?:が|は)(?:ありません|ない|見当たりません)",
+    ),
+    "zh": (
+        r"(?:找不到|没有找到|沒有找到|未找到|未能找到|无法找到|無法找到|无法回答|無法回答|不知道|无法确定)",
+        r"(?:文档|文件|资料|資料|段落|文本|上下文|来源|内容)[^。！？\n]{0,30}(?:没有|沒有|未|并未|不包含|不含)"
+        r"[^。！？\n]{0,20}(?:提到|提及|说明|說明|包含|回答|涉及|规定|信息|答案|内容|$)",
+        r"没有(?:\S{0,10})(?:相关)?(?:信息|资料|答案)",
+    ),
+    "ar": (
+        r"(?:لم|لا|لن)\s+(?:أتمكن\s+من\s+|أستطيع\s+|يمكنني\s+|أستطع\s+|نتمكن\s+من\s+)?(?:أجد|اجد|العثور|إيجاد|نجد|أعثر|أعرف|الإجابة)",
+        r"(?:المستندات|الوثائق|المقاطع|النصوص|المصادر|السياق|المستند|الوثيقة)\s+[^.!؟\n]{0,20}(?:لا|لم)\s+\S+"
+        r"|(?:لا|لم)\s+(?:تجيب|تذكر|تحتوي|تتضمن|تحتو|تتناول|يرد|ترد)\s+[^.!؟\n]{0,20}(?:المستندات|الوثائق|المقاطع|النصوص|المصادر)",
+        r"(?:لا\s+توجد|لا\s+يوجد|لم\s+يتم\s+العثور\s+على)\s+(?:\S+\s+){0,2}?(?:معلومات|إجابة|ذكر|أي)",
+    ),
+    "tr": (
+        r"\b(?:bulamadım|bulamıyorum|bulamadık|bulunamadı|yanıtlayamıyorum|yanıtlayamam|cevaplayamıyorum|cevaplayamam|"
+        r"bilmiyorum|belirleyemiyorum)\b",
+        r"\b(?:belge|bölüm|metin|kaynak|alıntı|içerik|pasaj)\w*\s+[^.!?\n]{0,60}\b(?:yok(?:tur)?|yer\s+almıyor|yer\s+almamaktadır|"
+        r"içermiyor|belirtilmemiş\w*|belirtmiyor|bahsetmiyor|bahsedilmiyor|yanıtlamıyor|cevaplamıyor|geçmiyor)\b",
+        r"\b(?:bilgi|yanıt|cevap)\s+(?:yok(?:tur)?|bulunmuyor|bulunmamaktadır|bulunamadı|mevcut\s+değil)\b",
+    ),
+}
+_ANY = re.compile("|".join(f"(?:{phrase})" for phrases in _PHRASES.values() for phrase in phrases), re.IGNORECASE)
+
+
+def says_not_found(text: str) -> bool:
+    """Whether a whole reply says that the documents do not answer the question, and answers nothing of it.
+
+    A reply that goes on with something it cites, "I could not find X, but Y [1]", is an answer.
+    """
+    sentences = [part.strip() for part in _SENTENCE.split(_joined(text)) if part and part.strip()]
+    said = [_ANY.search(sentence) for sentence in sentences]
+    first = next((n for n, found in enumerate(said) if found is not None), None)
+    if first is None or sum(map(len, sentences[:first])) > OPENING_CHARACTERS:
+        return False
+    # What is cited or counted beside it, after it or in the same sentence, is an answer of a part.
+    for sentence, found in zip(sentences, said, strict=True):
+        rest = sentence if found is None else sentence[found.end() :]
+        if SHOWN_GROUP.search(rest) and (found is None or _goes_on(rest)):
+            return False
+        if found is not None and _goes_on(rest) and _DIGIT.search(rest):
+            return False
+    return True
+
+
+def _joined(text: str) -> str:
+    """The text with a citation after a full stop drawn to its sentence."""
+    return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
+
+
+_CONTRAST = re.compile(
+    r"\b(?:but|however|although|though|only|yet|maar|echter|wel|aber|jedoch|allerdings|sondern|mais|cependant|toutefois|"
+    r"pero|sino|aunque|ma|però|tuttavia|mas|porém|contudo|ale|jednak|lecz|ama|ancak|fakat|yalnız)\b|지만|으나|는데|다만|が、|けれど|ただし|但|不过|然而"
+    r"|(?:^|\s)(?:لكن|ولكن|إلا|غير\s+أن)",
+    re.IGNORECASE,
+)
+
+
+def _goes_on(rest: str) -> bool:
+    """Whether a sentence says something else after it said that nothing was found."""
+    return _CONTRAST.search(rest) is not None

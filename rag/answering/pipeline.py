@@ -1,4 +1,4 @@
-"""From a question to an answer, piece by piece: the only ordering of the steps.
+"""Answer a question: route → rewrite → retrieve → write → check → follow up → log. The order is here and nowhere else.
 
 Whatever happens on the way, the last event is `DoneEvent`, every paid call is in the ledger, and the question's row in
 the log is closed with its outcome; that holds too when the reader leaves and the generator is closed half-way.
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from threading import Event
 from uuid import UUID
 
+from rag.answering.answer_run import AnswerRun, Parts
 from rag.answering.events import AnswerEvent, CitationsEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.run import Parts, Run
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Profile
@@ -65,12 +65,19 @@ class Answerer:
         """
         if chat_log_id is None:
             chat_log_id = self.chat_logs.open(question.identity, question.text, collection_id=question.collection.id)
-        run = Run(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
+        run = AnswerRun(self._parts, question, profile, cancel, chat_log_id, on_step, every_seconds)
         try:
-            yield from run.write()
+            # Small talk and whole documents need no search.
+            reply = run.route()
+            if reply is not None:
+                yield from run.write_reply(reply)
+            else:
+                standalone = run.rewrite()
+                context = run.retrieve(standalone)
+                yield from run.write(context)
             run.check_citations()
             yield CitationsEvent(run.citations, run.kind, run.state, run.notices)
-            run.suggest()
+            run.suggest_follow_ups()
         except (GeneratorExit, KeyboardInterrupt):
             run.end(Outcome.STOPPED, MessageState.STOPPED)
             raise

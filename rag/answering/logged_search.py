@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from uuid import UUID
 
-from rag.answering.bookkeeping import Bookkeeping
+from rag.answering.call_records import CallRecords
 from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Options, Profile
@@ -64,7 +64,7 @@ class _Books:
         self._question = question
         self._ledger = ledger
         self._chat_logs = chat_logs
-        self._kept: Bookkeeping | None = None
+        self._kept: CallRecords | None = None
         self._is_paid = False
 
     def send(self, operation: Operation, expected: Usage) -> None:
@@ -77,13 +77,13 @@ class _Books:
         self._is_paid = True
         self._opened().record(paid)
 
-    def _opened(self) -> Bookkeeping:
+    def _opened(self) -> CallRecords:
         if self._kept is None:
             question = self._question
             chat_log_id = self._chat_logs.open(
                 question.identity, question.text, collection_id=question.collection.id, kind="search"
             )
-            self._kept = Bookkeeping(
+            self._kept = CallRecords(
                 question.identity.tenant_id, chat_log_id, ledger=self._ledger, chat_logs=self._chat_logs
             )
         return self._kept

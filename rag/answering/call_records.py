@@ -39,7 +39,7 @@ COST_FIELDS: dict[Operation, str] = {
 }
 
 
-class Bookkeeping:
+class CallRecords:
     """The books of one question."""
 
     def __init__(self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs) -> None:
