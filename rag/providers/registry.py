@@ -1,21 +1,28 @@
-"""Which provider does what, from the settings: keys decide what there is, settings and profile which model."""
+"""Choose the provider of each task: keys decide which there are, settings and profile which model."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from rag.errors import SettingsError
+import cohere
+import openai
+
+from rag.errors import ProviderError, SettingsError
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.cohere import CohereReranker
+from rag.providers.cohere import CohereReranker, cohere_errors
 from rag.providers.connections import connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.ollama import OllamaEmbedder
-from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
+from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder, openai_errors
 from rag.settings import Settings
 from rag.settings.providers import PROVIDERS, variable_of
 
@@ -42,12 +49,12 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether another provider than the profile's does it."""
+        """Return whether another provider than the profile's does it."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
     def missing(self) -> str:
-        """The variable that adds the profile's own provider; empty when it is there."""
+        """Return the variable that adds the profile's own provider; empty when it is there."""
         return variable_of(self.wanted_provider) if self.provider != self.wanted_provider else ""
 
 
@@ -61,6 +68,20 @@ class EmbedderOption:
     dimensions: int
     #: The variable to set first; empty when it can be chosen now.
     missing: str
+
+
+#: Longest wait for a provider that is probed.
+PROBE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """The answer of a provider to a free call."""
+
+    provider: str
+    ms: int
+    #: Why it did not answer, as a sentence; empty for an answer.
+    error: str = ""
 
 
 class Providers:
@@ -81,13 +102,25 @@ class Providers:
             self.meaning = meaning or shared_embedder()
 
     def is_configured(self, provider: str) -> bool:
-        """Whether this provider can be asked; the built-in one always can."""
+        """Return whether this provider can be asked; the built-in one always can."""
         return provider == self._builtin.provider or provider in self._connections.clients
+
+    def probe(self) -> list[Probe]:
+        """Ask each configured provider for its models, which is free, all at once. Upstage has no free call."""
+        calls: dict[str, Callable[[], object]] = {
+            name: partial(_list_models, client, name) for name, client in self._connections.clients.items()
+        }
+        if self._connections.cohere is not None:
+            calls["cohere"] = partial(_list_cohere_models, self._connections.cohere)
+        if not calls:
+            return []
+        with ThreadPoolExecutor(len(calls), thread_name_prefix="probe") as pool:
+            return list(pool.map(_probed, calls.keys(), calls.values()))
 
     # Embedders
 
     def embedder_for(self, embedding_model_id: str) -> Embedder:
-        """The embedder with this id, `provider/model@dimensions`.
+        """Return the embedder with this id, `provider/model@dimensions`.
 
         Raises `SettingsError` with one sentence when its provider is not configured: vectors of one embedder are never
         searched with another's.
@@ -117,11 +150,11 @@ class Providers:
         return embedder
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
-        """The model of meaning, for a collection with this embedder: those of providers know meaning themselves."""
+        """Return the model of meaning for a collection with this embedder; providers' embedders need none."""
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
-        """The id of a new collection's embedder: the setting's or the profile's where configured, else the built-in's.
+        """Return a new collection's embedder: the setting's or the profile's where configured, else the built-in one.
 
         EMBEDDING_MODEL comes first, except where a profile has a provider of its own that is configured: `civil` keeps
         its Ollama.
@@ -152,7 +185,7 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """The embedder that EMBEDDING_MODEL names, short or in full; empty where there is none to ask."""
+        """Return the embedder that EMBEDDING_MODEL names, short or in full; empty where there is none to ask."""
         wanted = self._settings.embedding_model
         if not wanted or wanted == self._builtin.id:
             return wanted
@@ -167,7 +200,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Which model answers, and whether it is the profile's own."""
+        """Return which model answers, and whether it is the profile's own."""
         return self._choose(
             profile,
             profile.answer.chat_provider,
@@ -178,7 +211,7 @@ class Providers:
         )
 
     def translation_choice(self, profile: Profile) -> ModelChoice:
-        """Which model translates and tags: where there is none of its own, the one that answers."""
+        """Return which model translates and tags: where there is none of its own, the one that answers."""
         choice = self._choose(
             profile,
             profile.language.translation_provider,
@@ -198,22 +231,22 @@ class Providers:
         )
 
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that answers, or None where no provider is configured: then answers are quoted, not written."""
+        """Return the model that answers, or None without a provider: then answers are quoted, not written."""
         return self._chat_model(self.chat_choice(profile))
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that translates and tags, or None where no provider is configured."""
+        """Return the model that translates and tags, or None where no provider is configured."""
         return self._chat_model(self.translation_choice(profile))
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that looks at attachments, of the provider that answers; where that has none, the one that tags."""
+        """Return the model that reads attachments, of the provider that answers; without one, the one that tags."""
         choice = self.chat_choice(profile)
         if choice.model and choice.provider == profile.answer.chat_provider and profile.reading.attachment_model:
             return self._chat_model(replace(choice, model=profile.reading.attachment_model))
         return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """The local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
+        """Return the local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
         if not profile.ranking.reranking:
             return None
         if self._settings.cross_encoder:
@@ -242,7 +275,7 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """The profile's model at its provider, else OpenAI's. A setting stands for a profile's model at OpenAI, or
+        """Choose the profile's model at its provider, else OpenAI's. A setting replaces a profile's model at OpenAI, or
         whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection."""
         chosen, used = "", ""
         if provider in self._connections.clients:
@@ -267,3 +300,22 @@ def _parts_of(identifier: str) -> tuple[str, str, int]:
 def _is_overridden(profile: Profile, field: str) -> bool:
     own = PROFILES.get(profile.name)
     return own is not None and bool(profile.value(field) != own.value(field))
+
+
+def _probed(provider: str, call: Callable[[], object]) -> Probe:
+    started, error = time.perf_counter(), ""
+    try:
+        call()
+    except ProviderError as exc:
+        error = exc.message
+    return Probe(provider=provider, ms=round((time.perf_counter() - started) * 1000), error=error)
+
+
+def _list_models(client: openai.OpenAI, provider: str) -> object:
+    with openai_errors(provider):
+        return client.with_options(timeout=PROBE_SECONDS).models.list()
+
+
+def _list_cohere_models(client: cohere.ClientV2) -> object:
+    with cohere_errors():
+        return client.models.list(request_options={"timeout_in_seconds": int(PROBE_SECONDS), "max_retries": 0})
