@@ -1,4 +1,4 @@
-"""The trace of one question through retrieval: its steps, costs and timing, and what is told of them."""
+"""The trace of one question through retrieval: its steps, costs and timing, and the words for each."""
 
 from __future__ import annotations
 
