@@ -75,7 +75,10 @@ def test_neighbours_are_left_out_where_they_do_not_fit_or_are_not_wanted(
     question = "Who may borrow a standing desk?"
     alone = ask(database, shelf, asker, question, top_k=1, stitch_neighbours=False)
     assert (RULES[0] in alone.context_text, alone.citations[0].first_read_page) == (False, 0)
-    tight = ask(database, shelf, asker, question, top_k=1, context_tokens=40)
+    # The least that a context may hold has room for one long neighbour and not for both.
+    long = [RULES[0] + " Ask the host." * 45, RULES[1], RULES[2] + " Ask the host." * 45, *RULES[3:]]
+    shelf.add("Long guide", long, section="Home")
+    tight = ask(database, shelf, asker, question + " See the long guide.", top_k=1, context_tokens=200)
     assert RULES[1] in tight.context_text
     assert not (RULES[0] in tight.context_text and RULES[2] in tight.context_text)
 
