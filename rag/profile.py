@@ -302,7 +302,8 @@ class Search(Part):
     similarity_threshold: float | None = setting(
         0.7, "Similarity threshold",
         "The fixed one. It fits only the embedding model it was found with.",
-        unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD")
+        unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
+        only_with=("threshold_mode", ("absolute",)))
     bm25_k1: float = setting(
         1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, locked=INDEX_LOCKED,
         source="003 2.2")

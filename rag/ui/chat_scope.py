@@ -28,7 +28,7 @@ from rag.types import (
 )
 from rag.ui.formats import count, field_label
 from rag.ui.text import plain
-from rag.ui.widgets import document_labels, drawn, keep_chosen, name_labels
+from rag.ui.widgets import choose_collection, document_labels, drawn, keep_chosen, name_labels
 
 #: So many collections stand side by side to choose from; more are in a list.
 SIDE_BY_SIDE = 4
@@ -126,18 +126,14 @@ class ChatScope:
         names = name_labels({c.id: c.name for c in self.collections}, gone="Deleted collection")
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
-        keep_chosen("chat_collection")
-        if len(names) <= SIDE_BY_SIDE:
-            st.segmented_control(
-                "Ask in",
-                list(names),
-                required=True,
-                format_func=drawn(names),
-                key="chat_collection",
-                on_change=forget_narrowing,
-            )
-        else:
-            st.selectbox("Ask in", list(names), format_func=names.of, key="chat_collection", on_change=forget_narrowing)
+        choose_collection(
+            names,
+            key="chat_collection",
+            label="Ask in",
+            gone="Deleted collection",
+            side_by_side=SIDE_BY_SIDE,
+            on_change=forget_narrowing,
+        )
 
     def draw_filter(self) -> None:
         """Ask in some documents only. The list is read only while the popover is open."""

@@ -64,7 +64,7 @@ def draw_settings(
         unused = [field for field in in_group if field not in used]
         if unused:
             with st.expander(
-                f"{count(len(unused), 'setting')} without effect here",
+                f"{count(len(unused), 'more setting')}, empty or without effect here",
                 key=f"collections_unused_{group}",
                 on_change="rerun",
             ) as more:

@@ -59,17 +59,27 @@ def choose_collection(
     label: str = "Collection",
     chosen: UUID | None = None,
     everything: str = "",
+    gone: str = "",
+    side_by_side: int = 0,
     width: int | Literal["stretch"] = "stretch",
+    on_change: Callable[[], None] | None = None,
 ) -> UUID | None:
-    """Draw the box to choose a collection in by its name, and return the chosen one.
+    """Draw the choice of a collection by its name, and return the chosen one.
 
     Args:
         chosen: The collection chosen beforehand; the first where it is None.
         everything: What the empty box says. With it, nothing is chosen beforehand, the label is hidden, and None is
             returned until somebody chooses.
+        gone: What a chosen one that was deleted meanwhile is called.
+        side_by_side: So many names are drawn beside each other instead of in a box; the choice is then in the state.
     """
-    labels = name_labels(names, gone=f"Deleted {label.lower()}")
+    labels = name_labels(names, gone=gone or f"Deleted {label.lower()}")
     keep_chosen(key)
+    if len(labels) <= side_by_side:
+        found = st.segmented_control(
+            label, list(labels), required=True, format_func=drawn(labels), key=key, on_change=on_change
+        )
+        return found if isinstance(found, UUID) else None
     found = st.selectbox(
         label,
         list(labels),
@@ -79,6 +89,7 @@ def choose_collection(
         key=key,
         label_visibility="collapsed" if everything else "visible",
         width=width,
+        on_change=on_change,
     )
     # A label that was sent before it changed comes back as it is.
     return found if isinstance(found, UUID) else None

@@ -59,6 +59,7 @@ HARMLESS = {"plain", "lines", "code", "marked", "answer_markdown", "drawn"}
 FIGURES = {
     "count", "money", "duration", "date_time", "ago", "percent", "pages", "file_size", "len", "int", "float", "round",
     "sum", "min", "max", "page_ranges", "str_of_number",
+    "formats_in_words",  # of the table of loaders
 }  # fmt: skip
 #: Words of our own that come from beyond these files, or from a table beside what is no text: by file and expression.
 OURS = {
