@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+from rag.retrieval.language import detect_language, detect_language_heuristic
 
 
 def main() -> None:

@@ -40,9 +40,9 @@ from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retrieval, Retriever
-from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, Judged, outcome_of, probability
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.evidence import MARGIN_WEIGHT, USUAL_COSINE, ScoredHit, outcome_of, probability
+from rag.retrieval.language import detect_language
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
@@ -155,7 +155,7 @@ def ending(question: Natural, found: Retrieval) -> Ending:
     )
 
 
-def without_words(question: Natural, judged: Sequence[Judged]) -> Ending:
+def without_words(question: Natural, judged: Sequence[ScoredHit]) -> Ending:
     """What the rule would say by meaning alone; the first five by cosine count as cited."""
     best = max((probability(replace(item.signals, share=0.0, margin=0.0)) for item in judged), default=0.0)
     outcome = outcome_of(best)
@@ -240,7 +240,7 @@ def embed_meaning(work: MeaningJob | None, database: Database, collection: Colle
 
 def ask_all(
     questions: Sequence[Natural], retrievers: dict[str, Retriever], collection: Collection, *, each: bool
-) -> list[tuple[Natural, Sequence[Judged]]]:
+) -> list[tuple[Natural, Sequence[ScoredHit]]]:
     """Ask everything, print what came of it, and return what was judged with words and meaning."""
     rows: dict[tuple[str, str], dict[str, list[tuple[Natural, Ending]]]] = defaultdict(lambda: defaultdict(list))
     judged = []
@@ -281,7 +281,7 @@ def ask_all(
     return list(judged)
 
 
-def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, ridge: float = 0.5) -> None:
+def fit(asked: Sequence[tuple[Natural, Sequence[ScoredHit]]], rounds: int = 40, ridge: float = 0.5) -> None:
     """Logistic regression on the best passage of each question; which one that is changes with the coefficients."""
     if not asked:
         raise SystemExit("No question has the half `tune`.")
@@ -294,7 +294,7 @@ def fit(asked: Sequence[tuple[Natural, Sequence[Judged]]], rounds: int = 40, rid
     print("\nMEANING_BASE, MEANING_WORDS, MEANING_COSINE = " + ", ".join(f"{weight:.2f}" for weight in weights))
 
 
-def _features(item: Judged) -> tuple[float, float]:
+def _features(item: ScoredHit) -> tuple[float, float]:
     signals = item.signals
     words = min(1.0, signals.share + MARGIN_WEIGHT * max(0.0, signals.margin)) if signals.share else 0.0
     cosine = signals.meaning if signals.meaning is not None else USUAL_COSINE - 0.1

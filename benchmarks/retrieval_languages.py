@@ -45,10 +45,10 @@ from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retriever
+from rag.retrieval.bm25.index import index_document, tokenize
 from rag.retrieval.evidence import question_words
-from rag.retrieval.keywords import index_document, tokenize
-from rag.retrieval.search import SearchQuery, hybrid_search
+from rag.retrieval.hybrid_search import SearchQuery, hybrid_search
+from rag.retrieval.retriever import Retriever
 from rag.retrieval.spelling import is_hangul
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key

@@ -25,8 +25,8 @@ from rag.profile import Profile
 from rag.profiles import PROFILES
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retriever
-from rag.retrieval.keywords import index_document
+from rag.retrieval.bm25.index import index_document
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server

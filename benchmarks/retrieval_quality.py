@@ -33,10 +33,10 @@ from rag.ingestion.meaning import MeaningJob
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retriever
-from rag.retrieval.keywords import contextual_text, index_document
-from rag.retrieval.query_analysis import detect_language
-from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.retrieval.bm25.index import contextual_text, index_document
+from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.retrieval.language import detect_language
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import start_server

@@ -36,8 +36,8 @@ from benchmarks import retrieval_quality
 from benchmarks.retrieval_languages import EMBEDDER, TENANT, fill, read
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retriever
 from rag.retrieval.evidence import ENOUGH, MARGIN_WEIGHT
+from rag.retrieval.retriever import Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.storage.database import Database, sealing_key

@@ -35,8 +35,8 @@ from benchmarks.search_beside import during_ingest, peers
 from benchmarks.search_data import CATEGORIES, CHUNKS_PER_DOCUMENT, Corpus, Tenant, load
 from rag.ingestion.document_rows import add_chunks, find_documents
 from rag.providers.builtin_embedders import MEANING_DIMENSIONS
-from rag.retrieval.keywords import index_document
-from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, search, vector_search
+from rag.retrieval.bm25.index import index_document
+from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, search, vector_search
 from rag.samples.vectors import read_vectors
 from rag.storage.database import ENTER, Database, entering, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rag.ingestion.chunking import chunk_document, chunk_text
     from rag.profile import Options
     from rag.providers.embeddings import generate_embedding, generate_embeddings_batch
-    from rag.retrieval.query_analysis import detect_language_heuristic
-    from rag.retrieval.query_translator import translate_query_if_needed
+    from rag.retrieval.language import detect_language_heuristic
     from rag.retrieval.reranker import is_reranking_enabled, rerank_results
+    from rag.retrieval.translation import translate_query_if_needed
     from rag.types import ChunkingMethod, ContextResponse, Document, PdfType, ProcessingResult
 
 __all__ = [  # noqa: RUF022 - grouped by stage, in the order of the story
@@ -67,8 +67,8 @@ _HOME = {
     "chunk_document": "rag.ingestion.chunking",
     "rerank_results": "rag.retrieval.reranker",
     "is_reranking_enabled": "rag.retrieval.reranker",
-    "translate_query_if_needed": "rag.retrieval.query_translator",
-    "detect_language_heuristic": "rag.retrieval.query_analysis",
+    "translate_query_if_needed": "rag.retrieval.translation",
+    "detect_language_heuristic": "rag.retrieval.language",
     "build_full_prompt": "rag.answering.opinions",
 }
 

@@ -41,7 +41,7 @@ from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
 from rag.retrieval.calibration import Calibrations
-from rag.retrieval.context import Retriever
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
 from rag.storage.database import Database, sealing_key
 from rag.storage.embedded_postgres import EmbeddedServer, start_server

@@ -13,7 +13,7 @@ from pgvector import SparseVector
 from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
-from rag.retrieval.keywords import term_id
+from rag.retrieval.bm25.index import term_id
 from rag.storage.migrations import migrate
 from tests.plain_server import PlainServer
 

@@ -16,7 +16,7 @@ from rag.ingestion.collections import find_collections
 from rag.ingestion.pipeline import Pipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.retrieval.finding import NO_EMBEDDING
+from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

@@ -12,7 +12,7 @@ from rag.errors import InvalidInput
 from rag.profile import GROUPS, SETTINGS, Options, Part
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO, PROFILES, profile_by_name
 from rag.retrieval.query_patterns import is_found, require_linear_patterns
-from rag.retrieval.understanding import categories_in
+from rag.retrieval.query_understanding import categories_in
 
 # Every figure of the source documents, by profile and field.
 FIGURES: dict[str, dict[str, Any]] = {

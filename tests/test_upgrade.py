@@ -22,7 +22,7 @@ from rag.access.sessions import token_hash
 from rag.api.health import check_rag_health
 from rag.ingestion.meaning import meaning_progress
 from rag.profiles import HR
-from rag.retrieval.keywords import contextual_text, tokenize
+from rag.retrieval.bm25.index import contextual_text, tokenize
 from rag.samples import SAMPLES
 from rag.services import Services, assemble, connect_services
 from rag.settings import Settings

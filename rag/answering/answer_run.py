@@ -49,8 +49,8 @@ from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
 from rag.providers.tokens import estimate_tokens
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.context import Retriever
-from rag.retrieval.query_analysis import detect_language, question_language
+from rag.retrieval.language import detect_language, question_language
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import (
     Citation,

@@ -22,7 +22,7 @@ from rag.money.ledger import Ledger
 from rag.money.price_list import charge
 from rag.providers.retry import Notes, lost_calls
 from rag.records.chat_logs import ChatLogs, PassagePlace
-from rag.retrieval.formats import document_day
+from rag.retrieval.context_builder import document_day
 from rag.types import Charge, Citation, CostDetails, Operation, Outcome, RAGDetails, Usage
 
 log = logging.getLogger(__name__)

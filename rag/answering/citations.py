@@ -17,7 +17,7 @@ from rag.answering.events import CitationKind
 from rag.answering.groundedness import Asked, Source, faults
 from rag.ingestion.chunking.spans import section_paths
 from rag.records.chat_logs import PassagePlace
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.types import Citation
 
 #: `[1]`, `[^1]`, `[1, 2]`, `[1-3]`, `【1†source】`, with the space before it and a link target after it. Spaces

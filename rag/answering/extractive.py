@@ -20,10 +20,10 @@ from uuid import UUID
 from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
 from rag.ingestion.meaning import parts_of
-from rag.retrieval.keywords import tokenize
-from rag.retrieval.query_analysis import detect_language
-from rag.retrieval.question_parts import split_question
-from rag.retrieval.synonyms import reworded
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.bm25.synonyms import reworded
+from rag.retrieval.language import detect_language
+from rag.retrieval.query_understanding import split_question
 from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of

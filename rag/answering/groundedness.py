@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from rag.answering.number_check import days, figures, missing_days, missing_figures
-from rag.retrieval.keywords import tokenize
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.language import detect_language
 
 Fault = Literal["figures", "dates", "names", "words", "negation"]
 

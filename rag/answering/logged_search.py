@@ -15,7 +15,7 @@ from rag.errors import RagError
 from rag.money.ledger import Ledger
 from rag.profile import Options, Profile
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.types import Charge, Operation, Outcome, Question, RAGDetails, Usage
 
 

@@ -9,7 +9,7 @@ from rag.answering.prompts import opinion_rules
 from rag.profile import Profile
 from rag.profiles import PROFILES, REFERENCE_PROFILES
 from rag.providers.prompt_data import defused
-from rag.retrieval.formats import Passage, filled
+from rag.retrieval.context_builder import Passage, filled
 from rag.types import SearchResult
 
 #: The form of a reference where a collection's profile has none.

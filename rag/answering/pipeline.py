@@ -19,7 +19,7 @@ from rag.money.ledger import Ledger
 from rag.profile import Profile
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
-from rag.retrieval.context import Retriever
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.types import (
     MessageState,

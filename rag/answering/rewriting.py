@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rag.answering.prompts import recent_turns, rewrite_messages
 from rag.errors import ProviderError
 from rag.providers import ChatModel
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.types import ChatMessage, Usage
 
 NOT_REWRITTEN = "The question could not be rewritten to stand alone, so it was searched for as it is."

@@ -22,7 +22,7 @@ from rag.ingestion.parallel import groups_in_parallel
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.keywords import contextual_text
+from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import queries
 from rag.types import Chunk, Embeddings, FloatMatrix, Step, Usage
 

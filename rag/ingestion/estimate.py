@@ -18,7 +18,7 @@ from rag.ingestion.document_jobs import DocumentJob
 from rag.money.price_list import charge
 from rag.providers import ChatModel, Embedder
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.keywords import contextual_text
+from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database
 from rag.types import Chunk, ChunkingMethod, CostEstimate, Usage
 

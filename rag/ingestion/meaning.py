@@ -23,7 +23,7 @@ from pgvector import HalfVector
 from rag.errors import InvalidInput, ProviderUnavailable
 from rag.ingestion.document_jobs import JobControl, JobTaken
 from rag.providers.builtin_embedders import MeaningEmbedder
-from rag.retrieval.keywords import contextual_text
+from rag.retrieval.bm25.index import contextual_text
 from rag.storage.database import Database, queries
 from rag.types import FloatMatrix
 

@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from rag.ingestion.document_jobs import DocumentJob, JobControl, ModelChanged, hold, ms_since
 from rag.ingestion.document_rows import amounts_to_json
 from rag.money.ledger import Ledger
-from rag.retrieval.keywords import index_document, remove_document
+from rag.retrieval.bm25.index import index_document, remove_document
 from rag.storage.database import queries
 from rag.types import Document, Step
 

@@ -24,7 +24,7 @@ from rag.ingestion.sources.board.reading import PostReader
 from rag.ingestion.sources.vector_export import EXPORT_TYPE, read_passages
 from rag.ingestion.uploads import all_blank, no_text_message, reading_message
 from rag.providers.registry import Providers
-from rag.retrieval.query_analysis import detect_language, detect_language_heuristic
+from rag.retrieval.language import detect_language, detect_language_heuristic
 from rag.storage.database import queries
 from rag.storage.files import Originals
 from rag.types import ChunkingMethod, Document, DocumentStatus, Page, Section, Step, Usage

@@ -27,7 +27,7 @@ from rag.profile import Profile
 from rag.profiles import profile_of
 from rag.providers import Embedder
 from rag.providers.registry import Providers
-from rag.retrieval.keywords import contextual_text, index_vectors
+from rag.retrieval.bm25.index import contextual_text, index_vectors
 from rag.storage.database import Database, queries
 from rag.types import Identity, Usage, Who
 

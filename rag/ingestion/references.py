@@ -36,8 +36,8 @@ from rag.money.ledger import Ledger
 from rag.profiles import REFERENCE_PROFILES, profile_of
 from rag.providers.registry import Providers
 from rag.providers.retry import CallGate
-from rag.retrieval.keywords import remove_document
-from rag.retrieval.query_analysis import detect_language
+from rag.retrieval.bm25.index import remove_document
+from rag.retrieval.language import detect_language
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
 from rag.types import (

@@ -21,8 +21,8 @@ from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.providers.retry import lost_calls, lost_with
-from rag.retrieval.keywords import contextual_text
-from rag.retrieval.run import TenantPrices
+from rag.retrieval.bm25.index import contextual_text
+from rag.retrieval.trace import TenantPrices
 from rag.storage.database import Database, queries
 from rag.types import Collection, Usage
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rag.retrieval.analysers import analyse, is_unspaced, words_with_terms
-from rag.retrieval.keywords import contextual_text, term_id
-from rag.retrieval.stopwords import STOPWORDS
-from rag.retrieval.synonyms import synonyms_of
+from rag.retrieval.bm25.analysers import analyse, is_unspaced, words_with_terms
+from rag.retrieval.bm25.index import contextual_text, term_id
+from rag.retrieval.bm25.stopwords import STOPWORDS
+from rag.retrieval.bm25.synonyms import synonyms_of
 from rag.types import Evidence, SearchResult
 
 if TYPE_CHECKING:
-    from rag.retrieval.search import Found
+    from rag.retrieval.hybrid_search import SearchHits
 
 #: A word counts as found when at least half of it is: Korean words have their pairs of syllables as terms.
 FOUND = 0.5
@@ -236,7 +236,7 @@ def outcome_of(best: float) -> Evidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class ScoredHit:
     """A passage with what is known of its relevance."""
 
     result: SearchResult
@@ -267,11 +267,11 @@ class Judged:
 
 def judge(
     results: Sequence[SearchResult],
-    found: Found,
+    found: SearchHits,
     *,
     wordings: Sequence[tuple[str, str]],
     thresholds: Sequence[float] = (),
-) -> list[Judged]:
+) -> list[ScoredHit]:
     """Judge each result by the question's wordings, pairs of text and language; the best wording counts.
 
     `thresholds` are similarities that are evidence by themselves, the first that a passage reaches; none where the
@@ -307,7 +307,7 @@ def judge(
             nearness=None if threshold is None or result.similarity is None else result.similarity - threshold,
         )
         judged.append(
-            Judged(
+            ScoredHit(
                 result=result,
                 coverage=held,
                 margin=margin,
@@ -325,7 +325,7 @@ def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None
     return result.meaning + ACROSS if result.meaning is not None and is_other else result.meaning
 
 
-def reranked(item: Judged, result: SearchResult) -> Judged:
+def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
     """A judged passage with what a reranker gave it."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
@@ -344,8 +344,8 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
 
 
 def in_order(
-    judged: Sequence[Judged], found: Found, *, places: int, language: str, named: Collection[str] = ()
-) -> list[Judged]:
+    judged: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
+) -> list[ScoredHit]:
     """The passages in the order of search and probability together, where meaning is known and no reranker spoke.
 
     Of the first `places` some go to passages of other languages when none in the question's own is sure, or the
@@ -358,7 +358,7 @@ def in_order(
     own = [item for item in judged if item.is_in(language)]
     is_sure = best_of(own) >= SURE and not named
 
-    def likelihood(item: Judged) -> float:
+    def likelihood(item: ScoredHit) -> float:
         # What a cosine loses across languages is given back only where the question's own has no sure answer.
         signals = replace(item.signals, meaning=item.result.meaning) if is_sure else item.signals
         return probability(signals)
@@ -379,7 +379,7 @@ def in_order(
     return [*others, *rest] if named else [*rest[:first], *others, *rest[first:]]
 
 
-def worth_citing(judged: Sequence[Judged]) -> list[Judged]:
+def worth_citing(judged: Sequence[ScoredHit]) -> list[ScoredHit]:
     """The passages, in their order, that may be cited; none where it is not in the documents.
 
     Those that answer, or perhaps do where none is sure, and those that hold much of what these hold.
@@ -394,12 +394,12 @@ def worth_citing(judged: Sequence[Judged]) -> list[Judged]:
     return [item for item in judged if item.probability >= least or _accompanies(item, best, needed)]
 
 
-def best_of(judged: Sequence[Judged]) -> float:
+def best_of(judged: Sequence[ScoredHit]) -> float:
     """The probability of the passage that most likely answers; 0 without passages."""
     return max((item.probability for item in judged), default=0.0)
 
 
-def _accompanies(item: Judged, best: float, needed: float) -> bool:
+def _accompanies(item: ScoredHit, best: float, needed: float) -> bool:
     relevance = item.result.rerank_score
     if relevance is not None:
         return relevance >= RELEVANCE_FLOOR and 0 < needed <= item.coverage.share

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag.profile import Profile
-from rag.retrieval.context import Retrieval
-from rag.retrieval.evidence import ANSWERED, PERHAPS, Judged, outcome_of
-from rag.retrieval.formats import place
+from rag.retrieval.context_builder import place
+from rag.retrieval.evidence import ANSWERED, PERHAPS, ScoredHit, outcome_of
+from rag.retrieval.retriever import Retrieval
 from rag.types import Citation, Collection, SearchResult
 
 PREVIEW_CHARACTERS = 60
@@ -91,7 +91,7 @@ def _table(retrieval: Retrieval) -> Iterator[str]:
         )
 
 
-def _judgement(item: Judged | None) -> str:
+def _judgement(item: ScoredHit | None) -> str:
     # One that was collapsed into another, or over its document's number, was not judged.
     return (
         f"{'-':>7}  {'-':>6}  {'-':>8}"

@@ -17,7 +17,7 @@ FIRST_WORDS = 3
 
 
 @dataclass(frozen=True)
-class Shares:
+class FusionScores:
     """What each of two searches gives its passages, best first; a passage's score is the sum of what it is given."""
 
     near: Sequence[float]
@@ -35,14 +35,14 @@ def weighted_fusion(
     vector_rank_weight: float = 0.3,
     keyword_rank_weight: float = 0.2,
     rank_constant: int = RANK_CONSTANT,
-) -> Shares:
+) -> FusionScores:
     """Similarity · 0.6 + 0.3 / (60 + vector rank) and BM25 · 0.4 + 0.2 / (60 + keyword rank).
 
     Source 003's formula, with BM25 divided by the highest of the query: raw BM25 (10 … 30) would leave the similarity
     no say. Of a passage that keywords alone found the similarity counts too.
     """
     highest = max(keyword_scores, default=0.0) or 1.0
-    return Shares(
+    return FusionScores(
         near=[
             vector_weight * max(0.0, similarity) + vector_rank_weight / (rank_constant + rank)
             for rank, similarity in enumerate(similarities, 1)
@@ -57,9 +57,9 @@ def weighted_fusion(
 
 def reciprocal_rank_fusion(
     similarities: Sequence[float], keyword_scores: Sequence[float], *, rank_constant: int = RANK_CONSTANT
-) -> Shares:
+) -> FusionScores:
     """1 / (60 + vector rank) and 1 / (60 + keyword rank)."""
-    return Shares(
+    return FusionScores(
         near=[1 / (rank_constant + rank) for rank in range(1, len(similarities) + 1)],
         matching=[1 / (rank_constant + rank) for rank in range(1, len(keyword_scores) + 1)],
     )

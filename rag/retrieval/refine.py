@@ -12,12 +12,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.retrieval import boosts, spelling
-from rag.retrieval.analysers import analyse
+from rag.retrieval import ranking, spelling
+from rag.retrieval.bm25.analysers import analyse
+from rag.retrieval.bm25.index import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
 from rag.retrieval.evidence import QuestionWord
 from rag.retrieval.fusion import Passage
-from rag.retrieval.keywords import contextual_text, packed_terms, term_id, tokenize, unpacked_terms
-from rag.retrieval.query import SearchQuery, TermStatistics, asked_words, question_terms
+from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words, question_terms
 from rag.types import SearchResult
 
 #: A name counts as said when more than this share of it is, by the words that tell it from the others.
@@ -72,16 +72,16 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
         said.update(asked)
         own = [i for i, code in enumerate(codes) if code == language]
         weights = {term_id(term): weight * statistics.idf(term_id(term)) for term, weight in asked.items()}
-        held = boosts.closenesses([_terms_of(found[i]) for i in own], weights)
+        held = ranking.closenesses([_terms_of(found[i]) for i in own], weights)
         for i, closeness in zip(own, held, strict=True):
             near[i] = closeness
     titles = [_name_terms(passage.title, code) for passage, code in zip(found, codes, strict=True)]
     sections = [_name_terms(_heading(passage), code) for passage, code in zip(found, codes, strict=True)]
-    scores = boosts.raised_scores(
+    scores = ranking.raised_scores(
         [passage.score for passage in found],
         closenesses=near,
-        title_shares=boosts.naming(titles, said),
-        section_shares=boosts.naming(sections, said),
+        title_shares=ranking.naming(titles, said),
+        section_shares=ranking.naming(sections, said),
     )
     return sorted(zip(found, scores, strict=True), key=lambda item: (-item[1], item[0].chunk_id.int))
 
@@ -109,7 +109,7 @@ def names_said(
     sections = {_heading(r): languages[r.document_id] for r in found if r.section}
     named = []
     for names in (by_name, sections):
-        shares = boosts.naming([_name_terms(name, code) for name, code in names.items()], said)
+        shares = ranking.naming([_name_terms(name, code) for name, code in names.items()], said)
         named += [name for name, share in zip(names, shares, strict=True) if share > NAMED]
     return tuple(dict.fromkeys(named))
 

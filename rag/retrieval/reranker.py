@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag.providers import Reranker
-from rag.retrieval.keywords import contextual_text
+from rag.retrieval.bm25.index import contextual_text
 from rag.settings import Settings, load_settings
 from rag.types import SearchResult, Usage
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from rag.retrieval.analysers import without_particle
+from rag.retrieval.bm25.analysers import without_particle
 
 #: Shorter words are one letter away from too many others.
 SHORTEST = 4

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.ingestion.sources.runs import SyncRun
-from rag.retrieval.posts import attachments_of, category_of, without_attachments, written_on
+from rag.retrieval.ranking import attachments_of, category_of, without_attachments, written_on
 from rag.types import Document
 from rag.ui.formats import STATUSES, ago, count, file_size, known_cost, money
 from rag.ui.text import marked, plain

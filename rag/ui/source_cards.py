@@ -16,7 +16,7 @@ from rag.ui.text import excerpt, marked, plain
 
 #: Below this width in pixels the cards take fewer columns, down to one on a phone.
 MINIMUM_CARD_PIXELS = 205
-#: What the percentage is (`rag.retrieval.citing.shown_score`).
+#: What the percentage is (`rag.retrieval.context_builder.shown_score`).
 SCORE_HELP = (
     "How much of the question is in this passage: the reranker's relevance where there is one, else the better of the "
     "share of the question's words, rare ones counting more, and the similarity. 100% means that all its words are "

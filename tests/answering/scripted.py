@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from rag.errors import RagError
 from rag.profile import Profile
 from rag.providers import ChatModel, Completed, Completion, TextDelta
-from rag.retrieval.run import Books
+from rag.retrieval.trace import Books
 from rag.storage.database import Database
 from rag.types import (
     Charge,

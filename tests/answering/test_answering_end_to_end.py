@@ -16,8 +16,8 @@ from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.retrieval.context import Retriever
-from rag.retrieval.keywords import contextual_text, index_document
+from rag.retrieval.bm25.index import contextual_text, index_document
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome

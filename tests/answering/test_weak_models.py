@@ -22,7 +22,7 @@ from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
-from rag.retrieval.context import Retriever
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, MessageState, Outcome

@@ -14,7 +14,7 @@ from rag.api.app import API
 from rag.api.questions import SearchOptions
 from rag.errors import ProviderRefused
 from rag.profiles import HR, NOTICES
-from rag.retrieval.understanding import NO_TRANSLATION
+from rag.retrieval.query_understanding import NO_TRANSLATION
 from rag.types import Outcome, Role
 from tests.api.callers import Api
 from tests.standin import ProviderStandin, many_words

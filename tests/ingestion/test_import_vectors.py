@@ -20,7 +20,7 @@ from rag.ingestion.pipeline import Pipeline
 from rag.ingestion.sources.import_vectors import VectorImport
 from rag.ingestion.sources.vector_export import documents_from, pages_and_chunks, read_export
 from rag.providers.registry import Providers
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

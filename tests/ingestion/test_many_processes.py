@@ -39,7 +39,7 @@ from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.pipeline import Pipeline
 from rag.providers.registry import Providers
 from rag.money.ledger import Ledger
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.settings import Settings
 from rag.types import DocumentStatus, Identity, Role, Scope
 conninfo, data_dir, url, number, documents = sys.argv[1:-1]

@@ -18,7 +18,7 @@ from rag.ingestion.loaders.sandbox import Sandbox
 from rag.ingestion.pipeline import Pipeline
 from rag.money.ledger import Ledger
 from rag.providers.registry import Providers
-from rag.retrieval.search import SearchQuery, vector_search
+from rag.retrieval.hybrid_search import SearchQuery, vector_search
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import FileStore

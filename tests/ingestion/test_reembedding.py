@@ -23,7 +23,7 @@ from rag.money.ledger import Ledger
 from rag.profiles import HR
 from rag.providers.registry import Providers
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.context import Retriever
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.files import FileStore

@@ -9,7 +9,7 @@ from typing import Any
 from rag.answering.pipeline import DoneEvent, TextEvent
 from rag.profile import Options, Profile
 from rag.profiles import NOTICES
-from rag.retrieval.posts import attachment_part, day_of, korean_date, without_attachments, written_on
+from rag.retrieval.ranking import attachment_part, day_of, korean_date, without_attachments, written_on
 from rag.services import Services
 from rag.types import Collection, Identity, Outcome, Question, SearchFilters
 from tests.posts.boards import QUESTION, TODAY

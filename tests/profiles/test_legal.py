@@ -15,7 +15,7 @@ from rag import build_full_prompt
 from rag.answering.opinions import reference_query
 from rag.errors import NotFound
 from rag.profiles import LEGAL
-from rag.retrieval.finding import NO_EMBEDDING
+from rag.retrieval.multi_query import NO_EMBEDDING
 from rag.services import Services
 from rag.types import Identity
 from tests.hostile import pdf_of

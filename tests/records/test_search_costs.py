@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from rag.profiles import HR
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.records.analytics import Filters, Period, QuestionFilters
-from rag.retrieval.keywords import index_document
+from rag.retrieval.bm25.index import index_document
 from rag.services import Services, assemble
 from rag.settings import Settings
 from rag.storage.database import Database

@@ -15,7 +15,7 @@ from rag.ingestion.chunking import chunk_document
 from rag.ingestion.extracted import ExtractionLimits
 from rag.ingestion.loaders.pdf import extract_pages
 from rag.providers import Embedder
-from rag.retrieval.keywords import contextual_text, index_document
+from rag.retrieval.bm25.index import contextual_text, index_document
 from rag.storage.database import Database
 from rag.types import Collection, Scope, SearchResult
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from rag.retrieval.analysers import analyse
-from rag.retrieval.stopwords import STOPWORDS
+from rag.retrieval.bm25.analysers import analyse
+from rag.retrieval.bm25.stopwords import STOPWORDS
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "—", "the of and", "\x00", "🙂"])

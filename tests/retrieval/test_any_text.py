@@ -29,13 +29,13 @@ from rag.profiles import PORTFOLIO
 from rag.providers import builtin_embedders
 from rag.providers.upstage import TAG
 from rag.records.conversations import title_from_question
-from rag.retrieval import analysers, query, query_analysis
+from rag.retrieval import language, search_query
+from rag.retrieval.bm25 import analysers
 from rag.retrieval.dates import dates_in, years_in
-from rag.retrieval.query import asked_words, question_terms
-from rag.retrieval.query_analysis import detect_language
-from rag.retrieval.question_parts import split_question
+from rag.retrieval.language import detect_language
+from rag.retrieval.query_understanding import categories_in, split_question
+from rag.retrieval.search_query import asked_words, question_terms
 from rag.retrieval.spelling import corrections
-from rag.retrieval.understanding import categories_in
 from rag.ui.text import answer_markdown, plain
 
 LONGEST = 4000
@@ -76,7 +76,7 @@ def understand(text: str) -> None:
 
 def seconds_once(work: Callable[[str], Any], text: str) -> float:
     """The processor time of this thread, with nothing remembered."""
-    for remembered in (analysers._terms, query.asked_words, query.question_terms, query_analysis._owners):
+    for remembered in (analysers._terms, search_query.asked_words, search_query.question_terms, language._owners):
         remembered.cache_clear()
     gc.disable()
     began = time.thread_time()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from rag.providers.builtin_embedders import LexicalEmbedder
-from rag.retrieval.keywords import remove_document
-from rag.retrieval.search import SearchQuery, hybrid_search, keyword_search, vector_search
+from rag.retrieval.bm25.index import remove_document
+from rag.retrieval.hybrid_search import SearchQuery, hybrid_search, keyword_search, vector_search
 from rag.storage.database import Database
 from rag.types import SearchFilters
 from tests.retrieval.shelf import Shelf

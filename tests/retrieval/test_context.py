@@ -9,9 +9,9 @@ import pytest
 from rag.errors import DatabaseUnavailable, QuestionEmpty
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.context import NO_RERANKING, Retriever
-from rag.retrieval.finding import NO_EMBEDDING
-from rag.retrieval.understanding import NO_TRANSLATION
+from rag.retrieval.multi_query import NO_EMBEDDING
+from rag.retrieval.query_understanding import NO_TRANSLATION
+from rag.retrieval.retriever import NO_RERANKING, Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question

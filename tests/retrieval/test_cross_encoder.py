@@ -14,7 +14,7 @@ from rag.profiles import HR
 from rag.providers import Reranker
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retriever
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question

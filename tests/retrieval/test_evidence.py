@@ -7,13 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from rag.retrieval.analysers import analyse
+from rag.retrieval.bm25.analysers import analyse
+from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import (
     ACROSS,
     ANSWERED,
     SURE,
-    Judged,
     PassageSignals,
+    ScoredHit,
     background,
     compound_share,
     coverage,
@@ -24,10 +25,9 @@ from rag.retrieval.evidence import (
     probability,
     question_words,
 )
+from rag.retrieval.hybrid_search import SearchHits
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.postings import inverse_document_frequency
-from rag.retrieval.query import TermStatistics
-from rag.retrieval.search import Found
+from rag.retrieval.search_query import TermStatistics
 from rag.retrieval.spelling import corrections, is_one_slip_away
 from rag.types import SearchResult
 
@@ -204,7 +204,7 @@ def test_a_country_is_known_by_its_names(question: str, languages: set[str]) -> 
 
 def item(
     number: int, *, share: float = 0.0, meaning: float, in_language: str = "en", wording: str = "en"
-) -> tuple[Judged, SearchResult]:
+) -> tuple[ScoredHit, SearchResult]:
     """A passage of a document of its own as the rule judges it."""
     result = SearchResult(
         chunk_id=UUID(int=number), document_id=UUID(int=number), collection_id=UUID(int=0), title="", file_name="",
@@ -215,8 +215,10 @@ def item(
     return replace(judged, signals=replace(judged.signals, share=share)), result
 
 
-def found_of(results: list[SearchResult], languages: dict[UUID, str]) -> Found:
-    return Found(results=tuple(results), statistics=TermStatistics(chunks=100.0), languages=languages, text="anything")
+def found_of(results: list[SearchResult], languages: dict[UUID, str]) -> SearchHits:
+    return SearchHits(
+        results=tuple(results), statistics=TermStatistics(chunks=100.0), languages=languages, text="anything"
+    )
 
 
 def test_a_cosine_across_languages_counts_as_much_as_a_higher_one_within() -> None:

@@ -13,7 +13,7 @@ from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.builtin_embedders import MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.samples import SAMPLES
 from rag.samples.vectors import read_vectors
 from rag.settings import Settings

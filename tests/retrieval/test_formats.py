@@ -5,9 +5,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from rag.profiles import HR, LEGAL, PORTFOLIO
-from rag.retrieval.citing import context_from
-from rag.retrieval.evidence import Coverage, Judged, PassageSignals
-from rag.retrieval.formats import Passage, filled, format_context
+from rag.retrieval.context_builder import Passage, context_from, filled, format_context
+from rag.retrieval.evidence import Coverage, PassageSignals, ScoredHit
 from rag.types import SearchResult
 
 DOCUMENT = UUID(int=7)
@@ -33,8 +32,8 @@ def passage(content: str, **metadata: Any) -> Passage:
     return Passage(number=1, result=result(content, **metadata), text=content)
 
 
-def judged(content: str) -> Judged:
-    return Judged(
+def judged(content: str) -> ScoredHit:
+    return ScoredHit(
         result=result(content),
         coverage=Coverage(share=0.0, found=(), words=0),
         signals=PassageSignals(share=1.0),
@@ -76,7 +75,7 @@ def test_a_passage_says_the_day_of_its_document_where_it_is_known() -> None:
 
 
 def test_documents_of_one_title_are_told_apart() -> None:
-    def of(number: int, file_name: str) -> Judged:
+    def of(number: int, file_name: str) -> ScoredHit:
         item = judged(f"Text {number}.")
         return replace(item, result=replace(item.result, document_id=UUID(int=number), file_name=file_name))
 

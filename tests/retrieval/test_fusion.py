@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.retrieval.boosts import closenesses, naming, raised_scores
-from rag.retrieval.finding import merged
 from rag.retrieval.fusion import (
     limited_per_document,
     reciprocal_rank_fusion,
     weighted_fusion,
     without_repeats,
 )
-from rag.retrieval.query import TermStatistics
-from rag.retrieval.search import Found
+from rag.retrieval.hybrid_search import SearchHits
+from rag.retrieval.multi_query import merged
+from rag.retrieval.ranking import closenesses, naming, raised_scores
+from rag.retrieval.search_query import TermStatistics
 from rag.types import SearchResult
 
 
@@ -140,9 +140,9 @@ def terms(*numbers: int) -> NDArray[np.int32]:
 
 
 def test_of_several_wordings_a_passage_keeps_its_best_score() -> None:
-    def found(**scores: float) -> Found:
+    def found(**scores: float) -> SearchHits:
         results = tuple(result(int(name[1:]), score=score) for name, score in scores.items())
-        return Found(results=results, statistics=TermStatistics(), languages={}, text="")
+        return SearchHits(results=results, statistics=TermStatistics(), languages={}, text="")
 
     made = merged([found(p1=0.9, p2=0.5), found(p2=0.7, p3=0.6, p1=0.2)], 3)
     assert [(r.chunk_id.int, r.score) for r in made.results] == [(1, 0.9), (2, 0.7), (3, 0.6)]

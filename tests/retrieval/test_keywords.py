@@ -10,8 +10,8 @@ import bm25s
 import numpy as np
 import pytest
 
-from rag.retrieval.keywords import MAXIMUM_TERM_ID, contextual_text, index_document, term_id, tokenize
-from rag.retrieval.search import SearchQuery, keyword_search, search
+from rag.retrieval.bm25.index import MAXIMUM_TERM_ID, contextual_text, index_document, term_id, tokenize
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search, search
 from rag.storage.database import Database
 from tests.retrieval.shelf import Shelf, scores_of
 

@@ -8,13 +8,13 @@ import pytest
 
 from rag.errors import InvalidInput, SettingsError
 from rag.profiles import HR
-from rag.retrieval import kiwi
-from rag.retrieval.analysers import analyse, analyser_for
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.retrieval.bm25 import korean
+from rag.retrieval.bm25.analysers import analyse, analyser_for
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database
 from tests.retrieval.shelf import Shelf
 
-needs_kiwi = pytest.mark.skipif(not kiwi.is_installed(), reason="kiwipiepy is not installed")
+needs_kiwi = pytest.mark.skipif(not korean.is_installed(), reason="kiwipiepy is not installed")
 
 
 @needs_kiwi
@@ -56,7 +56,7 @@ def test_choosing_it_without_the_package_is_refused_with_what_to_do(monkeypatch:
 
 def test_an_index_made_with_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    kiwi._model.cache_clear()
+    korean._model.cache_clear()
     with pytest.raises(SettingsError, match="pip install kiwipiepy"):
-        kiwi.morphemes("새로운말")
-    kiwi._model.cache_clear()
+        korean.morphemes("새로운말")
+    korean._model.cache_clear()

@@ -11,17 +11,21 @@ import pytest
 from rag.profile import Options
 from rag.profiles import NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
-from rag.retrieval.boosts import (
+from rag.retrieval.evidence import Coverage, PassageSignals, ScoredHit
+from rag.retrieval.ranking import (
+    Signals,
     category_factor,
+    meets,
     multi_signal_score,
+    of_passage,
+    ordered,
     priority,
     quality_factor,
     recency_factor,
+    signals_from,
     year_factor,
 )
-from rag.retrieval.context import Retriever
-from rag.retrieval.evidence import Coverage, Judged, PassageSignals
-from rag.retrieval.order import Signals, meets, of_passage, ordered, signals_from
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question, SearchFilters, SearchResult
@@ -78,7 +82,7 @@ def test_pinned_comes_before_important_before_regular() -> None:
 
 def test_a_pinned_post_never_displaces_a_relevant_one() -> None:
     judged = [
-        Judged(
+        ScoredHit(
             result=SearchResult(
                 chunk_id=UUID(int=number), document_id=UUID(int=number), collection_id=UUID(int=1), title="Post",
                 file_name="", content="", first_page=1, last_page=1, section="", chunk_index=0, metadata={},

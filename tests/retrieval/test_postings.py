@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.retrieval.postings import (
+from rag.retrieval.bm25.scoring import (
     MAXIMUM_COUNT,
     Postings,
     Ranges,

@@ -11,10 +11,10 @@ import bm25s
 import numpy as np
 import pytest
 
-from rag.retrieval import segments
-from rag.retrieval.hits import find_hits, read_scope
-from rag.retrieval.keywords import contextual_text, tokenize
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.retrieval.bm25 import index
+from rag.retrieval.bm25.index import contextual_text, tokenize
+from rag.retrieval.candidates import find_hits, read_scope
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database
 from rag.types import SearchResult
 from tests.retrieval.shelf import Shelf, scores_of
@@ -40,9 +40,9 @@ def reference(passages: list[str], question: str) -> list[float]:
 @pytest.fixture
 def often_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes at which a few small documents already fill segments of every size."""
-    monkeypatch.setattr(segments, "SIZES", (30, 120, 480))
-    monkeypatch.setattr(segments, "FAN_OUT", 3)
-    monkeypatch.setattr(segments, "REMOVED_DOCUMENTS", (2, 10))
+    monkeypatch.setattr(index, "SIZES", (30, 120, 480))
+    monkeypatch.setattr(index, "FAN_OUT", 3)
+    monkeypatch.setattr(index, "REMOVED_DOCUMENTS", (2, 10))
 
 
 @pytest.mark.usefixtures("often_written_together")

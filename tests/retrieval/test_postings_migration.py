@@ -14,8 +14,8 @@ import pytest
 from pgvector.psycopg import register_vector
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag.retrieval.keywords import contextual_text, index_document, tokenize
-from rag.retrieval.search import SearchQuery, keyword_search
+from rag.retrieval.bm25.index import contextual_text, index_document, tokenize
+from rag.retrieval.hybrid_search import SearchQuery, keyword_search
 from rag.storage.database import Database, sealing_key
 from rag.types import Scope
 from tests.earlier_database import earlier_database, index_as_before, upgrade

@@ -10,7 +10,7 @@ from rag.profile import Options, Profile
 from rag.profiles import CIVIL, HR, LEGAL, NOTICES, PORTFOLIO
 from rag.providers.registry import Providers
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Identity, Question

@@ -12,9 +12,9 @@ import pytest
 
 from rag.errors import ProviderAnswerInvalid, ProviderUnavailable
 from rag.providers import Completed, Completion, Ranking, TextDelta
-from rag.retrieval.query_analysis import detect_language, detect_language_heuristic, question_language
-from rag.retrieval.query_translator import translate_query_if_needed
+from rag.retrieval.language import detect_language, detect_language_heuristic, question_language
 from rag.retrieval.reranker import is_reranking_enabled, rerank_results
+from rag.retrieval.translation import translate_query_if_needed
 from rag.settings import Settings
 from rag.types import ChatMessage, Collection, Identity, Question, Role, SearchResult, Usage
 

@@ -11,7 +11,7 @@ import pytest
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.samples import SAMPLES
 from rag.settings import Settings
 from rag.storage.database import Database

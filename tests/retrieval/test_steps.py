@@ -15,11 +15,10 @@ from rag.profile import Options
 from rag.profiles import HR, NOTICES
 from rag.providers.registry import Providers
 from rag.retrieval.calibration import calibrated, cloze, keep_calibration
-from rag.retrieval.context import Retriever
 from rag.retrieval.explain import explained
-from rag.retrieval.question_parts import split_question
+from rag.retrieval.query_understanding import NO_REPHRASING, split_question
 from rag.retrieval.reranker import text_to_rerank
-from rag.retrieval.understanding import NO_REPHRASING
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question

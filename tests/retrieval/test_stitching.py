@@ -10,9 +10,9 @@ import pytest
 from rag.profile import Options
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retriever
-from rag.retrieval.repeats import without_near_repeats
-from rag.retrieval.stitching import Neighbour, added_text
+from rag.retrieval.context_builder import Neighbour, added_text
+from rag.retrieval.deduplication import without_near_repeats
+from rag.retrieval.retriever import Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import ContextResponse, Identity, Question

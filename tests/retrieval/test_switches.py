@@ -12,7 +12,7 @@ import pytest
 from rag.profile import PER_CALL, Options, Profile
 from rag.profiles import HR
 from rag.providers.registry import Providers
-from rag.retrieval.context import Retrieval, Retriever
+from rag.retrieval.retriever import Retrieval, Retriever
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.types import Collection, Identity, Question

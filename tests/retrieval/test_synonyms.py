@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rag.retrieval.bm25.synonyms import FILE, _ideas, reworded, synonyms_of
 from rag.retrieval.evidence import coverage, question_words
-from rag.retrieval.query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms
-from rag.retrieval.query_analysis import DETECTED
-from rag.retrieval.synonyms import FILE, _ideas, reworded, synonyms_of
+from rag.retrieval.language import DETECTED
+from rag.retrieval.search_query import FOREIGN_WEIGHT, SYNONYM_WEIGHT, question_terms
 
 LANGUAGES = [language for language in DETECTED if language != "tr"]
 

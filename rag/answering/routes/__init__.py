@@ -24,7 +24,7 @@ from rag.answering.routes.small_talk import Found, ModelPart, Reply, ask_which, 
 from rag.answering.routes.wording import Price, Writer, ends_of_estimates
 from rag.profiles import holds_posts
 from rag.providers import ChatModel
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.storage.database import Database
 from rag.types import Outcome, Question, Usage
 

@@ -16,7 +16,7 @@ from rag.answering.routes.documents import Contents, Part, Passages, is_telling,
 from rag.answering.routes.listing import cells, columns_of, split_pair
 from rag.answering.routes.small_talk import Found, Reply, cell, say
 from rag.answering.sentences import sentences
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.types import DocumentChunk
 
 MOST_ASPECTS = 20

@@ -17,9 +17,9 @@ from rag.answering.sentences import sentences
 from rag.ingestion.chunking.spans import section_paths
 from rag.ingestion.extracted import sections_from_json
 from rag.providers.tokens import estimate_tokens
-from rag.retrieval.formats import document_day
-from rag.retrieval.hits import filter_conditions
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
+from rag.retrieval.candidates import filter_conditions
+from rag.retrieval.context_builder import document_day
 from rag.storage.database import Database, queries
 from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
 

@@ -15,7 +15,7 @@ from rag.answering.groundedness import is_negated
 from rag.answering.routes.documents import Contents, Library, Part, Passages, WholeDocument, telling_sentence
 from rag.answering.routes.small_talk import Found, Reply, cell, say
 from rag.answering.sentences import POINTS_BACK, units_of
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 
 MOST_ENTRIES = 40
 #: Documents that are listed from.

@@ -18,7 +18,7 @@ from typing import Literal
 from rag.answering.prompts import route_messages
 from rag.errors import ProviderError
 from rag.providers import ChatModel
-from rag.retrieval.keywords import tokenize
+from rag.retrieval.bm25.index import tokenize
 from rag.types import Usage
 
 RouteName = Literal["summary", "listing", "comparison", "changes"]

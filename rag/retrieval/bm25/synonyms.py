@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from rag.retrieval.analysers import analyse, analyser_code, words_with_terms
+from rag.retrieval.bm25.analysers import analyse, analyser_code, words_with_terms
 
 FILE = Path(__file__).with_name("synonyms.txt")
 #: Expressions of a language that a word is also searched for as; the first are the commonest.

@@ -17,20 +17,28 @@ from uuid import UUID
 from rag.errors import ProviderError, QuestionEmpty, SettingsError
 from rag.profile import Options, Profile
 from rag.retrieval import fusion
-from rag.retrieval.citing import citations_from, context_from
-from rag.retrieval.details import costs_from, evidence_said, left_out_said, reranked_from
-from rag.retrieval.evidence import Judged, best_of, in_order, judge, outcome_of, reranked, worth_citing
-from rag.retrieval.finding import find, wordings_of
+from rag.retrieval.context_builder import Neighbour, citations_from, context_from, read_neighbours
+from rag.retrieval.deduplication import without_near_repeats
+from rag.retrieval.evidence import ScoredHit, best_of, in_order, judge, outcome_of, reranked, worth_citing
+from rag.retrieval.language import question_language
 from rag.retrieval.meaning import named_languages
-from rag.retrieval.order import needs_signals, ordered, read_facts
-from rag.retrieval.query_analysis import question_language
-from rag.retrieval.query_translator import Translation
+from rag.retrieval.multi_query import find, wordings_of
+from rag.retrieval.query_understanding import understand
+from rag.retrieval.ranking import needs_signals, ordered, read_facts
 from rag.retrieval.refine import names_said
-from rag.retrieval.repeats import without_near_repeats
 from rag.retrieval.reranker import rerank_results
-from rag.retrieval.run import Books, OnStep, Run, TenantPrices, ms_since
-from rag.retrieval.stitching import Neighbour, read_neighbours
-from rag.retrieval.understanding import understand
+from rag.retrieval.trace import (
+    Books,
+    OnStep,
+    RetrievalTrace,
+    TenantPrices,
+    costs_from,
+    evidence_said,
+    left_out_said,
+    ms_since,
+    reranked_from,
+)
+from rag.retrieval.translation import Translation
 from rag.storage.database import Database, queries
 from rag.types import ContextResponse, EvidenceDetails, Question, RerankingDetails, SearchResult, TokenUsage
 
@@ -51,8 +59,8 @@ class Retrieval:
     #: As found, best first.
     found: tuple[SearchResult, ...]
     #: After everything, best first; those of `cited` are among them.
-    judged: tuple[Judged, ...]
-    cited: tuple[Judged, ...]
+    judged: tuple[ScoredHit, ...]
+    cited: tuple[ScoredHit, ...]
 
 
 class Retriever:
@@ -117,7 +125,7 @@ class Retriever:
         profile = options.applied_to(profile)
         wanted = top_k or profile.search.top_k
         today = today or datetime.now(UTC).date()
-        run = Run(
+        run = RetrievalTrace(
             question=question,
             profile=profile,
             top_k=profile.passages(wanted),
@@ -182,7 +190,7 @@ class Retriever:
         )
         return Retrieval(response=response, found=found.results, judged=tuple(judged), cited=tuple(cited))
 
-    def _has_new_model(self, run: Run) -> bool:
+    def _has_new_model(self, run: RetrievalTrace) -> bool:
         """Whether the collection was switched to another embedding model since it was read; the run takes it over."""
         collection = run.question.collection
         with self._database.pipeline(run.question.identity) as pipeline:
@@ -197,7 +205,7 @@ class Retriever:
         run.question = replace(run.question, collection=changed)
         return True
 
-    def _spread(self, run: Run, results: Sequence[SearchResult]) -> list[SearchResult]:
+    def _spread(self, run: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
         """The results with their ranks, each said once and over as many documents as the profile wants."""
         profile = run.profile
         with run.step("collapse") as step:
@@ -207,7 +215,7 @@ class Retriever:
             step.detail = left_out_said(near_repeats=len(results) - len(said), others=len(said) - len(kept), most=most)
         return [replace(result, original_rank=rank) for rank, result in enumerate(kept, 1)]
 
-    def _rerank(self, run: Run, translation: Translation, judged: list[Judged]) -> list[Judged]:
+    def _rerank(self, run: RetrievalTrace, translation: Translation, judged: list[ScoredHit]) -> list[ScoredHit]:
         details = RerankingDetails()
         run.details.reranking = details
         if not run.profile.ranking.reranking or not judged:
@@ -247,7 +255,7 @@ class Retriever:
         details.results = reranked_from(results)
         return [reranked(by_id[result.chunk_id], result) for result in results]
 
-    def _order(self, run: Run, judged: list[Judged], today: date) -> list[Judged]:
+    def _order(self, run: RetrievalTrace, judged: list[ScoredHit], today: date) -> list[ScoredHit]:
         """The passages to cite, in the profile's order."""
         if not needs_signals(run.profile) or not judged:
             return judged[: run.top_k]
@@ -259,20 +267,20 @@ class Retriever:
             step.detail = ", ".join(name for name in names if run.profile.value(name))
         return done
 
-    def _metadata(self, run: Run, cited: Sequence[Judged]) -> Mapping[UUID, Mapping[str, Any]]:
+    def _metadata(self, run: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
         """What is known of the documents, for the form of the passages; the day one came where that may name it."""
         if not run.facts:
             run.facts = read_facts(self._database, run.question.identity, [item.result for item in cited])
         has_form = bool(run.profile.answer.context_format)
         return {key: facts.shown if has_form else facts.metadata for key, facts in run.facts.items()}
 
-    def _neighbours(self, run: Run, hits: list[SearchResult]) -> list[Neighbour]:
+    def _neighbours(self, run: RetrievalTrace, hits: list[SearchResult]) -> list[Neighbour]:
         with run.step("neighbours") as step:
             neighbours = read_neighbours(self._database, run.question.identity, hits)
             step.detail = f"{len(neighbours)} beside {len(hits)} passages" if neighbours else ""
         return neighbours
 
-    def _thresholds(self, run: Run, *, is_strict: bool) -> tuple[float, ...]:
+    def _thresholds(self, run: RetrievalTrace, *, is_strict: bool) -> tuple[float, ...]:
         """The similarities that are evidence by themselves; none for the built-in embedder, which compares words only.
 
         The second counts where no passage reaches the first: a figure set for a collection, such as 0.7, may be one
@@ -293,7 +301,7 @@ class Retriever:
         )
         return (wanted, own) if own < wanted else (wanted,)
 
-    def _finish(self, run: Run, cited: Sequence[Judged], started: float) -> None:
+    def _finish(self, run: RetrievalTrace, cited: Sequence[ScoredHit], started: float) -> None:
         if run.details.reranking.results:
             # What was kept of the passages reranked; all of them are in `results`.
             run.details.reranking.output_documents = len(cited)
@@ -303,7 +311,9 @@ class Retriever:
         run.details.timing.total_ms = ms_since(started)
 
 
-def _by_wording(run: Run, translation: Translation, judged: list[Judged]) -> list[tuple[str, list[Judged]]]:
+def _by_wording(
+    run: RetrievalTrace, translation: Translation, judged: list[ScoredHit]
+) -> list[tuple[str, list[ScoredHit]]]:
     """The passages with the wording that a reranker compares them with: that of their own language.
 
     A translation beside passages in the question's own language would lose what words and names they share. Where

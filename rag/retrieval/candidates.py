@@ -16,11 +16,11 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from rag.retrieval.analysers import analyser_for
-from rag.retrieval.keywords import term_id
+from rag.retrieval.bm25.analysers import analyser_for
+from rag.retrieval.bm25.index import term_id
+from rag.retrieval.bm25.scoring import Ranges, best_of, matches_in
 from rag.retrieval.meaning import MeaningHit
-from rag.retrieval.postings import Ranges, best_of, matches_in
-from rag.retrieval.query import SearchQuery, TermStatistics, question_terms
+from rag.retrieval.search_query import SearchQuery, TermStatistics, question_terms
 from rag.storage.database import queries
 from rag.storage.pipeline import PendingResult, Pipeline
 from rag.types import Scope, SearchFilters

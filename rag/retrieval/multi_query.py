@@ -13,15 +13,14 @@ import numpy as np
 
 from rag.errors import InvalidInput, ProviderError, SettingsError
 from rag.providers.embeddings import generate_embeddings_batch
-from rag.retrieval.details import raw_results_from, search_said
+from rag.retrieval.bm25.index import contextual_text
+from rag.retrieval.bm25.synonyms import reworded
 from rag.retrieval.evidence import passage_terms
-from rag.retrieval.keywords import contextual_text
-from rag.retrieval.order import meets, of_passage, read_facts
-from rag.retrieval.query import TermStatistics, asked_words
-from rag.retrieval.run import Run, ms_since
-from rag.retrieval.search import Found, SearchQuery, search
-from rag.retrieval.synonyms import reworded
-from rag.retrieval.understanding import Asked, describe
+from rag.retrieval.hybrid_search import SearchHits, SearchQuery, search
+from rag.retrieval.query_understanding import ParsedQuestion, describe
+from rag.retrieval.ranking import meets, of_passage, read_facts
+from rag.retrieval.search_query import TermStatistics, asked_words
+from rag.retrieval.trace import RetrievalTrace, ms_since, raw_results_from, search_said
 from rag.storage.database import Database
 from rag.types import FloatMatrix, Scope, SearchDetails, SearchFilters, SearchQueryDetails, SearchResult
 
@@ -33,7 +32,9 @@ logger = logging.getLogger(__name__)
 NO_EMBEDDING = "The embedding model did not answer, so only keywords were searched for."
 
 
-def find(run: Run, asked: Asked, database: Database, providers: Providers, *, candidates: int) -> Found:
+def find(
+    run: RetrievalTrace, asked: ParsedQuestion, database: Database, providers: Providers, *, candidates: int
+) -> SearchHits:
     """Search for the question and its other wordings; at most `candidates` results, best first.
 
     Where the limits that the question itself sets leave nothing, everything is searched: they were guessed.
@@ -77,7 +78,7 @@ def find(run: Run, asked: Asked, database: Database, providers: Providers, *, ca
     return found
 
 
-def _filtered(run: Run, found: Found, filters: SearchFilters, database: Database) -> Found:
+def _filtered(run: RetrievalTrace, found: SearchHits, filters: SearchFilters, database: Database) -> SearchHits:
     """What is left by the question's categories and years; all of it where that is nothing (source 001, step 4)."""
     # The caller's own conditions were part of the search and come before what the question was taken to mean.
     filters = replace(
@@ -92,7 +93,7 @@ def _filtered(run: Run, found: Found, filters: SearchFilters, database: Database
     return replace(found, results=kept) if kept else found
 
 
-def wordings_of(run: Run, asked: Asked, found: Found) -> list[tuple[str, str]]:
+def wordings_of(run: RetrievalTrace, asked: ParsedQuestion, found: SearchHits) -> list[tuple[str, str]]:
     """The question's wordings with their languages; each may speak for a passage."""
     translated_from = asked.translation.translated_from
     searched_in = run.question.collection.language if translated_from else run.language
@@ -103,7 +104,7 @@ def wordings_of(run: Run, asked: Asked, found: Found) -> list[tuple[str, str]]:
     return [(translated, searched_in), (original or run.text, run.language), *others]
 
 
-def combined(run: Run, of_question: SearchFilters) -> SearchFilters:
+def combined(run: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
     """The caller's conditions, and those of the question where the caller has none of the kind."""
     given = run.filters
     return replace(
@@ -117,7 +118,7 @@ def combined(run: Run, of_question: SearchFilters) -> SearchFilters:
     )
 
 
-def merged(founds: Sequence[Found], limit: int) -> Found:
+def merged(founds: Sequence[SearchHits], limit: int) -> SearchHits:
     """One list of several: each passage with its best score, best first.
 
     Fused scores are comparable between questions: both of their parts are shares of the best.
@@ -130,7 +131,7 @@ def merged(founds: Sequence[Found], limit: int) -> Found:
         known = best.get(result.chunk_id)
         if known is None or result.score > known.score:
             best[result.chunk_id] = result
-    return Found(
+    return SearchHits(
         results=tuple(sorted(best.values(), key=lambda r: (-r.score, str(r.chunk_id))))[:limit],
         statistics=TermStatistics(
             chunks_by_term={t: n for found in founds for t, n in found.statistics.chunks_by_term.items()},
@@ -144,7 +145,7 @@ def merged(founds: Sequence[Found], limit: int) -> Found:
     )
 
 
-def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
+def _embed(run: RetrievalTrace, texts: Sequence[str], providers: Providers) -> FloatMatrix | None:
     started = time.perf_counter()
     try:
         embedder = providers.embedder_for(run.question.collection.embedding_model)
@@ -162,7 +163,9 @@ def _embed(run: Run, texts: Sequence[str], providers: Providers) -> FloatMatrix 
     return made.vectors
 
 
-def _embed_meaning(run: Run, wordings: Sequence[tuple[str, str]], providers: Providers) -> FloatMatrix | None:
+def _embed_meaning(
+    run: RetrievalTrace, wordings: Sequence[tuple[str, str]], providers: Providers
+) -> FloatMatrix | None:
     """The question's vectors of meaning; None where there is no such model, or it does not answer: words are enough."""
     embedder = providers.meaning_for(run.question.collection.embedding_model)
     if embedder is None:
@@ -185,14 +188,14 @@ def _embed_meaning(run: Run, wordings: Sequence[tuple[str, str]], providers: Pro
 
 
 def _search(
-    run: Run,
-    asked: Asked,
+    run: RetrievalTrace,
+    asked: ParsedQuestion,
     vectors: FloatMatrix | None,
     meanings: FloatMatrix | None,
     filters: SearchFilters,
     database: Database,
     candidates: int,
-) -> Found:
+) -> SearchHits:
     profile, founds = run.profile, []
     # Another search of the same question takes the place of the one before it, and adds its time.
     searched_before, run.details.search.queries = run.details.search.queries, []
@@ -245,7 +248,7 @@ def _search(
     return merged(founds, candidates)
 
 
-def _apart(text: str, asked: Asked) -> tuple[str, str]:
+def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
     """What was searched for in the documents' language, and the original beside it; "" where nothing was translated."""
     if not asked.translation.translated_from:
         return text, ""
@@ -253,7 +256,7 @@ def _apart(text: str, asked: Asked) -> tuple[str, str]:
     return translated, original
 
 
-def _holding(found: Found, wording: str, language: str) -> int:
+def _holding(found: SearchHits, wording: str, language: str) -> int:
     """In how many of the results a word of this wording stands."""
     count = 0
     for result in found.results:
@@ -264,12 +267,12 @@ def _holding(found: Found, wording: str, language: str) -> int:
     return count
 
 
-def _gives_way(run: Run, found: Found, vectors: FloatMatrix | None) -> bool:
+def _gives_way(run: RetrievalTrace, found: SearchHits, vectors: FloatMatrix | None) -> bool:
     """Whether a threshold set too high for the collection's model kept every neighbour out."""
     return len(run.thresholds) > 1 and vectors is not None and not any(r.vector_rank for r in found.results)
 
 
-def _least_similarity(run: Run) -> float:
+def _least_similarity(run: RetrievalTrace) -> float:
     """What a neighbour has to be above, where the profile's figure is set and has not given way."""
     profile = run.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
@@ -280,5 +283,5 @@ def _least_similarity(run: Run) -> float:
     return -1.0 if is_word_count else math.nextafter(profile.search.similarity_threshold, math.inf)
 
 
-def _language(run: Run, asked: Asked) -> str:
+def _language(run: RetrievalTrace, asked: ParsedQuestion) -> str:
     return run.question.collection.language if asked.translation.translated_from else run.language

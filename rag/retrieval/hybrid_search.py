@@ -15,11 +15,11 @@ from psycopg.types.json import Jsonb
 
 from rag.retrieval import fusion
 from rag.retrieval import meaning as meanings
-from rag.retrieval.fusion import Shares
-from rag.retrieval.hits import FUSED_CANDIDATES, Hits, find_hits, read_scope
+from rag.retrieval.candidates import FUSED_CANDIDATES, Hits, find_hits, read_scope
+from rag.retrieval.fusion import FusionScores
 from rag.retrieval.meaning import MeaningHit
-from rag.retrieval.query import SearchQuery, TermStatistics, asked_words
 from rag.retrieval.refine import corrected, refined
+from rag.retrieval.search_query import SearchQuery, TermStatistics, asked_words
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import Pipeline
 from rag.types import Scope, SearchFilters, SearchResult
@@ -38,7 +38,7 @@ def vector_search(
     """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
     with database.pipeline(scope.who) as pipeline:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
-        shares = Shares(near=[similarity for _, similarity in hits.near], matching=())
+        shares = FusionScores(near=[similarity for _, similarity in hits.near], matching=())
         return [_result(row, hits, row.score) for row in _fetch(pipeline, query, scope, hits, shares, limit=limit)]
 
 
@@ -48,7 +48,7 @@ def keyword_search(
     """The passages with the highest BM25 for the question's words and others for the same, exactly, best first."""
     with database.pipeline(scope.who) as pipeline:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_vector=False)
-        shares = Shares(near=(), matching=[score for _, score in hits.matching])
+        shares = FusionScores(near=(), matching=[score for _, score in hits.matching])
         return [_result(row, hits, row.score) for row in _fetch(pipeline, query, scope, hits, shares, limit=limit)]
 
 
@@ -60,7 +60,7 @@ def hybrid_search(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SearchHits:
     """What `search` found, with what is needed to judge it."""
 
     results: tuple[SearchResult, ...]
@@ -91,7 +91,7 @@ def search(
     filters: SearchFilters | None = None,
     limit: int,
     by_keyword: bool = True,
-) -> Found:
+) -> SearchHits:
     """`hybrid_search` with everything known about its results; by vector alone when `by_keyword` is false."""
     pool = max(limit + limit // 2, REFINED_CANDIDATES)
 
@@ -120,7 +120,7 @@ def search(
     distinct = fusion.without_repeats(scored, same_beginning=query.same_beginning)
     others = _from_others(asked, hits.meant)
     kept = distinct[:limit] + [(row, score) for row, score in distinct[limit:] if row.chunk_id in others]
-    return Found(
+    return SearchHits(
         results=tuple(_result(row, hits, score) for row, score in kept),
         from_others=tuple(others),
         repeats=len(rows) - len(distinct),
@@ -171,7 +171,7 @@ def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hi
     )
 
 
-def _shares(query: SearchQuery, hits: Hits) -> Shares:
+def _shares(query: SearchQuery, hits: Hits) -> FusionScores:
     similarities, keyword_scores = [s for _, s in hits.near], [s for _, s in hits.matching]
     if query.fusion == "rrf":
         return fusion.reciprocal_rank_fusion(similarities, keyword_scores, rank_constant=query.rank_constant)
@@ -187,7 +187,7 @@ def _shares(query: SearchQuery, hits: Hits) -> Shares:
 
 
 def _fetch(
-    pipeline: Pipeline, query: SearchQuery, scope: Scope, hits: Hits, shares: Shares, *, limit: int
+    pipeline: Pipeline, query: SearchQuery, scope: Scope, hits: Hits, shares: FusionScores, *, limit: int
 ) -> list[_Row]:
     """The best passages by the sum of their shares; those of an unfinished document are left out."""
     if not hits.near and not hits.matching and not hits.meant:
@@ -281,7 +281,7 @@ def _result(row: _Row, hits: Hits, score: float) -> SearchResult:
 
 
 __all__ = [
-    "Found",
+    "SearchHits",
     "SearchQuery",
     "TermStatistics",
     "hybrid_search",

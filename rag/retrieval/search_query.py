@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from rag.errors import InvalidInput
-from rag.retrieval.analysers import analyser_code
+from rag.retrieval.bm25.analysers import analyser_code
+from rag.retrieval.bm25.scoring import inverse_document_frequency
 from rag.retrieval.evidence import QuestionWord, question_words
-from rag.retrieval.postings import inverse_document_frequency
 
 #: What a term counts that the question does not say, but means.
 SYNONYM_WEIGHT = 0.5

@@ -1,20 +1,20 @@
-"""The keyword index: what its terms are, and how a document comes into it, in the transaction that publishes it."""
+"""The keyword index: terms of passages, stored in segments that are merged as they grow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import Connection
 
-from rag.retrieval.analysers import analyse, analyser_code
-from rag.retrieval.postings import postings_of
-from rag.retrieval.segments import add_segment, compact
+from rag.retrieval.bm25.analysers import analyse, analyser_code
+from rag.retrieval.bm25.scoring import Postings, Ranges, blocks_of, postings_in, postings_of
 from rag.storage.sql import queries
 
 #: Terms are numbers up to this one: room for a billion words, of which two seldom share a number.
@@ -106,3 +106,89 @@ def packed_terms(terms: Iterable[str]) -> bytes:
 def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
     """The ids that `packed_terms` made."""
     return np.frombuffer(packed, dtype="<i4")
+
+
+#: So many segments of one size become one of the next. A question reads at most seven of each size.
+FAN_OUT = 8
+#: Postings from which a segment is of the next size; a document of 20 chunks of 1000 characters has 2,000. Those of the
+#: last size, from some 2,500 passages on, are not written together any more: that would take seconds.
+SIZES = (4_096, 32_768, 262_144)
+#: Removed passages are taken out of their segments when they are more than this part of the others …
+REMOVED_SHARE = 0.2
+#: … in at least so many documents, or when so many documents have to be looked past.
+REMOVED_DOCUMENTS = (16, 2_000)
+
+
+class Segment(NamedTuple):
+    id: int
+    first_passage: int
+    last_passage: int
+    postings: int
+
+    @property
+    def size(self) -> int:
+        """0 for that of one document, one more for each fan-out."""
+        return bisect_right(SIZES, self.postings)
+
+
+def add_segment(connection: Connection, *, tenant_id: str, collection_id: UUID, postings: Postings) -> None:
+    """Write a segment, within the caller's transaction; nothing where there are no postings."""
+    blocks = list(blocks_of(postings))
+    if not blocks:
+        return
+    connection.execute(
+        queries["insert_segment"],
+        {
+            "tenant_id": tenant_id,
+            "collection_id": collection_id,
+            "first_passage": int(postings.passages.min()),
+            "last_passage": int(postings.passages.max()),
+            "postings": len(postings),
+            "first_terms": [term for term, _ in blocks],
+            "data": [data for _, data in blocks],
+        },
+    )
+
+
+def compact(connection: Connection, *, tenant_id: str, collection_id: UUID) -> None:
+    """Write segments together where there are enough of one size, and without removed passages where they are many.
+
+    Within a transaction that holds the collection's lock (`lock_keywords`).
+    """
+    where = {"tenant_id": tenant_id, "collection_id": collection_id}
+    segments = [Segment(*row) for row in connection.execute(queries["segments"], where).fetchall()]
+    for size in range(len(SIZES)):
+        alike = [segment for segment in segments if segment.size == size]
+        if len(alike) >= FAN_OUT:
+            _write_together(connection, where, alike)
+            segments = [Segment(*row) for row in connection.execute(queries["segments"], where).fetchall()]
+    removed = connection.execute(queries["removed_passages"], where).fetchall()
+    if not removed:
+        return
+    fewest, most = REMOVED_DOCUMENTS
+    total = connection.execute(queries["keyword_total"], where).fetchone()
+    share = sum(passages for _, passages in removed) / max(1, total[0] if total else 0)
+    if len(removed) > most or (len(removed) >= fewest and share > REMOVED_SHARE):
+        for segment in segments:
+            if any(first <= segment.last_passage and first + n > segment.first_passage for first, n in removed):
+                _write_together(connection, where, [segment])
+
+
+def _write_together(connection: Connection, where: dict[str, Any], segments: Sequence[Segment]) -> None:
+    """One segment instead of several; without passages that were removed, whose tombstones go with them."""
+    parameters = {**where, "segment_ids": [segment.id for segment in segments]}
+    blocks = connection.execute(queries["take_blocks"], parameters, binary=True).fetchall()
+    connection.execute(queries["delete_segments"], parameters)
+    postings = postings_in(data for (data,) in blocks)
+    removed = Ranges.of(connection.execute(queries["removed_passages"], where).fetchall())
+    holding = removed.holding(postings.passages.astype(np.int64))
+    alive = holding < 0
+    add_segment(
+        connection,
+        **where,
+        postings=Postings(postings.terms[alive], postings.passages[alive], postings.counts[alive]),
+    )
+    # All postings of a document are in one segment: those that were left out were the last.
+    gone = removed.starts[np.unique(holding[~alive])]
+    if len(gone):
+        connection.execute(queries["delete_tombstones"], {**where, "first_passages": gone.tolist()})

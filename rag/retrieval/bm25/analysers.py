@@ -14,8 +14,8 @@ from functools import lru_cache
 
 import Stemmer
 
-from rag.retrieval.kiwi import morphemes
-from rag.retrieval.stopwords import BREAKS, KOREAN_ENDINGS, STOPWORDS
+from rag.retrieval.bm25.korean import morphemes
+from rag.retrieval.bm25.stopwords import BREAKS, KOREAN_ENDINGS, STOPWORDS
 
 #: Snowball algorithms by ISO 639-1 code.
 STEMMERS = {

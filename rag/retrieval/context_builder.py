@@ -1,0 +1,379 @@
+"""The numbered passages that a model reads and a reader sees: their form, neighbours, numbers and pages."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from rag.profile import Profile
+from rag.providers.tokens import estimate_tokens
+from rag.retrieval.evidence import ScoredHit, matched_words
+from rag.retrieval.ranking import (
+    attachment_part,
+    category_of,
+    day_of,
+    korean_date,
+    marks_of,
+    without_attachments,
+    written_on,
+)
+from rag.storage.database import Database, queries
+from rag.types import Citation, SearchResult, Who, tenant_of
+
+#: Characters, where only tokens count.
+UNLIMITED = 10**9
+
+
+def context_from(
+    judged: Sequence[ScoredHit],
+    *,
+    profile: Profile,
+    metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
+    neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
+) -> tuple[str, list[ScoredHit]]:
+    """The numbered passages as one text, and those of them that fit.
+
+    The best one is shortened where it alone has more than `context_tokens`, the last one where the text ends at
+    `context_characters`. `metadata` is that of the documents by their ids. `neighbours` reads the passages around those
+    kept; they are added as far as there is room.
+    """
+    room = Room(tokens=profile.answer.context_tokens, characters=profile.answer.context_characters or UNLIMITED)
+
+    labels = labels_of([item.result for item in judged], metadata)
+
+    def part(number: int, item: ScoredHit) -> str:
+        return format_passage(profile, _passage(number, item, metadata or {}, labels))
+
+    kept: list[ScoredHit] = []
+    for item in judged:
+        number = len(kept) + 1
+        joiner = profile.answer.context_joiner if kept else ""
+        text = joiner + part(number, item)
+        if room.take(text):
+            kept.append(item)
+            continue
+        share = room.characters - (len(text) - len(item.result.content))
+        if not kept:
+            share = min(share, int(len(item.result.content) * room.tokens / max(1, estimate_tokens(text))))
+        elif estimate_tokens(text) > room.tokens:
+            share = 0
+        if share > 0:
+            kept.append(replace(item, result=replace(item.result, content=item.result.content[:share])))
+        room.close()
+        break
+    if neighbours is not None and room.tokens > 0 and kept:
+        kept = stitched(kept, neighbours([item.result for item in kept]), room.take)
+    passages = [_passage(number, item, metadata or {}, labels) for number, item in enumerate(kept, 1)]
+    text = format_context(profile, passages)
+    if profile.answer.attachment_format:
+        of_posts = ((passage.result.title, passage.document_metadata) for passage in passages)
+        text = "\n".join(filter(None, (text, attachment_part(profile.answer.attachment_format, of_posts, room.take))))
+    return text, kept
+
+
+@dataclass
+class Room:
+    """How much text still fits."""
+
+    tokens: int
+    characters: int
+
+    def take(self, text: str) -> bool:
+        """Make room for a text; false when there is none."""
+        tokens = estimate_tokens(text)
+        if tokens > self.tokens or len(text) > self.characters:
+            return False
+        self.tokens -= tokens
+        self.characters -= len(text)
+        return True
+
+    def close(self) -> None:
+        self.tokens = self.characters = 0
+
+
+def _passage(
+    number: int, item: ScoredHit, metadata: Mapping[UUID, Mapping[str, Any]], labels: Mapping[UUID, str]
+) -> Passage:
+    return Passage(
+        number=number,
+        result=item.result,
+        text=f"{item.before}{item.result.content}{item.after}",
+        label=labels.get(item.result.document_id, ""),
+        document_metadata=metadata.get(item.result.document_id, {}),
+    )
+
+
+def citations_from(
+    judged: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+) -> tuple[Citation, ...]:
+    """The passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
+    posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
+    return tuple(
+        Citation(
+            **_of_post(posts.get(item.result.document_id)),
+            number=number,
+            chunk_id=item.result.chunk_id,
+            document_id=item.result.document_id,
+            title=item.result.title,
+            file_name=item.result.file_name,
+            first_page=item.result.first_page,
+            last_page=item.result.last_page,
+            section=item.result.section,
+            passage=item.result.content,
+            score=shown_score(item),
+            matched_terms=matched_words(item.result.content, item.words, item.language),
+            first_read_page=item.first_read_page,
+            last_read_page=item.last_read_page,
+        )
+        for number, item in enumerate(judged, 1)
+    )
+
+
+def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a reader is shown of a post besides its passage."""
+    if metadata is None:
+        return {}
+    day = written_on(metadata)
+    return {
+        "category": category_of(metadata),
+        "written_on": day.isoformat() if day is not None else "",
+        "is_pinned": metadata.get("isPinned") is True,
+        "is_important": metadata.get("isImportant") is True,
+    }
+
+
+def shown_score(item: ScoredHit) -> float:
+    """What a reader sees, 0 … 1: the reranker's relevance, else the better of similarity and share of the question."""
+    result = item.result
+    if result.rerank_score is not None:
+        return round(result.rerank_score, 4)
+    return round(min(1.0, max(result.similarity or 0.0, item.coverage.share)), 4)
+
+
+#: A label such as 【양형기준 - 절도】; parts that are not known are left out of it.
+_LABEL = re.compile(r"【([^】]*)】")
+_LABEL_PARTS = " - "
+_FIELD = re.compile(r"\{(\w+)\}")
+#: A line that is left out where its field is empty.
+_LINE_OF_FIELD = re.compile(r"^\{(?!content\})(\w+)\}\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """A passage of the context."""
+
+    #: From 1; what an answer cites it by.
+    number: int
+    result: SearchResult
+    #: What the model reads: the passage, with the text around it where that fits.
+    text: str
+    #: What tells its document from others of the same title, and the day it is of; empty where neither is known.
+    label: str = ""
+    #: Of its document. What the passage itself says of a field comes first.
+    document_metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, name: str) -> Any:
+        """A field of the metadata by its name in snake_case, also where it is stored in camelCase; else None."""
+        first, *others = name.split("_")
+        names = (name, first + "".join(map(str.capitalize, others)))
+        places = (self.result.metadata, self.document_metadata)
+        return next((place[n] for place in places for n in names if place.get(n) not in (None, "")), None)
+
+
+def format_context(profile: Profile, passages: Sequence[Passage]) -> str:
+    """All passages as one text."""
+    return profile.answer.context_joiner.join(format_passage(profile, passage) for passage in passages)
+
+
+def format_passage(profile: Profile, passage: Passage) -> str:
+    """One passage with its number: title, date, page and section above the text, or as `context_format` has it."""
+    head = f"[{passage.number}] "
+    if not profile.answer.context_format:
+        return f"{head}{place(passage.result, passage.label)}\n{passage.text}"
+    if profile.answer.attachment_format:
+        # They follow all passages, in a part of their own.
+        passage = replace(passage, text=without_attachments(passage.text, passage.document_metadata))
+    return head + filled(profile.answer.context_format, passage)
+
+
+def filled(template: str, passage: Passage) -> str:
+    """A template with the passage's values; the content goes in last, so that no brace or label in it is touched."""
+    template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
+    before, found, after = template.partition("{content}")
+    parts = [_labelled(_FIELD.sub(lambda name: _text(passage, name[1]), part), passage) for part in (before, after)]
+    return parts[0] + (passage.text if found else "") + parts[1]
+
+
+def place(result: SearchResult, label: str = "") -> str:
+    """Where a passage is: title, with what tells its document from others, page or pages, section."""
+    title = f"{result.title} ({label})" if label else result.title
+    return ", ".join(part for part in (title, pages_of(result), result.section) if part)
+
+
+def labels_of(
+    results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
+) -> dict[UUID, str]:
+    """The day of each document where it is known, after its file name where another has its title.
+
+    Of documents that have the file name in common too, each gets a number.
+    """
+    documents = {result.document_id: result for result in results}
+    titles = Counter(result.title.casefold() for result in documents.values())
+    files = Counter((result.title.casefold(), result.file_name) for result in documents.values())
+    seen: Counter[tuple[str, str]] = Counter()
+    labels: dict[UUID, str] = {}
+    for document_id, result in documents.items():
+        file = (result.title.casefold(), result.file_name)
+        seen[file] += 1
+        parts = [result.file_name] if titles[file[0]] > 1 else []
+        parts += [f"copy {seen[file]}"] if files[file] > 1 else []
+        day = document_day((metadata or {}).get(document_id, {}))
+        labels[document_id] = ", ".join(filter(None, (*parts, day.isoformat() if day else "")))
+    return labels
+
+
+def document_day(metadata: Mapping[str, Any]) -> date | None:
+    """The day a document gives itself: of a post its own, of a file its last change, else its making."""
+    names = ("file_modified_at", "file_created_at")
+    return written_on(metadata) or next((day for name in names if (day := day_of(metadata.get(name)))), None)
+
+
+def pages_of(result: SearchResult) -> str:
+    """The pages in words: "p. 3" or "pp. 3–4"."""
+    if result.last_page > result.first_page:
+        return f"pp. {result.first_page}–{result.last_page}"
+    return f"p. {result.first_page}"
+
+
+#: Fields that are not metadata.
+FIELDS: Mapping[str, Callable[[Passage], str]] = {
+    "number": lambda passage: str(passage.number),
+    "title": lambda passage: passage.result.title,
+    "section": lambda passage: passage.result.section,
+    "pages": lambda passage: pages_of(passage.result),
+    "category": lambda passage: str(passage.value("category_name") or passage.value("category") or ""),
+    "date": lambda passage: korean_date(written_on(passage.document_metadata)),
+    "marks": lambda passage: marks_of(passage.document_metadata),
+}
+
+
+def _text(passage: Passage, name: str) -> str:
+    value = FIELDS[name](passage) if name in FIELDS else passage.value(name)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(part) for part in value)
+    return "" if value is None else str(value)
+
+
+def _labelled(text: str, passage: Passage) -> str:
+    """Labels without the parts that are empty; one that would hold nothing holds the title."""
+
+    def label(match: re.Match[str]) -> str:
+        parts = (
+            [part.strip() for part in match[1].split(_LABEL_PARTS.strip())] if _LABEL_PARTS in match[1] else [match[1]]
+        )
+        known = _LABEL_PARTS.join(part for part in parts if part.strip())
+        return f"【{known or passage.result.title}】"
+
+    return _LABEL.sub(label, text)
+
+
+#: Longest text that two passages may share; more is chance or the same passage.
+LONGEST_OVERLAP = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """A passage right before (`step` -1) or after (1) a hit; spans in characters of the document's joined text."""
+
+    hit_id: UUID
+    hit_start: int
+    hit_end: int
+    chunk_id: UUID
+    step: int
+    content: str
+    section: str
+    first_page: int
+    last_page: int
+    start: int
+    end: int
+
+
+def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
+    """The passages next to the hits, in one statement; without those that are hits themselves."""
+    ids = [hit.chunk_id for hit in hits]
+    if not ids:
+        return []
+    with database.pipeline(who) as pipeline:
+        asked = pipeline.execute(queries["neighbouring_passages"], {"tenant_id": tenant_of(who), "chunk_ids": ids})
+        pipeline.finish()
+        found = asked.read(Neighbour)
+    return [neighbour for neighbour in found if neighbour.chunk_id not in ids]
+
+
+def stitched(
+    judged: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
+) -> list[ScoredHit]:
+    """The hits with the text of their neighbours around them, as far as `fits` allows.
+
+    Only neighbours of the hit's own section, each used once. What follows comes before what precedes, and
+    the best hits come first. `fits(text)` is asked for every addition and keeps count.
+    """
+    by_place: Mapping[tuple[UUID, int], Neighbour] = {(n.hit_id, n.step): n for n in neighbours}
+    items, used = list(judged), set[UUID]()
+    for number, item in enumerate(items):
+        for step in (1, -1):
+            neighbour = by_place.get((item.result.chunk_id, step))
+            if neighbour is None or neighbour.chunk_id in used or neighbour.section != item.result.section:
+                continue
+            addition = added_text(item.result.content, neighbour)
+            if addition.strip() and fits(addition):
+                used.add(neighbour.chunk_id)
+                item = items[number] = _with_text(item, addition, neighbour)
+    return items
+
+
+def added_text(content: str, neighbour: Neighbour) -> str:
+    """What a neighbour adds to a passage, what both share taken off."""
+    shared = _shared(content, neighbour)
+    if neighbour.step > 0:
+        return neighbour.content[shared:]
+    return neighbour.content[: len(neighbour.content) - shared]
+
+
+def _shared(content: str, neighbour: Neighbour) -> int:
+    has_spans = neighbour.end - neighbour.start == len(neighbour.content) and (
+        neighbour.hit_end - neighbour.hit_start == len(content)
+    )
+    if has_spans:
+        overlap = neighbour.hit_end - neighbour.start if neighbour.step > 0 else neighbour.end - neighbour.hit_start
+        return min(max(0, overlap), len(neighbour.content))
+    before, after = (content, neighbour.content) if neighbour.step > 0 else (neighbour.content, content)
+    return _overlap(before[max(0, len(before) - LONGEST_OVERLAP) :], after)
+
+
+def _overlap(before: str, after: str) -> int:
+    """How many characters at the end of one text begin the other, at most."""
+    at = before.find(after[0]) if after else -1
+    while at >= 0 and not after.startswith(before[at:]):
+        at = before.find(after[0], at + 1)
+    return len(before) - at if at >= 0 else 0
+
+
+def _with_text(item: ScoredHit, addition: str, neighbour: Neighbour) -> ScoredHit:
+    # Spans that touch or overlap join as they stand in the document; between others the page broke.
+    touches = (
+        neighbour.start <= neighbour.hit_end if neighbour.step > 0 else neighbour.end >= neighbour.hit_start
+    ) and neighbour.end > 0
+    glue = "" if touches else "\n"
+    return replace(
+        item,
+        before=addition + glue if neighbour.step < 0 else item.before,
+        after=glue + addition if neighbour.step > 0 else item.after,
+        first_read_page=min(item.first_read_page or item.result.first_page, neighbour.first_page),
+        last_read_page=max(item.last_read_page or item.result.last_page, neighbour.last_page),
+    )

@@ -1,0 +1,379 @@
+"""The order of what was found: several signals, recency, pinned posts first; and what a post says of itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.ingestion.loaders.attachments import ATTACHMENT_HEADS
+from rag.ingestion.loaders.dates import KOREA
+from rag.profile import Profile
+from rag.retrieval.evidence import ScoredHit
+from rag.storage.database import Database, queries
+from rag.types import SearchFilters, SearchResult, Who, tenant_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signals:
+    """What a document's metadata says beside its text."""
+
+    written_on: date
+    is_pinned: bool = False
+    is_important: bool = False
+    categories: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+
+
+def of_passage(result: SearchResult, document: Signals) -> Signals:
+    """The signals of one passage: where it says its year or kind itself, that counts; else its document's."""
+    category, year = result.metadata.get("category"), _value(result.metadata, "year")
+    return replace(
+        document,
+        categories=tuple(dict.fromkeys((*document.categories, *map(str, _listed(category))))),
+        years=tuple(int(item) for item in _listed(year) if str(item).isdigit()) or document.years,
+    )
+
+
+def meets(signals: Signals, filters: SearchFilters) -> bool:
+    """Whether a passage is of one of the categories, and of one of the years, where any are wanted."""
+    return (not filters.categories or not set(filters.categories).isdisjoint(signals.categories)) and (
+        not filters.years or not set(filters.years).isdisjoint(signals.years)
+    )
+
+
+def needs_signals(profile: Profile) -> bool:
+    """Whether the profile's order looks at metadata at all."""
+    return profile.ranking.recency_boost or profile.ranking.pinned_first or profile.ranking.multi_signal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known of a document beside its text."""
+
+    document_id: UUID
+    metadata: Mapping[str, Any]
+    created_at: datetime
+
+    @property
+    def signals(self) -> Signals:
+        return signals_from(self.metadata, self.created_at)
+
+    @property
+    def shown(self) -> Mapping[str, Any]:
+        """The metadata; `createdAt` is the day it came where it says none."""
+        return {"createdAt": self.created_at.isoformat(), **self.metadata}
+
+
+def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
+    """What is known of the results' documents, in one statement."""
+    ids = list({result.document_id for result in results})
+    if not ids:
+        return {}
+    with database.pipeline(who) as pipeline:
+        asked = pipeline.execute(queries["document_signals"], {"tenant_id": tenant_of(who), "document_ids": ids})
+        pipeline.finish()
+        found = asked.read(Facts)
+    return {facts.document_id: facts for facts in found}
+
+
+def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
+    """Read the signals from metadata as the sources write them, camelCase, or as we do.
+
+    The day is `backdatedAt` if there, else the post's `createdAt`, else the day it came here (source 000).
+    """
+    written = written_on(metadata) or created_at.date()
+    years = metadata.get("years") or _value(metadata, "year")
+    categories = metadata.get("categories") or _value(metadata, "category_slug") or metadata.get("category")
+    return Signals(
+        written_on=written,
+        is_pinned=_value(metadata, "is_pinned") is True,
+        is_important=_value(metadata, "is_important") is True,
+        categories=tuple(str(item) for item in _listed(categories)),
+        years=tuple(int(item) for item in _listed(years) if str(item).isdigit()),
+    )
+
+
+def ordered(
+    judged: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
+) -> list[ScoredHit]:
+    """The passages in the profile's own order, the best `top_k` of them.
+
+    Multi-signal scores decide who is among them (source 001). Recency and priority reorder the `top_k` that the
+    reranker chose (source 000, steps 4 to 6), so that a pinned post never displaces a relevant one.
+    """
+    items = [replace(item, result=replace(item.result, score=_base_score(item.result, profile))) for item in judged]
+    unknown = Signals(written_on=today)
+
+    def of(item: ScoredHit) -> Signals:
+        return of_passage(item.result, signals.get(item.result.document_id, unknown))
+
+    if profile.ranking.multi_signal:
+        items = _by_score(
+            items,
+            [
+                multi_signal_score(
+                    item.result.score,
+                    category=category_factor(of(item).categories, dict(profile.ranking.category_boosts)),
+                    year=year_factor(of(item).years, today.year, profile.ranking.year_boosts),
+                    quality=quality_factor(
+                        item.result.content,
+                        least_words=profile.ranking.quality_minimum_words,
+                        most_words=profile.ranking.quality_maximum_words,
+                        factor=profile.ranking.quality_boost,
+                    ),
+                )
+                for item in items
+            ],
+        )
+    items = items[:top_k]
+    if profile.ranking.recency_boost:
+        factors = [
+            recency_factor(
+                of(item).written_on, today, steps=profile.ranking.recency_steps, older=profile.ranking.recency_older
+            )
+            for item in items
+        ]
+        items = _by_score(items, [item.result.score * factor for item, factor in zip(items, factors, strict=True)])
+    if profile.ranking.pinned_first:
+        # A stable sort: within a class the order stays.
+        items.sort(key=lambda item: priority(is_pinned=of(item).is_pinned, is_important=of(item).is_important))
+    return items
+
+
+def _base_score(result: SearchResult, profile: Profile) -> float:
+    """What the factors multiply: the reranker's relevance, the cosine of a search by vector, else the fused score."""
+    if result.rerank_score is not None:
+        return result.rerank_score
+    if profile.search.search_type == "vector" and result.similarity is not None:
+        return max(0.0, result.similarity)
+    return result.score
+
+
+def _by_score(items: Sequence[ScoredHit], scores: Sequence[float]) -> list[ScoredHit]:
+    scored = [replace(i, result=replace(i.result, score=s)) for i, s in zip(items, scores, strict=True)]
+    return sorted(scored, key=lambda item: -item.result.score)
+
+
+def _value(metadata: Mapping[str, Any], name: str) -> Any:
+    first, *others = name.split("_")
+    return metadata.get(name, metadata.get(first + "".join(map(str.capitalize, others))))
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [] if value in (None, "") else [value]
+
+
+#: Terms in the window in which the question's words should stand together: about two sentences.
+WINDOW_TERMS = 60
+#: How much a boost may add, as a share of the best fused score. Results hardly change between half and double of it.
+CLOSENESS_WEIGHT = 0.3
+NAME_WEIGHT = 0.15
+#: A section tells passages of one document apart where its title cannot, so that the two add up.
+SECTION_WEIGHT = 0.2
+
+
+def closenesses(passages: Sequence[NDArray[np.int32]], weights: Mapping[int, float]) -> list[float]:
+    """For each passage, its terms in their order, the weight of the question's terms together in its best window.
+
+    BM25 does not see whether the words of a question stand in one sentence or far apart. Windows begin at every half of
+    one; terms that are not of the question count for nothing.
+    """
+    if not passages or not weights:
+        return [0.0] * len(passages)
+    ends = np.cumsum([len(terms) for terms in passages])
+    terms = np.concatenate(passages)
+    # The question has few terms: looking for each is faster than looking each of the passages' terms up.
+    places = [np.flatnonzero(terms == term) for term in weights]
+    numbers = np.repeat(np.arange(len(weights)), [len(found) for found in places])
+    hits = np.concatenate(places)
+    owners = np.searchsorted(ends, hits, side="right")
+    halves = (hits - np.concatenate([[0], ends])[owners]) // (WINDOW_TERMS // 2)
+    present = np.zeros((len(passages), int(halves.max(initial=0)) + 2, len(weights)), dtype=bool)
+    present[owners, halves, numbers] = True
+    held = (present[:, :-1] | present[:, 1:]) @ np.array(list(weights.values()))
+    return list(held.max(axis=1).tolist())
+
+
+def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[float]:
+    """For each name (the terms of a document's title or a section) the share of it that the question says, 0 … 1.
+
+    A term counts by how few of the distinct names have it: "Plus" tells two health plans apart, "plan" does not. A name
+    whose near twin is meant, because the question says what only that one has, has no share in what both have.
+    """
+    given, said = [frozenset(name) for name in names], frozenset(question)
+    distinct = set(given)
+    shares = dict.fromkeys(distinct, 0.0)
+    if any(not said.isdisjoint(name) for name in distinct):
+        frequency = Counter(term for name in distinct for term in name)
+        weight = {term: math.log(1 + len(distinct) / count) for term, count in frequency.items()}
+        for name in distinct - _with_twin_meant(distinct, said):
+            if total := sum(weight[term] for term in name):
+                shares[name] = sum(weight[term] for term in name & said) / total
+    return [shares[name] for name in given]
+
+
+def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
+    """The names that share half of all their terms with another, of which the question says more and they nothing."""
+    said = [(other, other & question) for other in names if not other.isdisjoint(question)]
+    return {
+        name
+        for name in names
+        for other, terms in said
+        if not terms <= name and (name & question) <= other and 2 * len(name & other) >= len(name | other)
+    }
+
+
+def raised_scores(
+    scores: Sequence[float],
+    *,
+    closenesses: Sequence[float],
+    title_shares: Sequence[float],
+    section_shares: Sequence[float],
+) -> list[float]:
+    """The scores with what words that stand together, and a named document or section, raise them by."""
+    best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
+    return [
+        score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)
+        for score, near, title, section in zip(scores, closenesses, title_shares, section_shares, strict=True)
+    ]
+
+
+# The factors of the source documents, whose figures stand in the profiles. They multiply scores of at least 0.
+
+
+def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
+    """The factor of a post's age: of the first step of so many days, else `older` (source 000, "Recency boost")."""
+    age_days = (today - written_on).days
+    return next((factor for days, factor in steps if age_days <= days), older)
+
+
+def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> float:
+    """The highest factor of a document's categories, 1 for others (source 001, "Category Boost")."""
+    return max((factors.get(category.lower(), 1.0) for category in categories), default=1.0)
+
+
+def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
+    """The factor of this year, last year and so on, 1 for older and undated (source 001, "Recency Boost")."""
+    ages = (max(0, this_year - year) for year in years)
+    return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
+
+
+def quality_factor(content: str, *, least_words: int, most_words: int, factor: float) -> float:
+    """The factor of passages of medium length, 1 for others (source 001, "Chunk Quality Boost")."""
+    return factor if least_words <= len(content.split()) <= most_words else 1.0
+
+
+def multi_signal_score(score: float, *, category: float, year: float, quality: float) -> float:
+    """score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
+    return score * category * year * quality
+
+
+def priority(*, is_pinned: bool, is_important: bool) -> int:
+    """0 for pinned, 1 for important, 2 for regular posts (source 000, "Priority sorting")."""
+    return 0 if is_pinned else 1 if is_important else 2
+
+
+IMPORTANT, PINNED = "(필독)", "(고정)"
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachmentLines:
+    """A profile's `attachment_format` in its parts: once, for each post, for each attachment."""
+
+    head: str
+    post: str
+    attachment: tuple[str, ...]
+
+    @classmethod
+    def of(cls, template: str) -> AttachmentLines:
+        """The line with the title is repeated for each post, those after it for each of its attachments."""
+        lines = template.split("\n")
+        place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
+        return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
+
+    def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
+        """The post's line, then those of each attachment; a line whose last field is empty is left out."""
+        found = attachments_of(metadata)
+        if found:
+            yield self.post.replace("{title}", title)
+        for item in found:
+            values = {
+                "kind": "이미지" if item.get("kind") == "image" else "문서",
+                "name": str(item.get("fileName") or ""),
+                "description": str(item.get("description") or ""),
+            }
+            lines = (line for line in self.attachment if all(values.get(name, "") for name in _FIELD.findall(line)))
+            yield "\n".join(_FIELD.sub(lambda field: values.get(field[1], ""), line) for line in lines)  # noqa: B023
+
+
+def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
+    """The attachments of posts as one text, as far as `fits` allows; "" where there are none."""
+    form = AttachmentLines.of(template)
+    lines: list[str] = []
+    for title, metadata in posts:
+        for line in form.of_post(title, metadata):
+            text = line if lines else f"{form.head}\n{line}" if form.head else line
+            if not fits(f"\n{text}"):
+                return "\n".join(lines)
+            lines.append(text)
+    return "\n".join(lines)
+
+
+def attachments_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The attachments as they are stored with a post."""
+    stored = metadata.get("attachmentsJson")
+    try:
+        found = json.loads(stored) if isinstance(stored, str) else []
+    except ValueError:
+        return []
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
+    """A post's passage without the part about its attachments; its excerpt where nothing else is in it."""
+    places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
+    kept = text[: min(places)].rstrip() if places else text
+    return kept or str(metadata.get("excerpt") or "") or text
+
+
+def category_of(metadata: Mapping[str, Any]) -> str:
+    """The name of a post's category; for other documents what their metadata calls so."""
+    return str(metadata.get("categoryName") or metadata.get("category") or metadata.get("categorySlug") or "")
+
+
+def marks_of(metadata: Mapping[str, Any]) -> str:
+    """(필독) of an important and (고정) of a pinned post."""
+    important = IMPORTANT if metadata.get("isImportant") is True else ""
+    return important + (PINNED if metadata.get("isPinned") is True else "")
+
+
+def written_on(metadata: Mapping[str, Any]) -> date | None:
+    """The day a post gives itself, else that of its making; by `backdatedAt` and `createdAt`, else by our own names."""
+    names = ("backdatedAt", "backdated_at", "createdAt", "created_at")
+    return next((day for name in names if (day := day_of(metadata.get(name))) is not None), None)
+
+
+def day_of(value: Any) -> date | None:
+    """A day from ISO text, or from milliseconds since 1970 as notice boards count: then it is Korea's; 0 is none."""
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000, UTC).astimezone(KOREA).date() if value > 0 else None
+        return datetime.fromisoformat(value).date() if isinstance(value, str) else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def korean_date(day: date | None) -> str:
+    """A day as Koreans write it: "2024. 12. 15."; "" for none."""
+    return f"{day.year}. {day.month}. {day.day}." if day is not None else ""
