@@ -38,7 +38,7 @@ zone = time_zone(st.context.timezone)
 
 
 def attempt(done: str, action: Callable[..., object], *arguments: Any, **changes: Any) -> None:
-    """Run a change and confirm it; show an error on the page instead of ending it."""
+    """Run a change and confirm it; an error is shown on the page."""
     state.people_done = done if actions.attempt("people_error", action, *arguments, **changes) else ""
 
 
@@ -94,7 +94,7 @@ def show_link(person: Account, path: str) -> None:
     st.markdown(f"Send this to **{plain(person.name)}** at {plain(person.email)}, by a way only they can read.")
     st.code(address_of(path), language=None, wrap_lines=True)
     st.caption(
-        "It works once, within three days, and is not shown again. Whoever opens it can set the password; "
+        "It works once, within three days, and is not shown again. Anyone who opens it can set the password; "
         "sessions open until then end when it is used."
     )
     if st.button("Done", key="people_link_done", type="primary"):
@@ -273,7 +273,7 @@ def draw_second_factor_rule() -> None:
         key="people_factor_roles",
         on_change=require_factor,
         width=480,
-        help="A code of an app on their telephone follows the password. Whoever has none sets it up at their next "
+        help="A code of an app on their telephone follows the password. A person without one sets it up at their next "
         "sign-in. Single sign-on asks for its own.",
     )
 

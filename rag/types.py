@@ -539,6 +539,8 @@ class SearchResult:
     keyword_rank: int | None = None
     #: Cosine similarity by the built-in model of meaning, beside `similarity` where that compares words.
     meaning: float | None = None
+    #: The same of each of its parts (`rag.ingestion.meaning.parts_of`), in their order; empty where it is not known.
+    part_meanings: tuple[float, ...] = ()
     meaning_rank: int | None = None
     #: What the results are ordered by; its scale is that of the step that set it.
     score: float = 0.0

@@ -175,6 +175,24 @@ def test_a_backup_that_breaks_off_or_is_damaged_leaves_nothing_behind(small_back
     assert restore(Settings(data_dir=tmp_path / "kept"), small_backup).documents == 1
 
 
+def test_a_backup_from_before_the_baseline_is_restored_and_one_of_a_newer_version_is_not(
+    small_backup: Path, tmp_path: Path
+) -> None:
+    def known_to_it(*more: str) -> Path:
+        def change(name: str, content: bytes) -> bytes:
+            if name != "manifest.json":
+                return content
+            manifest = json.loads(content)
+            return json.dumps({**manifest, "migrations": [*manifest["migrations"], *more]}).encode()
+
+        return rewritten(small_backup, change)
+
+    with pytest.raises(SettingsError, match="newer version"):
+        restore(Settings(data_dir=tmp_path / "newer"), known_to_it("29991231000000_later"))
+    earlier = known_to_it("20261121000100_schema", "20261122116000_recent_sign_in")
+    assert restore(Settings(data_dir=tmp_path / "earlier"), earlier).documents == 1
+
+
 def test_a_document_whose_original_is_gone_ends_the_backup_with_a_sentence(small_backup: Path, tmp_path: Path) -> None:
     for path in (tmp_path / "first" / "files").rglob("*"):
         if path.is_file():

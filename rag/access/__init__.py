@@ -1,1 +1,1 @@
-"""Who may come in and what they may do."""
+"""Authentication and access control: accounts, sessions, API keys, single sign-on, tenants and limits."""

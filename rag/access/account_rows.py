@@ -1,4 +1,4 @@
-"""An account as people type it and as it is stored: its fields in one form, its row as a value."""
+"""Validate the fields of an account as people type them, and read and write its row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Accounts: who may come in, with which role, and how they prove it.
+"""Accounts: sign-in by password, invitations, roles and password resets.
 
-An attempt counts as wrong before its password is looked at, so guesses made at once are slowed like those made in turn.
-Those of a browser in which the account has signed in before count apart: strangers cannot keep it waiting.
-Whatever takes a right away ends the account's sessions in the same transaction.
+An attempt counts as wrong before its password is checked, so parallel guesses are slowed like sequential ones. Attempts
+from a browser in which the account has signed in before are counted separately, so strangers cannot delay the owner.
+Every change that takes a right away ends the account's sessions in the same transaction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ OfAddress = list[tuple[UUID, str]]
 class Accounts:
     """Manages the accounts of all tenants; the tenant of the settings gets its first administrator by a link."""
 
-    #: Whether somebody who lost their password is sent an e-mail with a link; else the administrators are told.
+    #: Whether a person who lost their password gets an e-mail with a link; else the administrators are notified.
     sends_mail = False
     #: Whether checking a password takes a core here; else it is checked by another service, over the network.
     hashes_passwords = True
@@ -149,7 +149,7 @@ class Accounts:
         stored, known = self._count_attempt(identity.tenant_id, identity.account_id, browser)
         if not self._passwords.matches(password, stored):
             raise WrongPassword("Your current password is not right.")
-        # It counted as wrong until here: whoever proves it often must not have to wait for it.
+        # It counted as wrong until here; a person who proves it often must not have to wait.
         clear = {"checked_hash": stored, "fresh_hash": stored, "browser": known}
         self._database.fetch_value(identity, "record_sign_in", account_id=identity.account_id, **clear)
 
@@ -240,7 +240,7 @@ class Accounts:
     def ask_for_password(self, email: str) -> None:
         """Show administrators that the person with this address, if there is one, needs a link to a new password.
 
-        Nothing is said to whoever asks. Raises `DatabaseUnavailable`.
+        The person who asks gets no answer about it. Raises `DatabaseUnavailable`.
         """
         for account_id, tenant_id in self._find_by_email(email.strip().lower()):
             self._database.execute(tenant_id, "ask_for_password", account_id=account_id)

@@ -1,7 +1,7 @@
-"""API keys: how programs call for a tenant. The secret is shown once; what is kept is its hash.
+"""API keys for programs. The secret is shown once; only its hash is stored.
 
-Each request counts in the key's own row, which is the rate limit for all processes together, and the proof that it
-works still: a key revoked anywhere ends everywhere with the next request.
+Each request updates the key's row. That enforces the rate limit across processes and checks that the key still works: a
+revoked key stops everywhere with its next request.
 """
 
 from __future__ import annotations

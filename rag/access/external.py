@@ -1,7 +1,7 @@
-"""People who sign in elsewhere: which account of ours each is, and what their sessions here still owe to there.
+"""Link people who sign in at another service to accounts, and remember what their sessions need from it.
 
-A person is known by the service and its own name for them, never by the address alone once they were here: addresses
-are given to new people.
+After the first sign-in a person is known by the service and its id for them, never by the address alone: addresses get
+reassigned to new people.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANOTHER_PERSON = (
     "This e-mail address belonged to somebody else here before. Ask an administrator to change the old account first."
 )
 UNKNOWN_TENANT = "Your account names an organisation that is not known here. Ask an administrator."
-SUSPENDED = "Your company's access is suspended. Ask whoever runs this service."
+SUSPENDED = "Your company's access is suspended. Ask the operator of this service."
 DISABLED = "This account is disabled. Ask an administrator to enable it."
 
 

@@ -1,7 +1,7 @@
-"""The guard before everything the server answers: pages, websocket, uploads, media files, documents, API.
+"""Guard every request to the server: pages, websocket, uploads, media files, documents, API.
 
-Pure ASGI, because Starlette's middleware classes do not see websockets. Without a session there is the sign-in page and
-nothing else. What is open for a session closes when the session ends.
+It is pure ASGI, because Starlette's middleware classes do not see websockets. Without a session it shows the sign-in
+page and nothing else. Everything open in a session closes when the session ends.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class AuthGuard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        # Only this guard says who somebody is.
+        # Only this guard sets the identity.
         scope = {**scope, "headers": [(k, v) for k, v in scope["headers"] if not k.lower().startswith(b"x-hr-")]}
         scope.pop("identity", None)
         if scope["type"] == "http":
@@ -280,7 +280,7 @@ class AuthGuard:
             try:
                 return await self._look_up(session_id, services.sessions, is_act=False) is not None
             except DatabaseUnavailable:
-                return True  # Not the session's fault; whoever asks the database next is told.
+                return True  # Not the session's fault; the next query reports it.
 
         await self._sockets.serve(
             self._app,

@@ -1,6 +1,6 @@
-"""Where an identity comes from: one small interface, so that another way to sign in is another class.
+"""The interface of a way to sign in, so that another one is another class.
 
-Every way ends in an `Account` of ours and then in the same server-side session.
+Every way results in an `Account` and then in the same server-side session.
 """
 
 from __future__ import annotations

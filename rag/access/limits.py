@@ -1,13 +1,12 @@
-"""How much a person or a network address may ask for at a time, and how long a wrong password makes the next one wait.
+"""Rate limits per person and network address, and the delay after wrong passwords.
 
-Requests, questions and uploads are counted in the memory of this process: with several processes behind a proxy each
-counts what it serves, which bounds the load of each. What must hold for all together is counted in the database: wrong
-passwords and requests of API keys.
+Requests, questions and uploads are counted in the memory of each process: with several processes behind a proxy each
+limits its own load. Limits across processes are counted in the database: wrong passwords and requests of API keys.
 
-The first five wrong passwords cost nothing; from then on the wait doubles up to five minutes, long enough to make
-guessing hopeless. A day without a wrong password clears the count. A browser in which the account has signed in before
-is counted by itself. Unknown browsers share one count, and each may try once before those that asked earlier have had
-their turn: so a stranger who guesses all night delays the owner, and does not keep them out.
+The first five wrong passwords cause no delay; after that the delay doubles up to five minutes, long enough to make
+guessing hopeless. A day without a wrong password resets the count. A browser in which the account has signed in before
+has its own count. Unknown browsers share one count, and each may try once before earlier ones have had their turn: a
+stranger who guesses all night delays the owner but does not lock them out.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rag.types import Identity
 
 MINUTE = 60.0
 WRONG_WITHIN_SECONDS = 600.0
-#: People and addresses remembered; those that have not come for longest are forgotten first.
+#: People and addresses remembered; the least recently seen are forgotten first.
 MOST_KEPT = 20_000
 QUESTIONS = "You may ask {most} questions a minute. Wait {wait} and ask again."
 REQUESTS = "You may send {most:,} requests a minute. Wait {wait} and try again."
@@ -109,7 +108,7 @@ class Limits:
         _require(self._requests, REQUESTS, str(identity.account_id))
 
     def count_upload(self, identity: Identity, size: int) -> None:
-        """Count what somebody uploads, in bytes. Raises `TooManyRequests`."""
+        """Count a person's upload, in bytes. Raises `TooManyRequests`."""
         _require(self._uploads, UPLOADS, str(identity.account_id), math.ceil(size / (1024 * 1024)))
 
     def require_few_wrong(self, address: str) -> None:
@@ -144,8 +143,8 @@ MAXIMUM_UNKNOWN = 10_000
 TURN_SECONDS = 300
 #: A browser that has not asked for so long has gone.
 SILENT_SECONDS = 600
-#: Browsers that wait for one account, and those of them at one address: who throws cookies away fills the queue of
-#: their own address only.
+#: Browsers that wait for one account, and for it at one address: a person who deletes cookies fills the queue of their
+#: own address only.
 MOST_WAITING, MOST_WAITING_AT_ADDRESS = 50, 3
 #: How often a new password may be asked for within a quarter of an hour, for one e-mail address. There is no limit for
 #: all together: strangers could use it up, and nobody could ask any more.
@@ -156,9 +155,9 @@ RESETS_FOR_ONE, RESETS_WITHIN_SECONDS = 3, 15 * 60
 class Browser:
     """Where an attempt comes from."""
 
-    #: What it was given when somebody signed in there; "" where nobody has.
+    #: The token it got when a person signed in there; "" without one.
     known_token: str = ""
-    #: Tells apart those that are not known, such as the token of their form.
+    #: Tells unknown browsers apart, such as the token of their form.
     mark: str = ""
     #: Its network address.
     address: str = ""

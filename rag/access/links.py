@@ -1,4 +1,4 @@
-"""What works once, kept as hashes: the first administrator's link, those that set a password, half a sign-in."""
+"""One-time links, stored as hashes: for the first administrator, to set a password, and between the two factors."""
 
 from __future__ import annotations
 

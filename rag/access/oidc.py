@@ -1,7 +1,7 @@
-"""Signing in at an OpenID Connect provider: Google, Entra ID, Okta, Keycloak and whoever else keeps to the standard.
+"""Sign in at an OpenID Connect provider such as Google, Entra ID, Okta or Keycloak.
 
-Authorization code with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1); signing out from there by
-Back-Channel Logout 1.0. Who somebody is comes from a verified token, where they belong from our settings.
+It uses the authorization code flow with PKCE, state and nonce (RFC 6749, RFC 7636, OpenID Connect Core 3.1), and
+Back-Channel Logout 1.0. A verified token identifies the person; our settings decide their tenant and role.
 """
 
 from __future__ import annotations

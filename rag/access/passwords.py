@@ -1,7 +1,7 @@
-"""Passwords: which are accepted, how they are kept, and the queue before hashing.
+"""Check, hash and verify passwords, and queue the hashing.
 
-They are hashed with argon2id, by the parameters of argon2-cffi's RFC 9106 profile. It takes a core and 64 MiB for about
-50 ms, so few are hashed at once, and a flood of wrong ones holds nobody up.
+Passwords are hashed with argon2id and the parameters of argon2-cffi's RFC 9106 profile. A hash takes a core and 64
+MiB for about 50 ms, so only a few run at once, and a flood of wrong passwords does not delay other people.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _normal(password: str) -> bytes:
 
 
 AT_ONCE = 2
-#: So many wait, and each so long; who has to leave is told so at once.
+#: How many wait, and how long; others get the error at once.
 MOST_WAITING, LONGEST_WAIT_SECONDS = 16, 4.0
 RETRY_SECONDS = 3
 CROWDED = f"Many people are signing in at this moment. Wait {RETRY_SECONDS} seconds and try again."
@@ -93,8 +93,8 @@ class _Place:
 class PasswordQueue:
     """Runs work in few threads: known browsers first, then the browsers that ask least, the latest first.
 
-    In a flood whoever came last is still there, and the first ones have given up or are part of it: served in the order
-    of their coming, everybody would wait for everything before them.
+    In a flood the latest callers are still there, while the first have given up or are part of it: in order of arrival,
+    everybody would wait for the whole flood.
     """
 
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:

@@ -1,7 +1,7 @@
-"""A second factor beside the password: codes of an authenticator app, and recovery codes that work once each.
+"""A second factor after the password: codes of an authenticator app, and recovery codes that work once.
 
-Secrets are encrypted, and recovery codes hashed, with the key that the database's own role cannot read. A code counts
-as wrong before it is looked at, and none works twice.
+Secrets are encrypted, and recovery codes hashed, with a key that the application's database role cannot read. A code
+counts as wrong before it is checked, and none works twice.
 """
 
 from __future__ import annotations

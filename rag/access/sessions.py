@@ -1,10 +1,11 @@
-"""Sessions: an opaque token in the browser, its hash in a table; ending one on the server ends it everywhere.
+"""Sessions: an opaque token in the browser, its hash in a table, revocable on the server.
 
-Found sessions are kept for three seconds, because a page asks many times while it loads. Whatever ends a session in
-this process drops it from there at once and tells those who hold something open for it.
-Sensitive acts need a recent sign-in: a browser that was left open makes no keys, and exports and deletes nothing. The
-rule is checked where the act is done. It is about browsers: API keys, commands and the product's own work have no
-session, and a key is its own proof.
+Sessions are cached for three seconds, because a page asks many times while it loads. Ending a session in this process
+removes it from the cache at once and notifies everything that is open for it.
+
+Sensitive acts need a recent sign-in: an unattended browser makes no keys, and exports and deletes nothing. The check is
+made where the act is done. It applies to browsers: API keys, commands and background work have no session, and a key is
+its own proof.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Accounts whose passwords Supabase Auth keeps; role and tenant are what its token says in `app_metadata`.
+"""Accounts whose passwords are at Supabase Auth; its token has tenant and role in `app_metadata`.
 
-A sign-in there ends in a session of ours, which can be ended at once. Supabase is asked again each time its own token
-would have expired: who is banned or deleted there, or was signed out everywhere, is out here as well.
+A sign-in there starts one of our sessions, which we can end at once. We ask Supabase again each time its own token
+would expire: a person who is banned, deleted or signed out there is signed out here as well.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_TENANT = (
     "Your account at Supabase belongs to no organisation. An administrator can invite you on the page People, "
     "or set tenant and role in its app_metadata."
 )
-NOT_TAKEN = "Supabase does not take this address. Ask whoever runs this service."
+NOT_TAKEN = "Supabase does not take this address. Ask the operator of this service."
 #: As good as for ever: about a hundred years.
 BANNED = "876000h"
 USERS_PER_PAGE = 200
@@ -248,7 +248,7 @@ class SupabaseAccounts(Accounts):
             if subject is None:
                 raise
             if tenant not in (None, "", tenant_id):
-                # There it is one person for all companies; whoever has it keeps it.
+                # Supabase has one user per address for all companies; the first company keeps it.
                 raise InvalidInput(NOT_TAKEN) from None
             call(self._project.server.auth.admin.update_user_by_id, subject, attributes)
         return NOT_CHOSEN

@@ -1,7 +1,7 @@
-"""The life of a tenant: made, suspended, handed over as a whole, deleted with a proof.
+"""Create, suspend, export and delete tenants.
 
-For whoever runs the product, from the command line; nobody inside a tenant reaches these. Everything but the list goes
-through the tenant's own transaction, so that row-level security bounds an export and a deletion as it does a search.
+These are operators' commands; nobody inside a tenant can call them. Everything except the list runs in the tenant's own
+transaction, so row-level security limits an export and a deletion as it limits a search.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOT_EXPORTED = frozenset(
     {"password_hash", "token_hash", "secret_hash", "subject_hash", "session_hash", "secret", "code_hash"}
     | {"embedding", "weights", "terms", "bits"}
 )
-#: Tables that only make search fast; they are made anew from the passages.
+#: Tables that only make search fast; they are rebuilt from the passages.
 INDEX_TABLES = re.compile(r"chunk_(keywords|terms|bits)|keyword_.*|spare_vectors|meaning_(vectors|parts)|.*postings.*")
 
 
@@ -74,7 +74,7 @@ class Tenants:
     def create(self, tenant_id: str, name: str = "", domains: Sequence[str] = ()) -> None:
         """Add a tenant, optionally bound to the domains of its people's e-mail addresses.
 
-        Raises `InvalidInput` for an id that cannot be one or is taken, or for what is no domain.
+        Raises `InvalidInput` for an id that cannot be one or is taken, or for an invalid domain.
         """
         if not TENANT.fullmatch(tenant_id):
             raise InvalidInput(
@@ -98,7 +98,7 @@ class Tenants:
     def set_domains(self, tenant_id: str, domains: Sequence[str]) -> list[str]:
         """Allow invitations to e-mail addresses of these domains only; with none, to any address.
 
-        Whoever is there already stays. Raises `InvalidInput`, `NotFound`.
+        Existing accounts stay. Raises `InvalidInput`, `NotFound`.
         """
         self.get(tenant_id)
         normal = sorted({normal_domain(domain) for domain in domains})

@@ -1,9 +1,9 @@
-"""Open websockets by session, so that ending a session closes them, and the files that their pages were drawn with.
+"""Track open websockets by session, to close them when it ends, and the files that their pages show.
 
-Streamlit serves the files in its memory (pictures of pages, exports, recordings) to whoever names them, by a hash of
-their content. Here they are served to those whose page was drawn with them, and to nobody else, whatever address has
-been passed on. Only fields that Streamlit fills with the address of a file count: text that is sent back to a browser,
-such as a page that was not found, may hold any address.
+Streamlit serves the files in its memory (pictures of pages, exports, recordings) to anyone who knows their content
+hash. We serve them only to the session whose page showed them, even if the address was passed on. Only those fields
+of Streamlit's messages count that it fills with file addresses: text echoed to a browser, such as an unknown page's
+name, may contain any address.
 """
 
 from __future__ import annotations

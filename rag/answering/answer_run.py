@@ -27,7 +27,7 @@ from rag.answering.canned_answers import (
 )
 from rag.answering.citations import CitationFilter, cited, cited_figures, verified, with_matched_terms, with_section
 from rag.answering.events import AnswerEvent, CitationKind, ContextEvent, DoneEvent, StepEvent, TextEvent
-from rag.answering.extractive import Similarities, best_quotes
+from rag.answering.extractive import Similarities, best_quotes, meant_parts
 from rag.answering.follow_ups import suggest_follow_ups
 from rag.answering.guardrails import AnswerWatch, Trouble, sources_of
 from rag.answering.prompts import NotFoundMark, answer_messages, recent_turns, system_prompt
@@ -473,6 +473,7 @@ class AnswerRun:
                 context.citations,
                 language=detect_language(searched, likely),
                 similarities=self._likeness(),
+                parts_by_number=meant_parts(context),
                 days=self.books.document_days(context.citations),
             )
         if context is None or quotes is None:

@@ -19,11 +19,12 @@ from uuid import UUID
 
 from rag.answering.sentences import POINTS_BACK, Kind, ends, units_of
 from rag.ingestion.chunking.spans import PATH_SEPARATOR
+from rag.ingestion.meaning import parts_of
 from rag.retrieval.keywords import tokenize
 from rag.retrieval.query_analysis import detect_language
 from rag.retrieval.question_parts import split_question
 from rag.retrieval.synonyms import reworded
-from rag.types import Citation
+from rag.types import Citation, ContextResponse
 
 #: How alike in meaning each question is to each sentence, by cosine or any other measure that grows with it: a list of
 #: the sentences' values for each question.
@@ -63,8 +64,12 @@ MOST_COMPARED = 16
 MORE_COMPARED = 6
 #: The most that meaning adds, where all words of the question make 1.
 MEANING_WEIGHT = 0.8
+#: The most that the part of the passage adds in which a sentence is: how near that is in meaning is known.
+PART_WEIGHT = 0.8
 #: Below this share of the question in words, they say nothing on which sentence answers.
 LEAST_IN_WORDS = 0.12
+#: From this share on they say it alone, and meaning is not asked.
+ALL_IN_WORDS = 0.9
 #: From this share on they do; below it more sentences of the best passage are quoted.
 SURE_IN_WORDS, LEAST_OF_UNSURE = 0.5, 0.2
 #: Sentences quoted of the best passage then, from its first on.
@@ -111,6 +116,13 @@ EXCEPTION = re.compile(
 )
 
 
+class MeantPart(NamedTuple):
+    """A part of a passage with its cosine by meaning to the question."""
+
+    text: str
+    cosine: float
+
+
 @dataclass(frozen=True)
 class Quotes:
     """What the extractive answer says: whole text with `[n]` of the context, and the numbers it names."""
@@ -150,32 +162,37 @@ def best_quotes(
     *,
     language: str = "",
     similarities: Similarities | None = None,
+    parts_by_number: Mapping[int, Sequence[MeantPart]] | None = None,
     days: Mapping[UUID, str] | None = None,
 ) -> Quotes | None:
     """Quote what the passages say about the question; None when there is no sentence in them.
 
     `language` is the question's. `citations` are the passages of the context, best first; their numbers are cited.
-    `similarities` tells how near each of some sentences is in meaning; without it words and places decide. `days` are
-    the documents' dates (ISO 8601): of two that disagree, the newer comes first.
+    `similarities` tells how near each of some sentences is in meaning; without it words and places decide.
+    `parts_by_number` are the parts of passages with their nearness, as `meant_parts` gives them. `days` are the
+    documents' dates (ISO 8601): of two that disagree, the newer comes first.
     """
     language = language or detect_language(question)
     if not re.search(r"\w", question):
         return None
-    best_reading = _read(question, citations, language)
+    readings = [_read(question, citations, language)]
     other = reworded(question, language)
     if other and not _parts(question, language):
-        # "Vacation" is asked for, "annual leave" is written: the wording that has more of its words there counts.
-        best_reading = max(best_reading, _read(other, citations, language), key=lambda reading: reading.most)
-    question, asked, everything, candidates, weights, in_words = best_reading
+        # "Vacation" is asked for, "annual leave" is written: of a sentence, the wording counts that it has more of.
+        readings.append(_read(other, citations, language))
+    question, asked, everything, candidates, weights, _ = max(readings, key=lambda reading: reading.most)
     if not candidates:
         return None
+    in_words = {c: max(reading.in_words.get(c, 0.0) for reading in readings) for c in candidates}
     parts = _parts(question, language)
-    # Comparing takes some 20 ms a sentence: where the words say enough, they decide.
-    is_compared = bool(parts) or max(in_words.values()) < SURE_IN_WORDS
-    meanings = _meanings([question, *parts], candidates, in_words, similarities) if is_compared else []
+    by_part = _by_part(candidates, citations, parts_by_number or {})
+    likely = {c: in_words[c] + by_part.get(c, 0.0) for c in candidates}
+    # Comparing takes some 20 ms a sentence: where the words say all, they decide.
+    is_compared = bool(parts) or max(in_words.values()) < ALL_IN_WORDS
+    meanings = _meanings([question, *parts], candidates, likely, similarities) if is_compared else []
     meaning = meanings[0] if meanings else {}
-    scores = {c: in_words[c] + meaning.get(c, 0.0) for c in candidates}
-    best = max(scores.values())
+    scores = {c: likely[c] + meaning.get(c, 0.0) for c in candidates}
+    best = max(in_words[c] + meaning.get(c, 0.0) for c in candidates)
     if not meaning and best < LEAST_IN_WORDS:
         chosen = _beginning(candidates)
     else:
@@ -189,7 +206,42 @@ def best_quotes(
         ]
         is_sure = bool(meaning) or best >= SURE_IN_WORDS
         chosen = _choose(ranked, scores, weights, asked_parts, meaning, is_sure=is_sure)
-    return _written(chosen, everything, citations, asked, days or {})
+    return _written(chosen, scores, everything, citations, asked, days or {})
+
+
+def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
+    """The parts of each passage of a context with their cosines by meaning, by the passage's number.
+
+    They were compared when the passage was found: where in it the answer is costs nothing more.
+    """
+    meanings = {result.chunk_id: result.part_meanings for result in context.results}
+    found = {}
+    for citation in context.citations:
+        known, parts = meanings.get(citation.chunk_id, ()), parts_of(citation.passage)
+        # A part that the model could not read has no cosine, and the others cannot be told apart.
+        if known and len(known) == len(parts):
+            found[citation.number] = list(map(MeantPart, parts, known))
+    return found
+
+
+def _by_part(
+    candidates: Sequence[_Candidate], citations: Sequence[Citation], parts_by_number: Mapping[int, Sequence[MeantPart]]
+) -> dict[_Candidate, float]:
+    """What meaning adds to each sentence by the part of the passage it is in: nothing for the least alike of all parts,
+    `PART_WEIGHT` for the most."""
+    known = [part.cosine for parts in parts_by_number.values() for part in parts]
+    if not known or max(known) <= min(known):
+        return {}
+    words = {number: [(frozenset(part.text.split()), part.cosine) for part in parts]
+             for number, parts in parts_by_number.items()}  # fmt: skip
+    found = {}
+    for candidate in candidates:
+        parts = words.get(citations[candidate.passage].number, [])
+        said = frozenset(candidate.text.split())
+        cosine = max(parts, key=lambda part: len(part[0] & said), default=(said, min(known)))[1]
+        nearness = (cosine - min(known)) / (max(known) - min(known))
+        found[candidate] = PART_WEIGHT * nearness * candidate.value
+    return found
 
 
 class _Reading(NamedTuple):
@@ -340,15 +392,15 @@ def _score(candidate: _Candidate, weights: dict[str, float], named: frozenset[st
 def _meanings(
     questions: Sequence[str],
     candidates: Sequence[_Candidate],
-    in_words: dict[_Candidate, float],
+    likely: dict[_Candidate, float],
     similarities: Similarities | None,
 ) -> list[dict[_Candidate, float]]:
     """What meaning adds for each question: nothing for the least alike of the sentences compared, `MEANING_WEIGHT` for
     the most; an empty list where meaning cannot be told."""
     if similarities is None:
         return []
-    likely = sorted(candidates, key=lambda c: (-in_words[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
-    compared = likely[: MOST_COMPARED + MORE_COMPARED * (len(questions) - 1)]
+    ordered = sorted(candidates, key=lambda c: (-likely[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
+    compared = ordered[: MOST_COMPARED + MORE_COMPARED * (len(questions) - 1)]
     found = []
     for values in similarities(questions, [c.text for c in compared]):
         least, most = min(values), max(values)
@@ -449,12 +501,13 @@ def _say_the_same(one: _Candidate, other: _Candidate) -> bool:
 
 def _written(
     chosen: Sequence[_Candidate],
+    scores: Mapping[_Candidate, float],
     everything: Sequence[_Candidate],
     citations: Sequence[Citation],
     asked: frozenset[str],
     days: Mapping[UUID, str],
 ) -> Quotes:
-    """The quotations: passages in the order of their best sentence, sentences in the order of the passage.
+    """The quotations: passages in the order of their best sentence, and in each the sentences around the best first.
 
     Of documents that disagree the newer comes first, each with its date.
     """
@@ -476,6 +529,7 @@ def _written(
             places.update(_opening_of(by_place, passage, place))
             places.update(_exceptions_around(by_place, passage, place))
         runs: list[list[str]] = []
+        best_of_runs: list[float] = []
         previous = -2
         for place in sorted(places):
             this = by_place[passage, place]
@@ -492,12 +546,15 @@ def _written(
             # A row is a line by itself.
             elif place != previous + 1 or this.kind == "row":
                 runs.append([])
+                best_of_runs.append(0.0)
             runs[-1].append(this.text)
+            best_of_runs[-1] = max(best_of_runs[-1], scores.get(this, 0.0) if this in chosen else 0.0)
             previous = place
+        ordered = sorted(range(len(runs)), key=lambda number: -best_of_runs[number])
         number = citations[passage].number
         day = days.get(citations[passage].document_id, "") if is_disagreed else ""
         source = f"{_source(citations[passage], day)}: " if is_named else ""
-        lines.extend(f"{source}“{_joined(run)}” [{number}]" for run in runs)
+        lines.extend(f"{source}“{_joined(runs[place])}” [{number}]" for place in ordered)
     return Quotes("\n\n".join(lines), tuple(citations[place].number for place in passages))
 
 

@@ -27,7 +27,7 @@ TITLE = "HR Assistant"
 VERSION = "1"
 DESCRIPTION = """
 Answers from your organisation's documents, and the documents themselves. Send an API key, made by an administrator on
-the page People, as `Authorization: Bearer`. Whoever is signed in can call the API from their own browser as well.
+the page People, as `Authorization: Bearer`. Anybody who is signed in can call the API from their own browser too.
 
 - Every error is `application/problem+json` with a sentence, a code and the id of the request, which is also in the
   header `X-Request-Id` and in the log. Send your own `X-Request-Id` and it is kept.

@@ -1,4 +1,4 @@
-"""Serve collections: list them, upload a file into one, sync one with its source (000).
+"""Serve collections: list, make, configure and delete them, upload a file into one, sync one with its source (000).
 
 A sync and a webhook only queue the work, and answer at once.
 """
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, Json
 
 from rag.api.bodies import FileField
@@ -18,8 +18,10 @@ from rag.api.documents import DocumentShape
 from rag.api.problems import problems
 from rag.api.questions import chosen_collection
 from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
-from rag.errors import InvalidInput, NotAllowed, SignedOut
+from rag.errors import InvalidInput, NotAllowed, SettingsError, SignedOut
+from rag.ingestion.collections import LANGUAGES
 from rag.ingestion.sources.runs import SyncRun
+from rag.profiles import DEFAULT, PROFILES
 from rag.services import Services, services
 from rag.settings import Settings
 from rag.types import ChunkingMethod, Collection, CollectionContents, Identity, PdfType
@@ -28,7 +30,7 @@ router = APIRouter(route_class=ApiRoute, tags=["Collections"])
 boards = APIRouter(route_class=ApiRoute, tags=["Notice board"])
 uploads = APIRouter(route_class=ApiRoute, tags=["Documents"])
 
-READ, WRITE = needs("documents:read"), needs("documents:write")
+READ, WRITE, ADMIN = needs("documents:read"), needs("documents:write"), needs("admin")
 #: A record is a post with its HTML; pictures within it make it large.
 MAXIMUM_EVENT_BYTES = 4 * 1024 * 1024
 MOST_RUNS = 20
@@ -47,12 +49,56 @@ class CollectionShape(ApiModel):
     ready: int = Field(description="Documents that can be searched.")
     pages: int
     chunks: int
+    groups: list[str] = Field(description="Groups whose people may read it, beside administrators; empty: everybody.")
+    settings: dict[str, Any] = Field(description="Settings that differ from the profile, such as top_k.")
     created_at: datetime
 
 
 class Collections(ApiModel):
     collections: list[CollectionShape]
     total: int
+
+
+class NewCollection(ApiBody):
+    """A collection to make."""
+
+    name: str = Field(max_length=200, description="At most 80 characters; no other collection has it.")
+    profile: str = Field(default=DEFAULT.name, max_length=50, description=f"One of {', '.join(PROFILES)}.")
+    language: str = Field(default="en", max_length=10, description=f"One of {', '.join(LANGUAGES)}.")
+    embedding_model: str = Field(
+        default="",
+        max_length=200,
+        description="provider/model@dimensions. Default: the profile's where its provider is configured, else the "
+        "built-in one. No setting changes it later.",
+    )
+
+
+class CollectionChanges(ApiBody):
+    """Changes of a collection. Fields that are left out stay as they are."""
+
+    name: str | None = Field(default=None, max_length=200)
+    language: str | None = Field(default=None, max_length=10)
+    groups: list[Annotated[str, Field(max_length=200)]] | None = Field(default=None, max_length=200)
+
+
+class SettingChanges(ApiBody):
+    """Changes of a collection's settings. Others stay as they are."""
+
+    change: dict[Annotated[str, Field(max_length=100)], Any] = Field(
+        default_factory=dict,
+        max_length=200,
+        description="Values by the name of the setting, as the page Collections has them.",
+        examples=[{"top_k": 20, "reranking": False}],
+    )
+    reset: list[Annotated[str, Field(max_length=100)]] = Field(
+        default_factory=list, max_length=200, description="Settings that get the value of the profile again."
+    )
+
+
+class Confirmation(ApiModel):
+    """The confirmation of a deletion."""
+
+    name: str = Field(max_length=200, description="The name of the collection, as a confirmation.")
 
 
 class UploadForm(ApiBody):
@@ -149,6 +195,51 @@ def get_collection(caller: Caller, collection_id: UUID) -> CollectionShape:
     return _collection(found, library.contents(caller).get(found.id))
 
 
+@router.post("/api/collections", summary="Make a collection", dependencies=[ADMIN], status_code=201)
+def create_collection(caller: Caller, body: NewCollection) -> CollectionShape:
+    """Make a collection. Its documents are searched by one profile and one embedding model."""
+    library = services().documents
+    try:
+        made = library.create_collection(
+            caller, body.name, body.profile, embedding_model=body.embedding_model, language=body.language
+        )
+    except SettingsError as exc:  # the embedding model is not there
+        raise InvalidInput(exc.message) from exc
+    return _collection(made, None)
+
+
+@router.patch("/api/collections/{collection_id}", summary="Change a collection", dependencies=[ADMIN])
+def change_collection(caller: Caller, collection_id: UUID, body: CollectionChanges) -> CollectionShape:
+    """Change the name, the language, or the groups that may read a collection."""
+    library = services().documents
+    changed = library.change_collection(
+        caller, collection_id, name=body.name, language=body.language, groups=body.groups
+    )
+    return _collection(changed, library.contents(caller).get(collection_id))
+
+
+@router.patch(
+    "/api/collections/{collection_id}/settings", summary="Change a collection's settings", dependencies=[ADMIN]
+)
+def change_settings(caller: Caller, collection_id: UUID, body: SettingChanges) -> CollectionShape:
+    """Change single settings of a collection, or give them back to its profile. All change, or none."""
+    library = services().documents
+    changed = library.override_collection(caller, collection_id, body.change, resets=body.reset)
+    return _collection(changed, library.contents(caller).get(collection_id))
+
+
+@router.delete(
+    "/api/collections/{collection_id}",
+    summary="Delete a collection",
+    dependencies=[ADMIN],
+    status_code=204,
+    response_class=Response,
+)
+def delete_collection(caller: Caller, collection_id: UUID, confirmed: Annotated[Confirmation, Query()]) -> None:
+    """Delete a collection with its documents and conversations. Questions and costs stay in the analytics."""
+    services().documents.delete_collection(caller, collection_id, confirmed_name=confirmed.name)
+
+
 @uploads.post(
     "/api/collections/{collection_id}/documents",
     summary="Add a document",
@@ -240,6 +331,8 @@ def _collection(found: Collection, contents: CollectionContents | None) -> Colle
         ready=contents.ready if contents else 0,
         pages=contents.pages if contents else 0,
         chunks=contents.chunks if contents else 0,
+        groups=found.groups,
+        settings=found.overrides,
         created_at=found.created_at,
     )
 

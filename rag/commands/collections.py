@@ -1,9 +1,10 @@
-"""Keep collections: `sync` with a source, `reembed` with another model, `calibrate` for a threshold that fits."""
+"""Keep collections: `collection` makes and configures them, then `sync`, `reembed` and `calibrate`."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,31 @@ MOST_MISTAKEN = 0.2
 
 
 def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(commands, "collection", "list, make, configure or delete a collection")
+    acts = parser.add_subparsers(dest="act", required=True, metavar="ACT")
+    for act, text in (
+        ("list", "all collections with their settings"),
+        ("create", "make a collection"),
+        ("set", "change a collection, or single settings of it"),
+        ("delete", "delete a collection with its documents and conversations"),
+    ):
+        command = acts.add_parser(act, help=text)
+        if act != "list":
+            command.add_argument("collection", metavar="NAME", help="its name" if act == "create" else "its name or id")
+        if act == "create":
+            command.add_argument("--profile", default="hr", help="hr when not given")
+            command.add_argument("--model", default="", help="provider/model@dimensions; the profile's when not given")
+        if act in ("create", "set"):
+            command.add_argument("--language", default=None, help="of its documents, such as en")
+        if act == "set":
+            command.add_argument("values", nargs="*", metavar="SETTING=VALUE", help="such as top_k=20 reranking=false")
+            command.add_argument("--name", default=None, help="its new name")
+            command.add_argument("--group", action="append", dest="groups", help="may read it; may be given again")
+            command.add_argument("--reset", action="append", default=[], metavar="SETTING", help="the profile's again")
+        if act == "delete":
+            command.add_argument("--confirm", default="", metavar="NAME", help="the collection's name once more")
+        command.add_argument("--tenant", default="", help="the tenant's id; RAG_TENANT when not given")
+    parser.set_defaults(run=collection)
     parser = add_command(commands, "sync", "make a collection equal to its sources: posts, a folder, an account")
     add_place(parser)
     where = parser.add_mutually_exclusive_group()
@@ -50,6 +76,58 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_place(parser)
     parser.add_argument("--dry-run", action="store_true", help="only show what would be set")
     parser.set_defaults(run=calibrate)
+
+
+def collection(arguments: argparse.Namespace, settings: Settings) -> int:
+    """List collections, or make, change or delete one."""
+    from rag.services import connect_services, program_of
+
+    parts = connect_services(settings)
+    library, identity = parts.documents, program_of(arguments.tenant or settings.tenant)
+    try:
+        parts.tenants.get(identity.tenant_id)
+        if arguments.act == "create":
+            language = arguments.language or "en"
+            made = library.create_collection(
+                identity, arguments.collection, arguments.profile, embedding_model=arguments.model, language=language
+            )
+            print(_described(made))
+        elif arguments.act == "list":
+            for found in library.collections(identity):
+                print(_described(found))
+        else:
+            chosen = parts.choose_collection(identity.tenant_id, arguments.collection)
+            if arguments.act == "delete":
+                library.delete_collection(identity, chosen.id, confirmed_name=arguments.confirm)
+                print(f"{chosen.name} is deleted.")
+                return 0
+            changes = dict(_setting(value) for value in arguments.values)
+            if changes or arguments.reset:
+                chosen = library.override_collection(identity, chosen.id, changes, resets=arguments.reset)
+            if arguments.name is not None or arguments.language is not None or arguments.groups is not None:
+                chosen = library.change_collection(
+                    identity, chosen.id, name=arguments.name, language=arguments.language, groups=arguments.groups
+                )
+            print(_described(chosen))
+    finally:
+        parts.close()
+    return 0
+
+
+def _described(found: Collection) -> str:
+    settings = "".join(f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in found.overrides.items())
+    return f"{found.name}: {found.profile}, {found.language}, {found.embedding_model}{settings}"
+
+
+def _setting(given: str) -> tuple[str, Any]:
+    """Read SETTING=VALUE, with JSON as the value, or a text as it is. Raises `InvalidInput`."""
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise InvalidInput(f"Settings are written SETTING=VALUE, such as top_k=20, not {given!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def sync(arguments: argparse.Namespace, settings: Settings) -> int:

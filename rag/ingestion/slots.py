@@ -1,4 +1,4 @@
-"""Who may read a file or have a job done next: tenants take turns, and none keeps another from its turn."""
+"""Share reading processes and places in the queue fairly among tenants."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from rag.storage.sql import queries
 
 
 class Slots:
-    """So many at once for everybody together, and one more for a tenant that has none. Thread-safe.
+    """Slots for everybody together, and one more for a tenant that has none. Thread-safe.
 
-    Of those who wait, tenants with the fewest slots come first. One tenant may use all of them while nobody else wants
-    any; the one more keeps its slow files from holding up the others.
+    Waiting tenants with the fewest slots come first. One tenant may use all of them while nobody else wants any; the
+    extra slot keeps its slow files from delaying others.
     """
 
     def __init__(self, number: int) -> None:
@@ -30,7 +30,7 @@ class Slots:
 
     @contextmanager
     def taken(self, tenant_id: str) -> Iterator[None]:
-        """A slot for this tenant, as soon as there is one."""
+        """Hold a slot for this tenant, as soon as there is one."""
         turn = (object(), tenant_id)
         with self._changed:
             self._waiting.append(turn)
@@ -51,7 +51,7 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        """How many wait for one."""
+        """Return how many wait for a slot."""
         with self._changed:
             return len(self._waiting)
 
@@ -63,17 +63,17 @@ class Slots:
 
 
 class Places:
-    """How many jobs of each tenant this process works on. For the event loop of its workers alone."""
+    """Counts the jobs of each tenant in this process. Only for the event loop of its workers."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.taken: Counter[str] = Counter()
 
     def full_tenants(self, *, is_spare: bool) -> list[str] | None:
-        """Tenants that may not begin another job; None where nobody may.
+        """Return the tenants that may not begin another job; None when nobody may.
 
-        The places are for anybody. The spare one opens when they are all taken, for tenants that have none: slow files
-        of one tenant leave it to the others.
+        The places are for any tenant. When they are all taken, the spare place opens for tenants that have none: slow
+        documents of one tenant leave it to the others.
         """
         if is_spare:
             return list(+self.taken) if self.taken.total() >= self.number else None

@@ -3,6 +3,9 @@
 On Linux: an account of its own where the application is root, Landlock for files, a seccomp filter that knows only the
 harmless system calls, an empty network, limits. On macOS a profile of sandbox-exec. Where one is missing the others
 still hold, and `python -m rag doctor` says which are in force. `rag.isolation.enforcement` applies them in the process.
+
+The system calls are made by ctypes: the Landlock packages on PyPI are versions 0.x and development releases, and
+pyseccomp's last release is of 2021.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ HARMLESS = (
     # its own threads and its own clock
     "futex", "futex_waitv", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "gettid", "getpid",
     "getppid", "sched_yield", "sched_getaffinity", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres",
-    "gettimeofday", "time", "times", "getrusage", "restart_syscall", "exit", "exit_group",
+    "gettimeofday", "time", "times", "getrusage", "setitimer", "restart_syscall", "exit", "exit_group",
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait", "sigaltstack",
     # facts
     "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit",
@@ -118,7 +121,7 @@ READING = Rules(reads=interpreter_files())
 
 
 def program_rules(program: Path) -> Rules:
-    """What Tesseract needs: itself, its libraries, its models."""
+    """Return what Tesseract needs: itself, its libraries, its models."""
     program = program.resolve()
     near = program.parent.parent
     models = [Path(folder) for folder in program_environment().values()]
@@ -143,7 +146,7 @@ def bounds_programs() -> str:
 
 
 def elf_loader(program: Path) -> Path | None:
-    """The dynamic loader an ELF program of 64 bits names (its entry PT_INTERP); None for anything else."""
+    """Return the dynamic loader an ELF program of 64 bits names (its entry PT_INTERP); None for anything else."""
     with suppress(OSError, struct.error, ValueError), program.open("rb") as file:
         head = file.read(64)
         if head[:5] != b"\x7fELF\x02":
@@ -159,7 +162,7 @@ def elf_loader(program: Path) -> Path | None:
 
 
 def program_environment() -> dict[str, str]:
-    """The environment of a program: where its models are, and nothing else."""
+    """Return the environment of a program: where its models are, and nothing else."""
     return {name: os.environ[name] for name in MODELS if os.environ.get(name)}
 
 
@@ -197,7 +200,7 @@ def confinement(rules: Rules) -> Iterator[Confinement]:
 
 
 def confined_program(ready: Confinement, program: str, arguments: Sequence[str]) -> list[str]:
-    """The command that confines itself and becomes a program."""
+    """Return the command that confines itself and becomes a program."""
     launcher = [sys.executable, "-I", "-S", confined.__file__, ready.order, program, *arguments]
     return [*ready.prefix, *launcher]
 
@@ -209,7 +212,7 @@ def close_own_memory() -> None:
 
 
 def _account(rules: Rules) -> tuple[int, int] | None:
-    """User and group to become; None where this process is no root that could."""
+    """Return the user and group to become; None where this process is no root that could."""
     if os.geteuid() != 0 or "account" in rules.without:
         return None
     account = reader_account()
@@ -218,7 +221,7 @@ def _account(rules: Rules) -> tuple[int, int] | None:
 
 @functools.cache
 def may_become(user: int, group: int) -> bool:
-    """Whether this root may change accounts: some containers take the right away, or know no other account."""
+    """Return whether this root may change accounts: some containers take the right away, or know no other account."""
     if not sys.platform.startswith("linux"):
         return True
 
@@ -248,7 +251,7 @@ def _landlock_version() -> int:
 
 
 def _landlock(rules: Rules) -> int | None:
-    """A descriptor of the rules of files; None where the kernel has no Landlock."""
+    """Return a descriptor of the rules of files; None where the kernel has no Landlock."""
     if "landlock" in rules.without or not _landlock_version():
         return None
     from landlockpy import AccessFS, Ruleset, Scope
@@ -266,7 +269,7 @@ def _landlock(rules: Rules) -> int | None:
 
 @functools.cache
 def _filter(may_execute: bool, may_open: bool, without: frozenset[str]) -> bytes:
-    """The seccomp filter as the kernel's program; empty where the kernel or this processor has none.
+    """Return the seccomp filter as the kernel's program; empty where the kernel or this processor has none.
 
     Without Landlock no file can be opened any more, unless a program has yet to be loaded.
     """

@@ -64,7 +64,7 @@ def confine(order: str) -> dict[str, str]:
 
 
 def limit_files() -> None:
-    """Few open files, none written, no core dumps."""
+    """Allow few open files, no writing and no core dumps."""
     if resource is None:
         return
     for kind, amount in (("RLIMIT_NOFILE", OPEN_FILES), ("RLIMIT_FSIZE", 0), ("RLIMIT_CORE", 0)):
@@ -85,7 +85,7 @@ def leave_network(libc: ctypes.CDLL, *, has_filter: bool) -> str:
 
 
 def become(user: int, group: int) -> None:
-    """Be another account for good."""
+    """Become another account for good."""
     os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)

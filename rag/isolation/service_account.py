@@ -1,4 +1,8 @@
-"""Started as root: the system accounts that run the built-in Postgres, which refuses to be root, and read files."""
+"""Find the system accounts that run the built-in Postgres and read files where the application is started as root.
+
+The access-control entry is written by hand: pylibacl has no wheels and needs a compiler with libacl's headers, and
+slim images lack the program setfacl. It is one attribute in the kernel's own layout (acl(5)).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ NOBODY = (65534, 65534)
 
 
 def service_account() -> pwd.struct_passwd:
-    """The account of Postgres, made where it is missing. Raises `SettingsError`."""
+    """Return the account of Postgres, made where it is missing. Raises `SettingsError`."""
     account = _account(SERVICE_ACCOUNT)
     if account is None:
         raise SettingsError(
@@ -33,13 +37,13 @@ def service_account() -> pwd.struct_passwd:
 
 @functools.cache
 def reader_account() -> tuple[int, int]:
-    """User and group that read untrusted files: an account of their own, or nobody's."""
+    """Return the user and group that read untrusted files: an account of their own, or nobody's."""
     account = _account(READER_ACCOUNT)
     return (account.pw_uid, account.pw_gid) if account else NOBODY
 
 
 def _account(name: str) -> pwd.struct_passwd | None:
-    """A system account, made where it is missing; None where none can be made."""
+    """Return a system account, made where it is missing; None where none can be made."""
     with suppress(KeyError):
         return pwd.getpwnam(name)
     command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", name]

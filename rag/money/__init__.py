@@ -1,1 +1,1 @@
-"""Money: what each call costs, at which prices, and the ledger that keeps it."""
+"""Money: prices, the price of each call, and the ledger."""

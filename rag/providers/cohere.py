@@ -1,4 +1,4 @@
-"""Cohere's reranker through its own SDK. The one place that knows its errors and those of its transport."""
+"""Rerank with Cohere through its own SDK; only this file knows its errors and its transport's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CohereReranker:
         self._timeout_seconds = timeout_seconds
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
-        """The best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are looked at.
+        """Return the best `limit` documents by index with their relevance 0 … 1; at most 1,000 documents are looked at.
 
         Raises `ProviderError`s. Retries are left to the caller, whose order found is a good answer too.
         """
@@ -99,7 +99,7 @@ def cohere_errors() -> Iterator[None]:
 
 
 def _is_perhaps_billed(exc: Exception) -> bool:
-    """Whether a request that failed so may have been worked on."""
+    """Return whether a request that failed so may have been worked on."""
     if isinstance(exc, ApiError):
         status: Any = exc.status_code
         return status is None or status < 400 or status in UNSURE_STATUSES
@@ -108,7 +108,7 @@ def _is_perhaps_billed(exc: Exception) -> bool:
 
 
 def error_from(exc: Exception) -> ProviderError:
-    """What an error of the SDK or its transport means for us."""
+    """Return the error of ours for one of the SDK or its transport."""
     if not isinstance(exc, ApiError):
         return ProviderUnavailable()
     status: Any = exc.status_code

@@ -26,14 +26,14 @@ from rag.settings.providers import PROVIDERS
 #: A connection that is not made by then will not be made.
 CONNECT_TIMEOUT_SECONDS = 5.0
 #: Connections to one provider; those that are free are kept for the next questions. With the transports' own 100, of
-#: which 20 are kept, people who ask at once would wait for each other's calls, and make each connection anew.
+#: which 20 are kept, people who ask at once would wait for each other's calls, and open a connection for each call.
 CONNECTIONS = 1000
 KEPT_CONNECTIONS = 100
 LIMITS = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
 
 
 class _Transport(openai.DefaultHttpxClient):
-    """Follows no redirect; closes with whoever used it last, as the SDK's own does."""
+    """Follows no redirect; closes with its last user, as the SDK's own does."""
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=False, limits=LIMITS)
@@ -159,7 +159,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def require_web_address(name: str, address: str) -> tuple[str, int | None]:
-    """Host and port of an http or https address. Raises `SettingsError` naming the variable for anything else."""
+    """Return host and port of a web address. Raises `SettingsError` naming the variable for anything else."""
     try:
         parts = urlsplit(address)
         host, port = (parts.hostname or "").lower(), parts.port
@@ -175,7 +175,7 @@ def require_web_address(name: str, address: str) -> tuple[str, int | None]:
 
 
 def require_safe_origin(name: str, address: str) -> str:
-    """The address if it is https, or http on this machine. Raises `SettingsError` naming the variable."""
+    """Return the address if it is https, or http on this machine. Raises `SettingsError` naming the variable."""
     host, _ = require_web_address(name, address)
     if urlsplit(address).scheme != "https" and host not in ("localhost", "127.0.0.1", "::1"):
         raise SettingsError(f"{name} has to begin with https://, or lead to this machine.")
@@ -183,14 +183,14 @@ def require_safe_origin(name: str, address: str) -> str:
 
 
 def is_never_allowed(address: Address) -> bool:
-    """Whether nothing can be meant by this address but a machine's own secrets, everybody or nobody."""
+    """Return whether nothing can be meant by this address but a machine's own secrets, everybody or nobody."""
     address = getattr(address, "ipv4_mapped", None) or address
     is_metadata = str(address) in ("fd00:ec2::254", "100.100.100.200")
     return address.is_link_local or address.is_multicast or address.is_unspecified or is_metadata
 
 
 def _literal(host: str) -> Address | None:
-    """The host as an IP address, also as the odd forms that resolvers read: 2130706433, 0x7f.1."""
+    """Return the host as an IP address, also as the odd forms that resolvers read: 2130706433, 0x7f.1."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -204,7 +204,7 @@ def _literal(host: str) -> Address | None:
 
 
 def resolve(host: str) -> list[str]:
-    """The IP addresses behind a host's name, as the system finds them. Raises `OSError`."""
+    """Return the IP addresses behind a host's name, as the system finds them. Raises `OSError`."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
@@ -238,7 +238,7 @@ class OutwardTransport(httpx.BaseTransport):
         self._transport.close()
 
     def _outward(self, host: str) -> list[Address]:
-        """What the name leads to, if all of it is outside."""
+        """Return the addresses of the name, if all of them are outside."""
         try:
             found = [ipaddress.ip_address(text.partition("%")[0]) for text in self._resolve(host)]
         except (OSError, ValueError) as exc:
@@ -251,7 +251,7 @@ class OutwardTransport(httpx.BaseTransport):
 
 
 def _sent_to(address: Address, request: httpx.Request) -> httpx.Request:
-    """The same request for one address behind its host's name."""
+    """Return the same request for one address behind its host's name."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=str(address)),

@@ -1,6 +1,6 @@
-"""A reranker that runs here: a cross-encoder as an ONNX file, with its tokenizer.json beside it.
+"""Rerank on this machine with a cross-encoder as an ONNX file, its tokenizer.json beside it.
 
-For installations that send nothing out. onnxruntime and tokenizers are installed by whoever wants this: 80 MB that
+For installations that send nothing out. onnxruntime and tokenizers are left to install by hand: 80 MB that
 nobody else needs.
 """
 
@@ -55,7 +55,7 @@ class LocalCrossEncoder:
             raise SettingsError(f"{path.name} is no cross-encoder: it wants {', '.join(sorted(unknown))}.")
 
     def rank(self, query: str, documents: Sequence[str], *, limit: int) -> Ranking:
-        """The best `limit` documents by index with their relevance 0 … 1.
+        """Return the best `limit` documents by index with their relevance 0 … 1.
 
         Raises `ProviderUnavailable` when the runtime fails and `ProviderAnswerInvalid` for an output of another shape.
         """

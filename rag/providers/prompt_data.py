@@ -1,4 +1,4 @@
-"""Text of documents as a part of a prompt that cannot end itself: the only way such text gets into one.
+"""Put text of documents into prompts so that it cannot end its own part; there is no other way in.
 
 Instructions of ours are outside of `<name>` and `</name>`, text of others is inside. What a document writes to look
 like the end of that part, or like the marks by which models tell who is speaking, is written with other characters.
@@ -23,11 +23,11 @@ _INSTRUCTION_MARK = re.compile(r"\[(?=/?INST\])", re.IGNORECASE)
 
 
 def as_data(name: str, text: str, *, title: str | None = None) -> str:
-    """Text of others between `<name>` and `</name>`, with its title where it has one."""
+    """Wrap text of others in `<name>` and `</name>`, with its title where it has one."""
     inside = defused(text) if title is None else f"Title: {defused(' '.join(title.split()))}\n\n{defused(text)}"
     return f"<{name}>\n{inside}\n</{name}>"
 
 
 def defused(text: str) -> str:
-    """Text without what would be read as the end of its part of a prompt, or as another speaker."""
+    """Return the text without marks that end its part of a prompt, or look like another speaker."""
     return _INSTRUCTION_MARK.sub("［", _MARK.sub("‹", text))

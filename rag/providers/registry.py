@@ -1,4 +1,4 @@
-"""Which provider does what, from the settings: keys decide what there is, settings and profile which model."""
+"""Choose the provider of each task: keys decide which there are, settings and profile which model."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class ModelChoice:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether another provider than the profile's does it."""
+        """Return whether another provider than the profile's does it."""
         return bool(self.model) and self.provider != self.wanted_provider
 
     @property
     def missing(self) -> str:
-        """The variable that adds the profile's own provider; empty when it is there."""
+        """Return the variable that adds the profile's own provider; empty when it is there."""
         return variable_of(self.wanted_provider) if self.provider != self.wanted_provider else ""
 
 
@@ -81,13 +81,13 @@ class Providers:
             self.meaning = meaning or shared_embedder()
 
     def is_configured(self, provider: str) -> bool:
-        """Whether this provider can be asked; the built-in one always can."""
+        """Return whether this provider can be asked; the built-in one always can."""
         return provider == self._builtin.provider or provider in self._connections.clients
 
     # Embedders
 
     def embedder_for(self, embedding_model_id: str) -> Embedder:
-        """The embedder with this id, `provider/model@dimensions`.
+        """Return the embedder with this id, `provider/model@dimensions`.
 
         Raises `SettingsError` with one sentence when its provider is not configured: vectors of one embedder are never
         searched with another's.
@@ -117,11 +117,11 @@ class Providers:
         return embedder
 
     def meaning_for(self, embedding_model_id: str) -> MeaningEmbedder | None:
-        """The model of meaning, for a collection with this embedder: those of providers know meaning themselves."""
+        """Return the model of meaning for a collection with this embedder; providers' embedders need none."""
         return self.meaning if embedding_model_id == self._builtin.id else None
 
     def default_embedder_id(self, profile: Profile) -> str:
-        """The id of a new collection's embedder: the setting's or the profile's where configured, else the built-in's.
+        """Return a new collection's embedder: the setting's or the profile's where configured, else the built-in one.
 
         EMBEDDING_MODEL comes first, except where a profile has a provider of its own that is configured: `civil` keeps
         its Ollama.
@@ -152,7 +152,7 @@ class Providers:
         )
 
     def _wanted_embedder_id(self) -> str:
-        """The embedder that EMBEDDING_MODEL names, short or in full; empty where there is none to ask."""
+        """Return the embedder that EMBEDDING_MODEL names, short or in full; empty where there is none to ask."""
         wanted = self._settings.embedding_model
         if not wanted or wanted == self._builtin.id:
             return wanted
@@ -167,7 +167,7 @@ class Providers:
     # Language models
 
     def chat_choice(self, profile: Profile) -> ModelChoice:
-        """Which model answers, and whether it is the profile's own."""
+        """Return which model answers, and whether it is the profile's own."""
         return self._choose(
             profile,
             profile.answer.chat_provider,
@@ -178,7 +178,7 @@ class Providers:
         )
 
     def translation_choice(self, profile: Profile) -> ModelChoice:
-        """Which model translates and tags: where there is none of its own, the one that answers."""
+        """Return which model translates and tags: where there is none of its own, the one that answers."""
         choice = self._choose(
             profile,
             profile.language.translation_provider,
@@ -198,22 +198,22 @@ class Providers:
         )
 
     def chat_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that answers, or None where no provider is configured: then answers are quoted, not written."""
+        """Return the model that answers, or None without a provider: then answers are quoted, not written."""
         return self._chat_model(self.chat_choice(profile))
 
     def translation_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that translates and tags, or None where no provider is configured."""
+        """Return the model that translates and tags, or None where no provider is configured."""
         return self._chat_model(self.translation_choice(profile))
 
     def attachment_model_for(self, profile: Profile) -> ChatModel | None:
-        """The model that looks at attachments, of the provider that answers; where that has none, the one that tags."""
+        """Return the model that reads attachments, of the provider that answers; without one, the one that tags."""
         choice = self.chat_choice(profile)
         if choice.model and choice.provider == profile.answer.chat_provider and profile.reading.attachment_model:
             return self._chat_model(replace(choice, model=profile.reading.attachment_model))
         return self.translation_model_for(profile)
 
     def reranker_for(self, profile: Profile) -> Reranker | None:
-        """The local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
+        """Return the local cross-encoder, else Cohere's reranker, when the profile wants one and it is configured."""
         if not profile.ranking.reranking:
             return None
         if self._settings.cross_encoder:
@@ -242,7 +242,7 @@ class Providers:
     def _choose(
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
-        """The profile's model at its provider, else OpenAI's. A setting stands for a profile's model at OpenAI, or
+        """Choose the profile's model at its provider, else OpenAI's. A setting replaces a profile's model at OpenAI, or
         whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection."""
         chosen, used = "", ""
         if provider in self._connections.clients:

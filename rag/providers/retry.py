@@ -100,7 +100,7 @@ class CallGate:
 
 
 def retry_after(error: ProviderError) -> float:
-    """Seconds that the provider asked to wait; 0 when it did not say."""
+    """Return the seconds that the provider asked to wait; 0 when it did not say."""
     return float(error.details.get("retry_after_seconds") or 0.0)
 
 
@@ -118,7 +118,7 @@ class Sending:
     retries: int | None = None
 
     def headers(self, part: int) -> dict[str, str]:
-        """Headers of one request; a call that is split into several has a key for each."""
+        """Return the headers of one request; a call that is split into several has a key for each."""
         return {"Idempotency-Key": f"{self.key}-{part}"} if self.key else {}
 
 
@@ -148,7 +148,7 @@ _report: ContextVar[Report | None] = ContextVar("report", default=None)
 
 @dataclass(frozen=True)
 class Notes:
-    """Whoever writes down a request before it is made, so that a kill in the middle of it is known."""
+    """Writes a request down before it is made, so that a kill in the middle of it leaves a trace."""
 
     #: Told what the request is expected to be billed as.
     send: Report
@@ -259,7 +259,7 @@ LONGEST_SECONDS = 24 * 3600.0
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `retry-after-ms` or `Retry-After`, a number or a date (RFC 9110); None where neither can be read."""
+    """Read the seconds of `retry-after-ms` or `Retry-After`, a number or a date (RFC 9110); None without either."""
     found = {name.lower(): value for name, value in headers.items()}
     seconds = _number(found.get("retry-after-ms"), 0.001)
     if seconds is None:

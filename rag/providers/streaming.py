@@ -79,7 +79,7 @@ class _Opening(Generic[Opened]):
         Thread(target=self._run, name="provider-open", daemon=True).start()
 
     def wait(self, cancel: Event) -> Source[Opened] | None:
-        """The open source, or None when `cancel` was set before; then it is closed whenever it opens."""
+        """Return the open source, or None when `cancel` was set before; then it is closed whenever it opens."""
         while not self._ready.wait(2 * LOOK_EVERY_SECONDS):
             if cancel.is_set():
                 break
@@ -266,7 +266,7 @@ class ChatEvents:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _parsed(self, lines: list[bytes]) -> tuple[list[Mapping[str, Any]], Exception | None, bool]:
-        """The events of whole lines, what went wrong after them, and whether the stream says that it is over."""
+        """Return the events of whole lines, what went wrong after them, and whether the stream says that it is over."""
         events: list[Mapping[str, Any]] = []
         for line in lines:
             if not line.startswith(b"data:"):

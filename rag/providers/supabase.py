@@ -4,7 +4,7 @@ A client that signs a person in sends that person's token from then on. So there
 key, shared and never signed in on, and one with the public key for each person, thrown away after.
 
 Originals lie in one private bucket, under keys made of their content. Storage takes only ASCII in a key, so file names
-stay in the database. No signed link is ever made: whoever has one needs no right any more, and it cannot be taken back.
+stay in the database. No signed link is ever made: it works without any right, and cannot be taken back.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class SupabaseFiles:
         return key
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """The content of a key. Raises `NotFound`, `ProviderError`."""
+        """Return the content of a key. Raises `NotFound`, `ProviderError`."""
         try:
             return bytes(call(self._objects().download, storage_key(tenant_id, key)))
         except NotFound as exc:
@@ -194,12 +194,12 @@ class SupabaseFiles:
             removed = call(self._objects().remove, [path])
         except NotFound:  # the whole bucket is gone
             return
-        # Nothing removed is said alike of a file that was gone and of one that may not be removed.
+        # Storage answers alike for a file that was gone and for one that may not be removed.
         if not removed and call(self._objects().exists, path):
             raise ProviderError("Supabase Storage did not remove a file. It is tried again by itself.")
 
     def keys(self, tenant_id: str) -> list[str]:
-        """The keys of everything a tenant has stored, in order. Raises `ProviderError`."""
+        """Return the keys of everything a tenant has stored, in order. Raises `ProviderError`."""
         if not TENANT.fullmatch(tenant_id):
             return []
         folders = self._names(tenant_id)
@@ -221,7 +221,7 @@ class SupabaseFiles:
         return [str(item["name"]) for item in self._objects().list(folder, {"limit": PAGE, "offset": offset})]
 
     def require_ready(self) -> str:
-        """Where files are kept, in a sentence. Raises `ProviderError`, `SettingsError`."""
+        """Return where files are kept, in a sentence. Raises `ProviderError`, `SettingsError`."""
         self.require_private_bucket()
         return f"In Supabase Storage, private bucket {self._bucket}."
 

@@ -1,4 +1,4 @@
-"""How many tokens a text has, without the tokenizer's files, which would have to be downloaded.
+"""Estimate the tokens of a text without the tokenizer's files, which would have to be downloaded.
 
 For estimates and budgets only: what is billed is what the provider counts.
 """
@@ -51,7 +51,7 @@ CL100K_MODEL = re.compile(r"^(text-embedding-|gpt-4-|gpt-4$|gpt-3\.5)")
 
 
 def estimate_tokens(text: str, *, model: str = "") -> int:
-    """About how many tokens the text has: 0 for an empty one, at least 1 for any other.
+    """Return about how many tokens the text has: 0 for an empty one, at least 1 for any other.
 
     English has some 5 characters to a token, Korean 1.4 (1.0 for OpenAI's embedding models, which use an older
     tokenizer: name the `model` where it matters). Errors: see the figures above.
@@ -92,7 +92,7 @@ def _classified(text: str) -> tuple[bytes, bytes]:
 
 
 def _runs(kinds: bytes, wanted: bytes) -> list[bytes]:
-    """The stretches of characters of the wanted classes."""
+    """Return the stretches of characters of the wanted classes."""
     if not any(kind in kinds for kind in wanted):
         return []
     return kinds.translate(_only(wanted)).split()
@@ -104,7 +104,7 @@ def _only(wanted: bytes) -> bytes:
 
 
 def _line_ends(kinds: bytes) -> int:
-    """Stretches of blank space that hold a line end."""
+    """Return the stretches of blank space that hold a line end."""
     lines = kinds.split(b"\n")
     return len(lines) - 1 - sum(not line.strip() for line in lines[1:-1])
 
@@ -117,7 +117,7 @@ def _ascii_tables() -> tuple[bytes, bytes]:
 
 @cache
 def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Class and letter of each character of the basic plane."""
+    """Return the class and letter of each character of the basic plane."""
     characters = [chr(code) for code in range(LAST + 1)]
     kinds = [_kind(character) for character in characters]
     letters = [

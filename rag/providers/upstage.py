@@ -1,4 +1,4 @@
-"""Text recognition by Upstage Document Parse. The one place that knows its requests, answers and errors."""
+"""Recognise text with Upstage Document Parse; only this file knows its requests, answers and errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class UpstageParser:
         self._client.close()
 
     def parse(self, content: bytes, page_count: int) -> ParsedPages:
-        """The text of each page of a PDF. Raises `ProviderError`s; what was not read is an empty text."""
+        """Return the text of each page of a PDF. Raises `ProviderError`s; what was not read is an empty text."""
         form = {"model": self.model, "ocr": "force", "output_formats": "['text', 'html']", "coordinates": "false"}
 
         def expected() -> Usage:
@@ -76,7 +76,7 @@ class UpstageParser:
                     raise ProviderAnswerInvalid(UNREADABLE) from exc
 
     def _answer(self, content: bytes, form: Mapping[str, str]) -> Mapping[str, Any]:
-        """The JSON that was sent. Raises `ProviderError`s."""
+        """Return the JSON that was sent. Raises `ProviderError`s."""
         try:
             files = {"document": ("document.pdf", content, "application/pdf")}
             headers = self._headers | current_sending().headers(0)
@@ -115,7 +115,7 @@ def _texts_by_page(body: Mapping[str, Any], page_count: int) -> dict[int, str]:
 
 
 def _rows(html: str) -> str:
-    """A table's HTML as lines, a row a line."""
+    """Return a table's HTML as lines, a row a line."""
     rows = re.split(r"</tr\s*>", html, flags=re.IGNORECASE)
     lines = (" ".join(TAG.sub(" ", re.sub(r"</t[dh]\s*>", " | ", row, flags=re.IGNORECASE)).split()) for row in rows)
     return "\n".join(line.strip(" |") for line in lines if line.strip(" |"))

@@ -1,7 +1,7 @@
-"""Read models of the analytics page: every figure is counted in SQL, within one tenant, by UTC days.
+"""Metrics for the analytics page: each is computed in SQL, within one tenant, by UTC days.
 
-Costs come from the ledger, counts and times from the log of questions. A call without a known price is counted as
-unpriced and never as zero.
+Costs come from the ledger, counts and times from the log of questions. A call without a known price counts as unpriced,
+never as zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The audit log: who changed what, and when. Append-only.
 
-The database writes most of it itself, in the transaction of the change; `note` adds what is no change of a row, such as
-an export.
+The database writes most entries itself, in the transaction of the change; `note` adds acts that change no row, such
+as an export.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AuditEntry:
     """A row of `audit_log`. `changes` maps field → [before, after]; for a secret only "changed"."""
 
     id: int
-    #: None for whoever runs the product, from the command line.
+    #: None for an operator, from the command line.
     account_id: UUID | None
     actor: str
     action: str

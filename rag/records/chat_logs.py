@@ -1,6 +1,6 @@
-"""The log of questions: every question asked has one row, opened before any work and closed with its outcome.
+"""The log of questions: every question has one row, opened before any work and closed with its outcome.
 
-The row's cost is the sum of its rows in the ledger, so the two can never disagree.
+The row's cost is the sum of its rows in the ledger, so the two always agree.
 """
 
 from __future__ import annotations

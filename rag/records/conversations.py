@@ -1,4 +1,4 @@
-"""Conversations and their messages. A person sees their own; anybody else's look like ones that do not exist."""
+"""Conversations and their messages. People see only their own; other people's conversations do not exist for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people think of an answer: helpful or not, and why. One rating per person and answer, changeable."""
+"""Feedback on answers: helpful or not, with a comment. One rating per person and answer, which can be changed."""
 
 from __future__ import annotations
 

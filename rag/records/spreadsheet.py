@@ -1,4 +1,4 @@
-"""Tables as spreadsheet programs open them."""
+"""Write tables as CSV that is safe to open in spreadsheet programs."""
 
 from __future__ import annotations
 

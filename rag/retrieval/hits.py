@@ -34,6 +34,13 @@ EXACT_SCAN_PASSAGES = 2_000
 #: Measured: recall@10 1.000 with 400 of 1536 dimensions and 800 of 384, of which 400 missed one neighbour in 10,000.
 BIT_CANDIDATES = 400
 SIGNS = 768
+#: Passages up to which every vector of meaning is compared. Measured: each costs 1.9 µs, its bits 0.4 µs, and comparing
+#: the nearest and the sample 5 … 8 ms.
+EXACT_MEANINGS = 5_000
+#: Passages nearest by the bits of their meaning whose vectors are compared, of each language.
+MEANING_CANDIDATES = 800
+#: Passages of each language and collection by which it is known what is usual: their mean is right to 0.05 deviations.
+DRAWN = 400
 #: Scopes of which it is remembered what was asked of them last.
 REMEMBERED_SCOPES = 10_000
 
@@ -68,6 +75,8 @@ class Expected(NamedTuple):
     analysers: frozenset[str]
     #: Whether dense vectors are compared by their bits first.
     is_large: bool
+    #: Whether vectors of meaning are.
+    has_many_meanings: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +103,7 @@ class ScopeContents:
     @property
     def expected(self) -> Expected:
         analysers = frozenset(analyser_for(language) for language in self.languages)
-        return Expected(analysers, self.passages > EXACT_SCAN_PASSAGES)
+        return Expected(analysers, self.passages > EXACT_SCAN_PASSAGES, self.passages > EXACT_MEANINGS)
 
 
 #: What was last found of scopes that were searched without filters, by their collections.
@@ -175,7 +184,8 @@ def find_hits(
     def ask(expected: Expected) -> tuple[_AskedTerms | None, PendingResult | None, PendingResult | None]:
         terms = _ask_for_terms(pipeline, query, expected, values) if by_keyword else None
         near = _ask_for_vectors(pipeline, query, expected, values) if by_vector and vector is not None else None
-        return terms, near, _ask_for_meaning(pipeline, query, values) if query.meaning is not None else None
+        meant = _ask_for_meaning(pipeline, query, expected, values) if query.meaning is not None else None
+        return terms, near, meant
 
     guess = scope.guess
     asked = ask(guess) if guess is not None else None
@@ -220,8 +230,15 @@ def _ask_for_vectors(
     return asked
 
 
-def _ask_for_meaning(pipeline: Pipeline, query: SearchQuery, values: dict[str, Any]) -> PendingResult:
-    asked = pipeline.execute(queries["search_by_meaning"], {**values, "vector": query.meaning_halfvec})
+def _ask_for_meaning(
+    pipeline: Pipeline, query: SearchQuery, expected: Expected, values: dict[str, Any]
+) -> PendingResult:
+    wanted = {**values, "vector": query.meaning_halfvec}
+    if expected.has_many_meanings:
+        reranked = max(values["limit"], MEANING_CANDIDATES)
+        asked = pipeline.execute(queries["search_by_meaning_bits"], {**wanted, "reranked": reranked, "drawn": DRAWN})
+    else:
+        asked = pipeline.execute(queries["search_by_meaning"], wanted)
     pipeline.flush()
     return asked
 

@@ -251,8 +251,9 @@ class _Row(NamedTuple):
     meaning_rank: int | None
     #: By words, before meaning has a say.
     score: float
-    #: Cosine by meaning.
+    #: Cosine by meaning, of its nearest part, and of each part.
     meaning: float | None
+    part_meanings: list[float] | None
 
 
 def _result(row: _Row, hits: Hits, score: float) -> SearchResult:
@@ -273,6 +274,7 @@ def _result(row: _Row, hits: Hits, score: float) -> SearchResult:
         keyword_score=None if row.keyword_rank is None else hits.matching[row.keyword_rank - 1][1],
         keyword_rank=row.keyword_rank,
         meaning=row.meaning,
+        part_meanings=tuple(row.part_meanings or ()),
         meaning_rank=row.meaning_rank,
         score=score,
     )

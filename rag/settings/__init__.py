@@ -1,4 +1,4 @@
-"""Settings: read once, from the environment, then `.streamlit/secrets.toml`, then defaults.
+"""Read the settings once: from the environment, then `.streamlit/secrets.toml`, then defaults.
 
 An empty value counts as not set. Secrets are masked wherever settings are shown, and taken out of logs and errors.
 """
@@ -137,11 +137,11 @@ class Settings:
         return f"Settings({shown})"
 
     def key_of(self, provider: str) -> str:
-        """The key of a provider in the table; empty when it is not set."""
+        """Return the key of a provider in the table; empty when it is not set."""
         return self._provider_variable(BY_NAME[provider].key_variable)
 
     def address_of(self, provider: str) -> str:
-        """The address of a provider in the table: as set, else its own."""
+        """Return the address of a provider in the table: as set, else its own."""
         spec = BY_NAME[provider]
         return self._provider_variable(spec.address_variable) or spec.address
 
@@ -150,7 +150,7 @@ class Settings:
 
     @property
     def own_address(self) -> str:
-        """Where people reach the product, without a slash at its end."""
+        """Return where people reach the product, without a slash at its end."""
         return self.public_url.rstrip("/") or f"http://{self.address}:{self.port}"
 
     @property
@@ -320,12 +320,12 @@ SHORTEST_SECRET = 6
 
 
 def without_passwords(text: str) -> str:
-    """The text without what stands before the `@` of an address, and without values called password or the like."""
+    """Remove the part before the `@` of addresses, and values called password or the like."""
     return IN_PAIRS.sub(rf"\1={HIDDEN}", IN_ADDRESS.sub(f"{HIDDEN}@", text))
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what a driver says, without passwords."""
+    """Return the first line of what a driver says, without passwords."""
     return without_passwords((str(error).strip().splitlines() or ["no reason given"])[0])
 
 

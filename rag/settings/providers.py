@@ -1,4 +1,4 @@
-"""The table of providers: one entry adds a provider everywhere, from its settings and prices to its name on the pages.
+"""List the providers: one entry adds a provider everywhere, from its settings and prices to its name on the pages.
 
 A provider that speaks OpenAI's language needs an entry here and nothing else. One with routes of its own also needs its
 client in `rag/providers` and a line in `rag/providers/connections.py`.
@@ -52,7 +52,7 @@ class ProviderSpec:
 
     @property
     def variable(self) -> str:
-        """The environment variable that adds this provider; empty for the built-in one."""
+        """Return the environment variable that adds this provider; empty for the built-in one."""
         return self.key_variable or self.address_variable
 
 
@@ -133,16 +133,16 @@ KEY_VARIABLES = frozenset(spec.key_variable for spec in PROVIDERS if spec.key_va
 
 
 def provider_spec(name: str) -> ProviderSpec:
-    """The provider with this name; one that is not in the table gets the limits of OpenAI."""
+    """Return the provider with this name; one that is not in the table gets the limits of OpenAI."""
     return BY_NAME.get(name) or ProviderSpec(name=name, title=name, capabilities=frozenset({"chat", "embed"}))
 
 
 def provider_name(name: str) -> str:
-    """The title of a provider: "OpenAI" for `openai`."""
+    """Return the title of a provider: "OpenAI" for `openai`."""
     return provider_spec(name).title
 
 
 def variable_of(name: str) -> str:
-    """The environment variable that adds a provider of answers or embeddings; empty where there is none."""
+    """Return the environment variable that adds a provider of answers or embeddings; empty where there is none."""
     spec = BY_NAME.get(name)
     return spec.variable if spec is not None and spec.capabilities & {"chat", "embed"} else ""

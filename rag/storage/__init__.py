@@ -1,1 +1,1 @@
-"""Where everything is kept: Postgres, its migrations and statements, original files, backups."""
+"""Keep everything: Postgres with its migrations and statements, original files, backups."""

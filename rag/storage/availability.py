@@ -1,4 +1,4 @@
-"""Whether the database answers: asked every second by a thread of its own, so that nobody else has to wait to know.
+"""Ask the database every second, in a thread of its own, whether it answers, so that nobody else waits to know.
 
 During an outage a pool of connections lets each caller wait its full time, and a server that hangs lets them wait for
 ever. Callers ask here first and are refused at once.
@@ -53,17 +53,17 @@ class Availability:
             self._thread.join(timeout=1)
 
     def note_answer(self) -> None:
-        """A caller's statement was answered just now."""
+        """Note that a caller's statement was answered just now."""
         self._answered_at = time.monotonic()
 
     @property
     def is_down(self) -> bool:
-        """Whether to refuse callers: nothing can connect, or nothing has been answered for long."""
+        """Return whether to refuse callers: nothing can connect, or nothing has been answered for long."""
         return self._is_down or self._waited_seconds > HANGING_SECONDS
 
     @property
     def is_ready(self) -> bool:
-        """Whether the last question was answered, and the one under way is not slow."""
+        """Return whether the last question was answered, and the one under way is not slow."""
         return not self._is_down and self._waited_seconds < SLOW_SECONDS
 
     def ask_again(self, timeout_seconds: float = 1.5) -> bool:
@@ -107,7 +107,7 @@ class Availability:
             connection.close()
 
     def _ask(self, connection: psycopg.Connection | None) -> tuple[psycopg.Connection | None, bool, bool]:
-        """The connection for the next question, whether the server answers, and whether an earlier connection broke."""
+        """Return the connection to ask on next, whether the server answers, and whether an earlier one broke."""
         if connection is not None:
             try:
                 connection.execute("SELECT 1")

@@ -1,4 +1,4 @@
-"""Everything of the built-in server in one file: the database as `pg_dump` writes it, and the originals.
+"""Back up the built-in server to one file, the database as `pg_dump` writes it and the originals, and restore it.
 
 It can be made while people work: the database is one moment, and the originals are those that this moment speaks of.
 Passwords of the server's own roles are
@@ -238,7 +238,7 @@ def _read(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> bytes:
 
 
 def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes]:
-    """A member to be read; names and links in the archive lead nowhere. Raises `KeyError` when it is not there."""
+    """Open a member; names and links in the archive lead nowhere. Raises `KeyError` when it is not there."""
     content = archive.extractfile(member)
     if content is None:
         raise KeyError(str(member))
@@ -246,14 +246,14 @@ def _opened(archive: tarfile.TarFile, member: str | tarfile.TarInfo) -> IO[bytes
 
 
 def _contents(connection: psycopg.Connection) -> tuple[int, list[str]]:
-    """How many documents there are, and the migrations applied."""
+    """Return how many documents there are, and the migrations applied."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()
     migrations = connection.execute("SELECT name FROM rag_migrations ORDER BY name").fetchall()
     return (documents[0] if documents else 0), [name for (name,) in migrations]
 
 
 def _referenced(connection: psycopg.Connection) -> set[str]:
-    """The originals that documents of all tenants speak of, as tenant and key."""
+    """Return the originals that documents of all tenants speak of, as tenant and key."""
     found = connection.execute("SELECT tenant_id, file_path FROM documents WHERE file_path <> ''").fetchall()
     return {f"{tenant}/{path}" for tenant, path in found}
 

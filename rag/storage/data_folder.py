@@ -1,4 +1,4 @@
-"""The data folder: who uses it, files that are either whole or absent, and what killed processes left in it.
+"""Share the data folder between processes, write whole files or none, and clear up after killed processes.
 
 Locks belong to open files, so the kernel releases them however a process ends.
 """
@@ -85,7 +85,7 @@ def leave(lock: int) -> bool:
 
 
 def _lock(path: Path, kind: int, wait_seconds: float) -> int | None:
-    """A lock on a file, or None when others hold it for so long."""
+    """Lock a file; return None when others hold it for so long."""
     deadline = time.monotonic() + wait_seconds
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -165,7 +165,7 @@ def _escaped(name: str) -> str:
 
 @contextmanager
 def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
-    """A folder of one's own in the data folder, removed at the end; `left_folders` finds it after a kill."""
+    """Make a private folder in the data folder and remove it at the end; `left_folders` finds it after a kill."""
     with starting(folder):
         made = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
         lock = os.open(made, os.O_RDONLY)
@@ -178,7 +178,7 @@ def private_folder(folder: Path, prefix: str) -> Iterator[Path]:
 
 
 def left_folders(folder: Path) -> list[Path]:
-    """Folders of backups and restores whose process was killed. Call it within `starting`."""
+    """Return the folders of backups and restores whose process was killed. Call it within `starting`."""
     left = []
     for path in sorted([*folder.glob(f"{BACKUP}*"), *folder.glob(f"{RESTORE}*")]):
         lock = os.open(path, os.O_RDONLY)
@@ -201,7 +201,7 @@ def move_restored(folder: Path) -> None:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether the disk has too little room for the database to work."""
+    """Return whether the disk has too little room for the database to work."""
     try:
         return shutil.disk_usage(folder).free < FULL_BELOW_BYTES
     except OSError:

@@ -1,4 +1,4 @@
-"""The one door to Postgres: a pool, transactions that carry their tenant, statements by name.
+"""Open Postgres: a pool, transactions that carry their tenant, statements by name.
 
 Each transaction becomes `rag_app`, a role that owns nothing and cannot bypass row-level security, and presents its
 identity: the tenant and, where a person acts, the person. A seal made with a key of the database goes with it, so that
@@ -67,7 +67,7 @@ Entering = Who | Worker | None
 def entering(
     key: bytes, who: Entering, *, token_hash: str = "", email: str = "", is_search: bool = False
 ) -> dict[str, str]:
-    """The parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
+    """Return the parameters of `ENTER`: whose transaction it is and what they may read, sealed with `key`.
 
     The product itself and administrators read all of their tenant, others what is open to everybody or to their group.
     A search's statements are planned once, not for each value, which took as long as running the small ones.
@@ -88,13 +88,13 @@ def entering(
 
 
 def sealed(key: bytes, values: dict[str, str]) -> dict[str, str]:
-    """An identity and its seal, as `rag_verified` of the database checks it."""
+    """Return an identity and its seal, as `rag_verified` of the database checks it."""
     identity = json.dumps(values) if values else ""
     return {"identity": identity, "seal": hmac.new(key, identity.encode(), hashlib.sha256).hexdigest()}
 
 
 def sealing_key(conninfo: str) -> bytes:
-    """The key of identities, read as the owner of the tables.
+    """Return the key of identities, read as the owner of the tables.
 
     Raises `DatabaseUnavailable` when the server does not answer, or `conninfo` is not of the owner.
     """
@@ -181,18 +181,18 @@ class Database:
         self._pool.close(timeout=5)
 
     def unavailable(self, reason: BaseException | None = None) -> DatabaseUnavailable:
-        """The error for callers during an outage, with a sentence that fits the server in use."""
+        """Return the error for callers during an outage, with a sentence that fits the server in use."""
         if isinstance(reason, psycopg.errors.DiskFull):
             return DatabaseUnavailable(self._outage() if self._outage else DISK_FULL)
         return DatabaseUnavailable(self._outage() if self._outage else None)
 
     @contextmanager
     def transaction(self, who: Entering, *, token_hash: str = "", email: str = "") -> Iterator[Connection]:
-        """One transaction as a person or, given a tenant's id, as the product at work for it; committed at its end.
+        """Open a transaction as a person or, given a tenant's id, as the product for that tenant; commit it at its end.
 
         `WORKER` sees the queue of all tenants.
 
-        `token_hash` (hex) and `email` let whoever presents them read the one session, link or account they name,
+        `token_hash` (hex) and `email` open the one session, link or account that they name,
         before a tenant is known. Raises `DatabaseUnavailable` when no connection can be had.
         """
         with self._session() as connection, connection.transaction():
@@ -201,7 +201,7 @@ class Database:
 
     @contextmanager
     def snapshot(self, who: Who) -> Iterator[Connection]:
-        """A transaction as `who` that only reads, and sees one moment in all its statements.
+        """Open a read-only transaction as `who` that sees one moment in all its statements.
 
         Raises `DatabaseUnavailable`.
         """
@@ -221,17 +221,17 @@ class Database:
             yield pipeline
 
     def fetch_all(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> list[Row]:
-        """All rows of a named statement as values of `row`."""
+        """Return all rows of a named statement as values of `row`."""
         with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchall()
 
     def fetch_one(self, who: Entering, name: str, row: type[Row], /, **parameters: Any) -> Row | None:
-        """The first row of a named statement as a value of `row`, or None."""
+        """Return the first row of a named statement as a value of `row`, or None."""
         with self.transaction(who) as connection, connection.cursor(row_factory=class_row(row)) as cursor:
             return cursor.execute(queries[name], parameters).fetchone()
 
     def fetch_value(self, who: Entering, name: str, /, **parameters: Any) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         with self.transaction(who) as connection:
             found = connection.execute(queries[name], parameters).fetchone()
             return found[0] if found else None
@@ -243,7 +243,7 @@ class Database:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """A connection of the pool. What the pool does at its return would be done in another thread.
+        """Lend a connection of the pool. Committing at its return would happen in another thread.
 
         Raises `DatabaseUnavailable`, within about two seconds when the server does not answer.
         """
@@ -287,7 +287,7 @@ class Database:
 
 
 def _connection_options(conninfo: str) -> dict[str, Any]:
-    """How long to wait for a server that cannot be reached, where the address does not say."""
+    """Return how long to wait for a server that cannot be reached, where the address does not say."""
     options = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": UNREACHABLE_MS}
     try:
         given = conninfo_to_dict(conninfo)
@@ -309,11 +309,11 @@ def _check(session: Session) -> None:
 
 
 def looks_pooled(conninfo: str) -> bool:
-    """Whether the address is that of a pooler in transaction mode: its port is Supabase's or PgBouncer's own."""
+    """Return whether the address is that of a pooler in transaction mode: its port is Supabase's or PgBouncer's own."""
     try:
         port = str(conninfo_to_dict(conninfo).get("port", ""))
     except psycopg.ProgrammingError:
-        return False  # whoever connects with it says what is wrong
+        return False  # connecting with it will say what is wrong
     return port in POOLER_PORTS
 
 

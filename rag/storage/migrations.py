@@ -137,7 +137,7 @@ def _require_all_replaced(replaced: set[str]) -> None:
 
 
 def _record_of_the_supabase_cli(connection: psycopg.Connection) -> tuple[bool, set[str]]:
-    """Whether `supabase db push` keeps a record here, and the versions it has: each knows the other's work."""
+    """Return whether `supabase db push` keeps a record here, and the versions it has: each knows the other's work."""
     there = connection.execute(
         "SELECT coalesce(has_table_privilege(to_regclass('supabase_migrations.schema_migrations'), 'SELECT, INSERT'), "
         "false)"

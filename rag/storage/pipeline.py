@@ -47,7 +47,7 @@ class Session(Connection[TupleRow]):
 
     @cached_property
     def transformer(self) -> abc.Transformer:
-        """What reads and writes values as this connection is set up to."""
+        """Return the transformer that reads and writes values as this connection is set up to."""
         return Transformer(self)
 
 
@@ -62,15 +62,15 @@ class PendingResult:
         self._pipeline = pipeline
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows; waits for them."""
+        """Return all rows; waits for them."""
         return self._pipeline.rows(self)
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The first row, or None; waits for it."""
+        """Return the first row, or None; waits for it."""
         return next(iter(self.fetchall()), None)
 
     def read(self, row: Callable[..., Row]) -> list[Row]:
-        """All rows as values of `row`, which takes the columns by name; waits for them."""
+        """Return all rows as values of `row`, which takes the columns by name; waits for them."""
         rows = self.fetchall()
         names = self._pipeline.columns(self)
         return [row(**dict(zip(names, values, strict=True))) for values in rows]
@@ -128,13 +128,13 @@ class Pipeline:
         self._synchronise()
 
     def rows(self, answer: PendingResult) -> list[tuple[Any, ...]]:
-        """The rows of an answer; waits for it and those before it."""
+        """Return the rows of an answer; waits for it and those before it."""
         result = self._result_of(answer)
         self._session.transformer.set_pgresult(result, format=BINARY)
         return self._session.transformer.load_rows(0, result.ntuples, tuple)
 
     def columns(self, answer: PendingResult) -> list[str]:
-        """The names of an answer's columns; waits for it."""
+        """Return the names of an answer's columns; waits for it."""
         result = self._result_of(answer)
         return [(result.fname(i) or b"").decode() for i in range(result.nfields)]
 

@@ -110,7 +110,7 @@ def test_an_address_that_cannot_be_used_is_said_in_the_dialog(people_page: AppTe
     page.button(key="people_add_button").click().run()
     page.text_input(key="people_new_email").set_value("admin@example.com")
     press(page, "Add and get a link")
-    assert "there is an account with it already" in page.session_state.people_add_error
+    assert "there is an account with it already" in page.session_state.people_add_error.message
     assert not page.code
 
 

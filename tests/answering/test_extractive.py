@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
 
 from rag.answering.canned_answers import NAMED, QUOTED_AS_THEY_STAND, quoted_as_they_stand
-from rag.answering.extractive import best_quotes
+from rag.answering.extractive import MeantPart, best_quotes, meant_parts
 from rag.answering.sentences import sentences
-from rag.types import Citation
+from rag.ingestion.meaning import parts_of
+from rag.types import Citation, ContextResponse, RAGDetails, SearchResult, TokenUsage
 from tests.answering.scripted import passage
 
 HANDBOOK = """Vacation
@@ -115,7 +118,7 @@ def test_a_conjunction_of_another_language_parts_no_question() -> None:
 def test_how_often_is_answered_by_a_sentence_that_says_so() -> None:
     text = (
         "Performance reviews are a dialogue with managers. Performance reviews can be a stressful process. "
-        "Performance reviews need some preparation. Performance reviews lead to new goals. "
+        "Performance reviews call for careful preparation. Performance reviews lead to new goals. "
         "The reviews of performance are held annually for all."
     )
     at = [replace(passage(1, text), section="")]
@@ -441,3 +444,65 @@ def test_numbers_in_brackets_of_a_document_are_no_citations() -> None:
 )
 def test_sentences_are_put_together_from_lines(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
+
+
+def test_the_part_of_the_passage_that_is_near_in_meaning_has_the_answer() -> None:
+    """No word of the question is in the sentence; a chance word of it is in another."""
+    text = (
+        "When sick pay has ended, you are covered against long illness by an insurance of the company. It pays half.\n"
+        "Report to your team lead before 8:30 on the first day that you cannot work, or one hour before a shift begins."
+    )
+    at = [replace(passage(1, text), section="")]
+    first, second = text.split("\n")
+    by_words = best_quotes("How do I call in sick?", at, language="en")
+    assert by_words is not None
+    assert by_words.text.startswith("“When sick pay")
+    near = {1: [MeantPart(first, 0.81), MeantPart(second, 0.87)]}
+    by_part = best_quotes("How do I call in sick?", at, language="en", parts_by_number=near)
+    assert by_part is not None
+    assert by_part.text.startswith("“Report to your team lead")
+
+
+def test_in_a_passage_the_best_sentence_comes_first_and_those_beside_it_stay_beside_it() -> None:
+    text = (
+        "Annual leave is asked for in the portal. Team leads answer soon. The mill closes in August. "
+        "Up to six days of annual leave may be carried into the next year. They are taken by 31 March."
+    )
+    quotes = best_quotes(
+        "How many days of annual leave may be carried into the next year?",
+        [replace(passage(1, text), section="")],
+        language="en",
+    )
+    assert quotes is not None
+    assert quotes.text.startswith("“Up to six days of annual leave")
+
+
+def test_verbs_that_go_with_anything_do_not_choose_the_sentence() -> None:
+    text = (
+        "Anybody may tell the confidential line what is wrong, also without giving a name. "
+        "The notice period is one month in the first two years."
+    )
+    quotes = best_quotes("How much notice do I have to give?", [replace(passage(1, text), section="")], language="en")
+    assert quotes is not None
+    assert "notice period" in quotes.text
+    assert "giving a name" not in quotes.text
+
+
+def test_the_parts_of_a_passage_are_known_by_what_was_compared_when_it_was_found() -> None:
+    text = "\n".join(
+        f"{subject} is a matter of which this handbook says something. " * 5 for subject in ("Pay", "Leave")
+    )
+    parts = parts_of(text)
+    assert len(parts) == 2
+    [citation] = [replace(passage(1, text), section="")]
+    found = SearchResult(
+        chunk_id=citation.chunk_id, document_id=citation.document_id, collection_id=UUID(int=1), title="", file_name="",
+        content=text, first_page=1, last_page=1, section="", chunk_index=0, metadata={}, part_meanings=(0.8, 0.9),
+    )  # fmt: skip
+    context = ContextResponse(
+        context_text="", citations=(citation,), token_usage=TokenUsage(), cost=Decimal(0), rag_details=RAGDetails(),
+        results=(found,),
+    )  # fmt: skip
+    assert meant_parts(context) == {1: [MeantPart(parts[0], 0.8), MeantPart(parts[1], 0.9)]}
+    # One of them could not be read: which of the others is which is not known.
+    assert meant_parts(replace(context, results=(replace(found, part_meanings=(0.9,)),))) == {}

@@ -125,6 +125,49 @@ def test_the_process_knows_no_keys_writes_no_files_and_works_beside_others(
     embedder.close()
 
 
+#: Works for ten times its limit, which is set again for each task; then says so and works on without an end.
+TASKS = """
+import time
+from rag.isolation.child_process import lift_time_limit, limit_time
+
+def work(seconds):
+    started = time.process_time()
+    while time.process_time() - started < seconds:
+        pass
+
+for _ in range(10):
+    limit_time(1.0)
+    work(0.1)
+lift_time_limit()
+work(0.2)
+limit_time(0.2)
+print("done", flush=True)
+work(3600)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no such timer")
+def test_a_limit_of_processor_time_counts_from_its_task_and_ends_what_does_not_end() -> None:
+    """By SIGPROF of a timer: what SIGXCPU is sent by counts the whole life of a process, on a clock nobody can read."""
+    ended = subprocess.run(
+        [sys.executable, "-c", TASKS],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent.parent.parent,
+        check=False,
+    )
+    assert (ended.stdout, ended.returncode) == ("done\n", -signal.SIGPROF), ended.stderr[-500:]
+
+
+@needs_model
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="needs Linux's /proc")
+def test_an_engine_that_lives_long_is_not_ended_for_it(meaning: MeaningEmbedder) -> None:
+    for purpose, engine in (("query", meaning._questions), ("document", meaning._passages)):
+        meaning.embed(["leave"], purpose=purpose)  # type: ignore[arg-type]
+        limits = Path(f"/proc/{engine.process_id}/limits").read_text()
+        assert [line.split()[3] for line in limits.splitlines() if line.startswith("Max cpu time")] == ["unlimited"]
+
+
 @needs_model
 def test_another_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meaning_worker, "MODEL_SHA256", "0" * 64)

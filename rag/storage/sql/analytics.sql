@@ -1,8 +1,7 @@
 -- The read models of the analytics page. Days are UTC. Everything is one tenant's by row-level security.
 -- A question belongs to a document when its answer was built on passages of it (chat_logs.document_ids).
 -- Only questions count as questions; what searches of programs cost is part of the costs.
--- A paid call belongs to the document it processed or to the question it was made for, asked at most a day before: the
--- bound keeps the filters from reading the whole log.
+-- The filters of the page are rag_is_asked (questions) and rag_costs (paid calls).
 
 -- analytics_summary --
 -- Figures of all questions asked, and of all paid calls made, from `start` until before `end`. Small talk, and what was
@@ -10,22 +9,13 @@
 WITH asked AS MATERIALIZED (
     SELECT l.id, l.outcome, l.total_ms
     FROM chat_logs l
-    WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-      AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
 ), rated AS (
     SELECT count(*) AS rated, count(*) FILTER (WHERE f.rating = 1) AS helpful
     FROM feedback f JOIN asked ON asked.id = f.chat_log_id
 ), spent AS (
     SELECT sum(c.cost) AS cost, count(*) AS calls, count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
-    FROM cost_ledger c
-    WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
-            SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
-            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
-      AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
-            SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
-            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+    FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
 )
 SELECT count(asked.id) AS questions,
        count(*) FILTER (WHERE asked.outcome NOT IN ('small_talk', 'asked_back')) AS closed,
@@ -51,9 +41,7 @@ WITH asked AS (
         SELECT chat_log_id, count(*) AS rated, count(*) FILTER (WHERE rating = 1) AS helpful
         FROM feedback GROUP BY chat_log_id
     ) f ON f.chat_log_id = l.id
-    WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-      AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
 ), asked_by_day AS (
     SELECT day, count(*) AS questions,
            count(*) FILTER (WHERE outcome NOT IN ('small_talk', 'asked_back')) AS closed,
@@ -66,14 +54,7 @@ WITH asked AS (
     FROM asked GROUP BY day
 ), spent_by_day AS (
     SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, sum(c.cost) AS cost
-    FROM cost_ledger c
-    WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
-            SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
-            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
-      AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
-            SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
-            AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+    FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
     GROUP BY 1
 )
 SELECT days.day::date AS day, coalesce(questions, 0) AS questions, coalesce(closed, 0) AS closed,
@@ -88,14 +69,7 @@ ORDER BY days.day
 -- Known costs and unpriced calls of each day by what they were made for. `cost` is null when no call had a price.
 SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, c.operation AS name, count(*) AS calls, sum(c.cost) AS cost,
        count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
-FROM cost_ledger c
-WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
-        SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
-        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
-  AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
-        SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
-        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
 GROUP BY 1, 2
 ORDER BY 1, 2
 
@@ -103,14 +77,7 @@ ORDER BY 1, 2
 -- The same by model.
 SELECT (c.created_at AT TIME ZONE 'UTC')::date AS day, c.model AS name, count(*) AS calls, sum(c.cost) AS cost,
        count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls
-FROM cost_ledger c
-WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
-        SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
-        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
-  AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
-        SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
-        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
 GROUP BY 1, 2
 ORDER BY 1, 2
 
@@ -120,14 +87,7 @@ SELECT c.provider, c.model, c.operation, count(*) AS calls, sum(c.cost) AS cost,
        count(*) FILTER (WHERE c.cost IS NULL) AS unpriced_calls,
        sum(c.input_tokens)::bigint AS input_tokens, sum(c.output_tokens)::bigint AS output_tokens,
        sum(c.search_units)::bigint AS search_units, sum(c.pages)::bigint AS pages
-FROM cost_ledger c
-WHERE c.created_at >= %(start)s AND c.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR c.document_id = %(document_id)s OR c.chat_log_id IN (
-        SELECT l.id FROM chat_logs l WHERE %(document_id)s = ANY (l.document_ids)
-        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
-  AND (%(user_group)s::text IS NULL OR c.chat_log_id IN (
-        SELECT l.id FROM chat_logs l WHERE l.user_group = %(user_group)s
-        AND l.created_at >= %(start)s::timestamptz - interval '1 day' AND l.created_at < %(end)s))
+FROM rag_costs(%(start)s, %(end)s, %(document_id)s, %(user_group)s) AS c
 GROUP BY 1, 2, 3
 ORDER BY sum(c.cost) DESC NULLS LAST, c.provider, c.model, c.operation
 
@@ -146,9 +106,7 @@ CROSS JOIN LATERAL (VALUES
     ('reranking', (t.timing ->> 'rerankingMs')::float8),
     ('model', (t.timing ->> 'openaiMs')::float8)
 ) AS stage(name, ms)
-WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-  AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
   AND stage.ms > 0
 GROUP BY 1, 2
 ORDER BY 1, 2
@@ -158,9 +116,7 @@ ORDER BY 1, 2
 WITH used AS MATERIALIZED (
     SELECT DISTINCT l.id, l.created_at, document_id
     FROM chat_logs l, unnest(l.document_ids) AS document_id
-    WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
-      AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-      AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+    WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
 ), rated AS MATERIALIZED (
     SELECT used.document_id, count(*) AS rated, count(*) FILTER (WHERE f.rating = 1) AS helpful
     FROM feedback f JOIN used ON used.id = f.chat_log_id
@@ -183,16 +139,15 @@ SELECT (array_agg(l.question ORDER BY l.created_at DESC))[1] AS question,
        count(*) AS times, max(l.created_at) AS last_asked_at,
        coalesce(array_agg(DISTINCT l.user_group) FILTER (WHERE l.user_group <> ''), '{}') AS user_groups
 FROM chat_logs l
-WHERE l.kind = 'question' AND l.created_at >= %(start)s AND l.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-  AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+WHERE rag_is_asked(l, 'question', %(start)s, %(end)s, %(document_id)s, %(user_group)s)
   AND l.outcome = 'no_context'
 GROUP BY lower(trim(BOTH ' .?!' FROM l.question))
 ORDER BY times DESC, last_asked_at DESC
 LIMIT %(limit)s
 
 -- analytics_questions --
--- Questions, or searches of programs, newest first, with their rating. No person is named. `text` is looked for in question and answer.
+-- Questions, or searches of programs, newest first, with their rating. No person is named. `text` is looked for in
+-- question and answer.
 SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.outcome, l.model, l.total_ms,
        l.first_token_ms, l.cost, l.is_priced,
        (SELECT max(f.rating) FROM feedback f WHERE f.chat_log_id = l.id) AS rating,
@@ -201,9 +156,7 @@ SELECT l.id, l.created_at, l.user_group, l.language, l.question, l.answer, l.out
        (SELECT coalesce(array_agg(d.title ORDER BY d.title), '{}')
         FROM documents d WHERE d.id = ANY (l.document_ids)) AS documents
 FROM chat_logs l
-WHERE l.kind = %(kind)s AND l.created_at >= %(start)s AND l.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-  AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s)
   AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
   AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
        OR position(lower(%(text)s) IN lower(l.answer)) > 0)
@@ -214,9 +167,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 -- How many questions these filters leave.
 SELECT count(*)
 FROM chat_logs l
-WHERE l.kind = %(kind)s AND l.created_at >= %(start)s AND l.created_at < %(end)s
-  AND (%(document_id)s::uuid IS NULL OR %(document_id)s = ANY (l.document_ids))
-  AND (%(user_group)s::text IS NULL OR l.user_group = %(user_group)s)
+WHERE rag_is_asked(l, %(kind)s, %(start)s, %(end)s, %(document_id)s, %(user_group)s)
   AND (%(outcome)s::text IS NULL OR l.outcome = %(outcome)s)
   AND (%(text)s::text IS NULL OR position(lower(%(text)s) IN lower(l.question)) > 0
        OR position(lower(%(text)s) IN lower(l.answer)) > 0)

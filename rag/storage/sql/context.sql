@@ -4,7 +4,7 @@
 -- What raises a document's passages: its metadata but for what only the processor needs, and the day it came.
 SELECT id AS document_id, metadata - '{sections,chunk_spans}'::text[] AS metadata, created_at
 FROM documents
-WHERE tenant_id = %(tenant_id)s AND id = ANY (%(document_ids)s::uuid[])
+WHERE tenant_id = (SELECT rag_tenant()) AND id = ANY (%(document_ids)s::uuid[])
 
 -- source_documents --
 -- What callers of the API are told of the documents behind passages.
@@ -19,7 +19,7 @@ SELECT hit.id AS hit_id, hit.start_character AS hit_start, hit.end_character AS 
        c.start_character AS start, c.end_character AS end
 FROM document_chunks hit
 JOIN document_chunks c ON c.document_id = hit.document_id AND c.chunk_index IN (hit.chunk_index - 1, hit.chunk_index + 1)
-WHERE hit.tenant_id = %(tenant_id)s AND hit.id = ANY (%(chunk_ids)s::uuid[])
+WHERE hit.tenant_id = (SELECT rag_tenant()) AND hit.id = ANY (%(chunk_ids)s::uuid[])
 
 -- passages_to_calibrate --
 -- Passages long enough to ask something of, spread evenly over a collection.
@@ -28,7 +28,7 @@ FROM (
     SELECT c.content, c.section, d.title, row_number() OVER (ORDER BY d.id, c.chunk_index) AS number,
            count(*) OVER () AS total
     FROM document_chunks c JOIN documents d ON d.id = c.document_id
-    WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+    WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
       AND length(c.content) >= %(least_characters)s
 ) AS long
 WHERE number %% greatest(1, total / %(wanted)s) = 0
@@ -64,10 +64,10 @@ WHERE c.tenant_id = %(tenant_id)s
 -- The values that a field of the metadata has in a collection's searchable documents and their passages.
 SELECT value FROM (
     SELECT d.metadata ->> %(field)s AS value FROM documents d
-    WHERE d.tenant_id = rag_tenant() AND d.collection_id = %(collection_id)s AND d.status = 'completed'
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
     UNION
     SELECT c.metadata ->> %(field)s FROM document_chunks c JOIN documents d ON d.id = c.document_id
-    WHERE c.tenant_id = rag_tenant() AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+    WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
 ) AS found
 WHERE value <> ''
 ORDER BY value
@@ -79,7 +79,7 @@ LIMIT 200
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
-WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = %(collection_id)s AND d.status = 'completed'
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND (%(words)s::text[] IS NULL OR NOT EXISTS (
       SELECT FROM unnest(%(words)s::text[]) AS word
@@ -95,7 +95,7 @@ LIMIT %(limit)s
 -- Documents with a passage that has all of these words, those with most such passages first.
 SELECT c.document_id
 FROM document_chunks c JOIN documents d ON d.id = c.document_id
-WHERE c.tenant_id = %(tenant_id)s AND c.collection_id = %(collection_id)s AND d.status = 'completed'
+WHERE c.tenant_id = (SELECT rag_tenant()) AND c.collection_id = %(collection_id)s AND d.status = 'completed'
   AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
   AND NOT EXISTS (SELECT FROM unnest(%(words)s::text[]) AS word WHERE strpos(lower(c.content), word) = 0)
 GROUP BY c.document_id
@@ -105,17 +105,17 @@ LIMIT %(limit)s
 -- passages_in_collection --
 -- How many passages a collection has, counted no further than to a limit.
 SELECT count(*) FROM (
-    SELECT FROM document_chunks WHERE tenant_id = %(tenant_id)s AND collection_id = %(collection_id)s LIMIT %(limit)s
+    SELECT FROM document_chunks WHERE tenant_id = (SELECT rag_tenant()) AND collection_id = %(collection_id)s LIMIT %(limit)s
 ) AS passages
 
 -- document_sections --
 -- The headings of a document with their places in its text.
-SELECT metadata -> 'sections' FROM documents WHERE tenant_id = %(tenant_id)s AND id = %(document_id)s
+SELECT metadata -> 'sections' FROM documents WHERE tenant_id = (SELECT rag_tenant()) AND id = %(document_id)s
 
 -- kept_versions --
 -- The version of a document that answers and the earlier ones that are kept, oldest first.
 SELECT d.id, d.original_id, d.version, d.title, d.file_name, d.language, d.page_count, d.created_at, d.published_at,
        d.metadata - '{sections,chunk_spans}'::text[] AS metadata
 FROM documents d
-WHERE d.tenant_id = %(tenant_id)s AND d.original_id = %(original_id)s AND d.status IN ('completed', 'superseded')
+WHERE d.tenant_id = (SELECT rag_tenant()) AND d.original_id = %(original_id)s AND d.status IN ('completed', 'superseded')
 ORDER BY d.version

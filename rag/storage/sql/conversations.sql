@@ -87,7 +87,7 @@ SELECT EXISTS (SELECT FROM messages WHERE conversation_id = %(conversation_id)s 
 -- add_message --
 -- A question, or the answer to it that is about to be written.
 INSERT INTO messages (tenant_id, conversation_id, role, content, state, chat_log_id)
-VALUES (%(tenant_id)s, %(conversation_id)s, %(role)s, %(content)s, %(state)s, %(chat_log_id)s)
+VALUES (rag_tenant(), %(conversation_id)s, %(role)s, %(content)s, %(state)s, %(chat_log_id)s)
 RETURNING id
 
 -- flush_answers --
@@ -142,7 +142,7 @@ LIMIT 1
 -- open_chat_log --
 -- A question asked, before anything is done for it. A program that asks has no account.
 INSERT INTO chat_logs (tenant_id, account_id, user_group, conversation_id, collection_id, question, kind)
-SELECT %(tenant_id)s, (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
+SELECT rag_tenant(), (SELECT id FROM accounts WHERE id = %(account_id)s), %(user_group)s, %(conversation_id)s,
        %(collection_id)s, %(question)s, %(kind)s
 RETURNING id
 

@@ -34,14 +34,8 @@ SELECT d.id, d.tenant_id, d.collection_id, d.title, d.file_name, d.file_path, d.
 FROM unnest(ARRAY(
     SELECT d.id
     FROM documents d JOIN collections c ON c.id = d.collection_id
-    WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
-      AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
-      AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
-      AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
-      AND (%(language)s::text IS NULL OR d.language = %(language)s)
-      AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
-      AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
-      AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+    WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
+        d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
     ORDER BY c.profile = ANY (%(board_profiles)s),
              CASE %(sort)s::text WHEN 'title' THEN lower(d.title) WHEN 'language' THEN d.language END,
              CASE %(sort)s::text WHEN 'pages' THEN d.page_count WHEN 'chunks' THEN d.chunk_count WHEN 'size' THEN d.file_size
@@ -57,14 +51,8 @@ ORDER BY page.place
 -- How many documents meet the filters, and when the newest of them came
 SELECT count(*), max(d.created_at)
 FROM documents d
-WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
-  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
-  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
-  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
-  AND (%(language)s::text IS NULL OR d.language = %(language)s)
-  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
-  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
-  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
 
 -- library_shares --
 -- Of the documents that meet the filters: how many can be tried again, and how many of those with metadata lack tags
@@ -72,27 +60,15 @@ SELECT count(*) FILTER (WHERE d.status IN ('failed', 'needs_ocr')),
        count(*) FILTER (WHERE d.status = 'completed' AND d.generate_metadata AND (
            coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))
 FROM documents d
-WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
-  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
-  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
-  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
-  AND (%(language)s::text IS NULL OR d.language = %(language)s)
-  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
-  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
-  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
 
 -- library_names --
 -- Documents that meet the filters by their names, newest first; `until` leaves out what came after a list was shown
 SELECT d.id, d.title, d.file_name, d.created_at
 FROM documents d
-WHERE d.tenant_id = (SELECT rag_tenant()) AND d.status <> 'superseded'
-  AND (%(document_ids)s::uuid[] IS NULL OR d.id = ANY (%(document_ids)s))
-  AND (%(collection_id)s::uuid IS NULL OR d.collection_id = %(collection_id)s)
-  AND (%(statuses)s::text[] IS NULL OR d.status = ANY (%(statuses)s))
-  AND (%(language)s::text IS NULL OR d.language = %(language)s)
-  AND (%(method)s::text IS NULL OR d.chunking_method = %(method)s)
-  AND (%(mime_type)s::text IS NULL OR d.mime_type = %(mime_type)s)
-  AND (%(text)s::text IS NULL OR strpos(lower(d.title), %(text)s) > 0 OR strpos(lower(d.file_name), %(text)s) > 0)
+WHERE d.tenant_id = (SELECT rag_tenant()) AND rag_is_listed(
+    d, %(document_ids)s, %(collection_id)s, %(statuses)s, %(language)s, %(method)s, %(mime_type)s, %(text)s)
   AND (%(until)s::timestamptz IS NULL OR d.created_at <= %(until)s)
   AND (NOT %(is_untagged)s OR d.status = 'completed' AND d.generate_metadata AND (
        coalesce(d.metadata ->> 'summary', '') = '' OR coalesce(d.metadata ->> 'untagged_chunks', '0') <> '0'))

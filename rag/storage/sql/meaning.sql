@@ -37,7 +37,11 @@ WITH added AS (
     WHERE c.tenant_id = rag_tenant()
     FOR KEY SHARE OF c
     ON CONFLICT (chunk_id) DO NOTHING
-    RETURNING chunk_id, tenant_id, collection_id
+    RETURNING chunk_id, tenant_id, collection_id, document_id, language, embedding
+), scanned AS (
+    INSERT INTO meaning_bits (chunk_id, tenant_id, collection_id, document_id, language, bits)
+    SELECT chunk_id, tenant_id, collection_id, document_id, language, rag_meaning_bits(embedding)
+    FROM added WHERE embedding IS NOT NULL
 )
 INSERT INTO meaning_parts (chunk_id, part, tenant_id, collection_id, embedding)
 SELECT added.chunk_id, made.part, added.tenant_id, added.collection_id, made.embedding
@@ -94,6 +98,67 @@ WITH compared AS MATERIALIZED (
 SELECT nearest.chunk_id, nearest.similarity, usual.language, usual.passages, usual.mean, usual.deviation
 FROM usual CROSS JOIN LATERAL (
     SELECT chunk_id, similarity FROM compared WHERE compared.language = usual.language
+    ORDER BY similarity DESC, chunk_id LIMIT %(limit)s
+) AS nearest
+ORDER BY nearest.similarity DESC, nearest.chunk_id
+
+-- search_by_meaning_bits --
+-- The same of a large scope: the nearest of each language by their bits, compared exactly, with what is usual by a sample
+-- of the language's passages. Bits of unfinished documents are scanned too; what is left out is their exact comparison.
+WITH spoken AS MATERIALIZED (
+    -- One look at the index for each language, in place of a scan.
+    SELECT DISTINCT l.language FROM unnest(%(collection_ids)s::uuid[]) AS scope (id) CROSS JOIN LATERAL (
+        WITH RECURSIVE following (language) AS (
+            (SELECT language FROM meaning_bits
+             WHERE tenant_id = %(tenant_id)s AND collection_id = scope.id ORDER BY language LIMIT 1)
+            UNION ALL
+            SELECT (SELECT b.language FROM meaning_bits b
+                    WHERE b.tenant_id = %(tenant_id)s AND b.collection_id = scope.id
+                      AND b.language > following.language ORDER BY b.language LIMIT 1)
+            FROM following WHERE following.language IS NOT NULL
+        )
+        SELECT language FROM following WHERE language IS NOT NULL
+    ) AS l
+), near AS MATERIALIZED (
+    SELECT spoken.language, nearest.chunk_id, false AS is_drawn
+    FROM spoken CROSS JOIN LATERAL (
+        SELECT b.chunk_id FROM (
+            SELECT chunk_id, bits FROM meaning_bits
+            WHERE tenant_id = %(tenant_id)s AND collection_id = ANY (%(collection_ids)s::uuid[])
+              AND language = spoken.language AND %(wanted)s::uuid[] IS NULL
+            UNION ALL
+            SELECT chunk_id, bits FROM meaning_bits
+            WHERE tenant_id = %(tenant_id)s AND language = spoken.language
+              AND document_id IN (SELECT unnest(%(wanted)s::uuid[]))
+        ) AS b
+        ORDER BY b.bits <~> (SELECT rag_meaning_bits(%(vector)s::halfvec))
+        LIMIT %(reranked)s
+    ) AS nearest
+    UNION ALL
+    SELECT spoken.language, drawn.chunk_id, true
+    FROM spoken CROSS JOIN unnest(%(collection_ids)s::uuid[]) AS scope (id) CROSS JOIN LATERAL (
+        SELECT chunk_id FROM meaning_bits
+        WHERE tenant_id = %(tenant_id)s AND collection_id = scope.id AND language = spoken.language
+          AND (%(wanted)s::uuid[] IS NULL OR document_id = ANY (%(wanted)s))
+        ORDER BY chunk_id LIMIT %(drawn)s
+    ) AS drawn
+), compared AS MATERIALIZED (
+    SELECT near.chunk_id, near.language, near.is_drawn, exactly.similarity
+    FROM near CROSS JOIN LATERAL (
+        SELECT -(m.embedding <#> %(vector)s::halfvec) AS similarity FROM meaning_vectors m
+        WHERE m.chunk_id = near.chunk_id AND m.document_id NOT IN (
+            SELECT d.id FROM documents d
+            WHERE d.tenant_id = %(tenant_id)s AND d.collection_id = ANY (%(collection_ids)s::uuid[])
+              AND d.status <> 'completed')
+        OFFSET 0
+    ) AS exactly
+), usual AS MATERIALIZED (
+    SELECT language, count(*) AS passages, avg(similarity) AS mean, stddev_pop(similarity) AS deviation
+    FROM compared WHERE is_drawn GROUP BY language
+)
+SELECT nearest.chunk_id, nearest.similarity, usual.language, usual.passages, usual.mean, usual.deviation
+FROM usual CROSS JOIN LATERAL (
+    SELECT chunk_id, similarity FROM compared WHERE compared.language = usual.language AND NOT is_drawn
     ORDER BY similarity DESC, chunk_id LIMIT %(limit)s
 ) AS nearest
 ORDER BY nearest.similarity DESC, nearest.chunk_id

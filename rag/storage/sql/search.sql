@@ -245,7 +245,7 @@ WITH near AS (
     SELECT * FROM fused WHERE meaning_rank IS NOT NULL
 )
 SELECT c.*, d.*, t.terms, fused.similarity, fused.vector_rank, fused.keyword_rank, fused.meaning_rank, fused.score,
-       m.meaning
+       m.meaning, m.meanings
 FROM best AS fused
 CROSS JOIN LATERAL (
     SELECT c.id AS chunk_id, c.document_id, c.collection_id, c.content, c.first_page, c.last_page, c.section,
@@ -258,9 +258,12 @@ CROSS JOIN LATERAL (
 ) AS d
 LEFT JOIN LATERAL (SELECT terms FROM chunk_terms WHERE chunk_id = fused.id OFFSET 0) AS t ON true
 LEFT JOIN LATERAL (
-    SELECT coalesce(
-        (SELECT max(-(p.embedding <#> %(meaning)s::halfvec)) FROM meaning_parts p WHERE p.chunk_id = v.chunk_id),
-        -(v.embedding <#> %(meaning)s::halfvec)) AS meaning
-    FROM meaning_vectors v WHERE v.chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
+    SELECT coalesce(parts.nearest, -(v.embedding <#> %(meaning)s::halfvec)) AS meaning, parts.meanings
+    FROM meaning_vectors v CROSS JOIN LATERAL (
+        SELECT max(part.similarity) AS nearest, array_agg(part.similarity ORDER BY part.part) AS meanings
+        FROM (SELECT p.part, -(p.embedding <#> %(meaning)s::halfvec) AS similarity
+              FROM meaning_parts p WHERE p.chunk_id = v.chunk_id) AS part
+    ) AS parts
+    WHERE v.chunk_id = fused.id AND %(meaning)s::halfvec IS NOT NULL OFFSET 0
 ) AS m ON true
 ORDER BY fused.score DESC, fused.vector_rank, fused.keyword_rank

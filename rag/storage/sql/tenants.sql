@@ -50,7 +50,7 @@ UPDATE procrastinate_jobs SET scheduled_at = now()
 WHERE args ->> 'tenant_id' = rag_tenant() AND status = 'todo' AND scheduled_at > now();
 
 -- note_operator_act --
--- What whoever runs the product did with the tenant.
+-- Note an operator's act on the tenant.
 INSERT INTO audit_log (tenant_id, actor, action, target)
 SELECT id, 'operator', %(action)s, name FROM tenants WHERE id = rag_tenant();
 
