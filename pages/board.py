@@ -12,9 +12,9 @@ import streamlit as st
 
 from rag.errors import RagError
 from rag.ingestion.documents import DOCUMENTS_PER_PAGE
+from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
 from rag.profiles import holds_posts
-from rag.samples.board import SampleBoard
 from rag.services import require, services
 from rag.types import Collection, Document, DocumentStatus, PostFilters, Role
 from rag.ui.actions import attempt

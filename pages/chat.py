@@ -16,7 +16,7 @@ from rag.errors import NotFound, RagError
 from rag.services import require, services
 from rag.types import Citation, Conversation, Message, Role
 from rag.ui.chat_scope import ChatScope
-from rag.ui.messages import PULSE_SECONDS, as_written, be_interrupted, draw_footer, draw_message, follow
+from rag.ui.messages import as_written, be_interrupted, draw_footer, draw_message, follow
 from rag.ui.page_view import open_page_view, page_of, turn_to
 from rag.ui.recent import draw_dialog, draw_recent
 from rag.ui.text import plain
@@ -115,7 +115,7 @@ def show_more_turns() -> None:
 
 
 def opened_conversation() -> Conversation | None:
-    """The conversation of the address, if it is this person's."""
+    """Return the conversation of the address, if it is this person's."""
     try:
         return running.conversations.get(identity, UUID(st.query_params["c"]))
     except (KeyError, ValueError, NotFound):
@@ -123,12 +123,12 @@ def opened_conversation() -> Conversation | None:
 
 
 def reader_languages() -> list[str]:
-    """What the browser is set to."""
+    """Return the languages of the browser."""
     return [st.context.locale] if st.context.locale else []
 
 
 def scope() -> ChatScope:
-    """What can be asked, and what is chosen of it, now."""
+    """Return what can be asked, and what of it is chosen now."""
     return ChatScope(running.documents, identity, running.documents.collections(identity), opened_conversation())
 
 
@@ -227,13 +227,13 @@ if live is not None:
         "Stop", key="chat_stop", icon=":material/stop_circle:", on_click=live.stop
     )
     with answer.container():
-        follow(live)
+        follow(live, pulse_seconds=running.answers.pulse_seconds())
     if not live.wait(SOON_SECONDS):
         # Sources do not wait for next questions, which are another call to the model.
         with answer.container():
             draw_message(as_written(messages[-1], live), is_last=True, on_open=show_source, on_rate=rate)
             footer = st.empty()
-        while not live.wait(PULSE_SECONDS):
+        while not live.wait(running.answers.pulse_seconds()):
             be_interrupted()
     # What is stored replaces what was written, in this run: another would draw the whole page once more.
     stop_slot.empty()

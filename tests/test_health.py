@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 
 import pytest
@@ -83,4 +84,37 @@ def test_a_tesseract_that_could_read_everything_is_named(
     monkeypatch.setattr(confinement, "_account", lambda rules: None)  # as an ordinary user
     assert said().state == "warning"
     assert "RAG_TESSERACT=none" in said().sentence
+    parts.pipeline.close()
+
+
+def test_providers_are_asked_by_a_free_call_only_where_that_is_wanted(
+    database: Database, settings: Settings, provider_standin: ProviderStandin
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    keyed = replace(
+        settings,
+        openai_api_key="key",
+        openai_base_url=provider_standin.openai_url,
+        cohere_api_key="key",
+        cohere_base_url=provider_standin.cohere_url,
+        ollama_url=nobody,
+    )
+    parts = assemble(keyed, database)
+
+    def answers() -> dict[str, Check]:
+        return {c.name: c for c in check_rag_health(parts, probe=True).checks if c.name.endswith(" answers")}
+
+    assert [check for check in check_rag_health(parts).checks if check.name.endswith(" answers")] == []
+    assert not provider_standin.calls
+    states = {name: check.state for name, check in answers().items()}
+    assert states == {"OpenAI answers": "ok", "Cohere answers": "ok", "Ollama answers": "failed"}
+    assert set(provider_standin.calls) == {"models"}
+    assert provider_standin.usages == []
+    provider_standin.fail_next(401, endpoint="models", times=2)
+    refused = answers()["OpenAI answers"]
+    assert (refused.state, refused.sentence.startswith("The provider rejected the API key.")) == ("failed", True)
+    assert refused.sentence.endswith(" ms)")
+    parts.providers.close()
     parts.pipeline.close()

@@ -40,10 +40,10 @@ def test_a_migration_that_is_there_is_never_changed() -> None:
         assert found == digest, f"{name} was changed: databases have it as it was. Changes go into a new file."
 
 
-def test_a_new_migration_comes_after_all_others() -> None:
+def test_a_new_migration_comes_after_the_baseline() -> None:
     known = pinned()
     new = [path.name for path in MIGRATIONS.glob("*.sql") if path.name not in known]
-    assert all(name > max(known) for name in new), "Name it so that it comes last, and add it to migrations.sha256."
+    assert all(name > LAST_OF_BASELINE for name in new), "Name it after its day, so that it comes last."
 
 
 def test_the_queue_of_the_baseline_is_that_of_the_pinned_package() -> None:

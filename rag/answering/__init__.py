@@ -1,1 +1,1 @@
-"""From retrieved chunks to a cited, checked and logged answer."""
+"""Turn retrieved chunks into a cited, checked and logged answer."""

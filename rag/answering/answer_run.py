@@ -75,7 +75,7 @@ WITHDRAWN: dict[Trouble, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What answering is made of."""
+    """Everything that answering needs."""
 
     retriever: Retriever
     providers: Providers
@@ -308,7 +308,7 @@ class AnswerRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences for the reader: why the answer did not end well, then what was done without."""
+        """Return the sentences for the reader: why the answer did not end well, then what was done without."""
         return tuple(filter(None, (self.reason, *self.asides)))
 
     def done(self) -> DoneEvent:
@@ -404,13 +404,13 @@ class AnswerRun:
         self._judge(completed, mark.is_set or says_not_found(self.text), "".join(received))
 
     def _watch(self, context: ContextResponse, filtered: CitationFilter) -> AnswerWatch:
-        """What looks after the answer while it is written."""
+        """Return the guard that reads the answer while it is written."""
         likely = (self.question.collection.language,)
         sources = sources_of(context.citations, context.context_text, likely)
         return AnswerWatch(sources, filtered.shown, self.question.text, self._written_language)
 
     def _written_language(self, text: str) -> str:
-        """The language a text is written in, most likely the one it was asked to be in."""
+        """Return the language a text is written in, most likely the one it was asked to be in."""
         return detect_language(text[:400], [self.answer_language])
 
     def _withdraw(self, trouble: Trouble, asked: WholeDocumentsCall | None) -> Iterator[TextEvent]:
@@ -458,7 +458,7 @@ class AnswerRun:
             self.details.openai.output_tokens = usage.output_tokens
 
     def _quote(self, reason: dict[str, str]) -> Iterator[TextEvent]:
-        """The answer without a model: the passages' own sentences, opened by why there is none."""
+        """Answer without a model: with the passages' own sentences, opened by why there is no model."""
         context = self.context
         opening = phrase(reason, self.answer_language)
         if context is not None and context.evidence == "perhaps":

@@ -40,7 +40,7 @@ COST_FIELDS: dict[Operation, str] = {
 
 
 class CallRecords:
-    """The books of one question."""
+    """Write down the paid calls of one question, and how it ended."""
 
     def __init__(self, tenant_id: str, chat_log_id: UUID, *, ledger: Ledger, chat_logs: ChatLogs) -> None:
         self._tenant_id = tenant_id
@@ -92,7 +92,7 @@ class CallRecords:
         self.record(self._priced(operation, usage), line=line)
 
     def price(self, usage: Usage) -> Decimal | None:
-        """What a call of a chat model would cost the tenant; None where no price is known."""
+        """Return what a call of a chat model would cost the tenant; None where no price is known."""
         return charge("chat", usage, self._own_prices()).cost
 
     def finish(self, call_id: UUID | None, operation: Operation, usage: Usage | None, *, line: str = "") -> None:
@@ -115,7 +115,7 @@ class CallRecords:
             self._unwritten.append((paid, ends))
 
     def costs(self) -> CostDetails:
-        """The known costs by operation, rounded as the ledger keeps them."""
+        """Return the known costs by operation, rounded as the ledger keeps them."""
         by_line: dict[str, Decimal] = {}
         for line, paid in self._charges:
             if paid.cost is not None and line:
@@ -180,7 +180,7 @@ class CallRecords:
             return None
 
     def page_text(self, citation: Citation) -> str:
-        """The text of the pages the model read with a passage; "" where they cannot be read."""
+        """Return the text of the pages the model read with a passage; "" where they cannot be read."""
         first = citation.first_read_page or citation.first_page
         last = citation.last_read_page or citation.last_page
         try:
@@ -189,14 +189,14 @@ class CallRecords:
             return ""
 
     def passage_places(self, citations: Sequence[Citation]) -> Mapping[UUID, PassagePlace]:
-        """The places of passages in which a section begins; none where they cannot be read."""
+        """Return the places of passages in which a section begins; none where they cannot be read."""
         try:
             return self._chat_logs.passage_places(self._tenant_id, [citation.chunk_id for citation in citations])
         except DatabaseUnavailable:
             return {}
 
     def document_days(self, citations: Sequence[Citation]) -> Mapping[UUID, str]:
-        """The dates of the passages' documents; none where they cannot be read."""
+        """Return the dates of the passages' documents; none where they cannot be read."""
         try:
             known = self._chat_logs.document_metadata(self._tenant_id, list({c.document_id for c in citations}))
         except DatabaseUnavailable:
@@ -217,7 +217,7 @@ class CallRecords:
             self._ledger.record(self._tenant_id, paid, chat_log_id=self._chat_log_id)
 
     def _own_prices(self) -> Mapping[str, Any] | None:
-        """The tenant's own prices, read once per question."""
+        """Return the tenant's own prices, read once per question."""
         if self._prices is None:
             try:
                 self._prices = self._chat_logs.tenant_prices(self._tenant_id)

@@ -155,7 +155,7 @@ def quoted_as_they_stand(languages: Iterable[str], language: str) -> str:
 
 
 def phrase(phrases: dict[str, str], language: str) -> str:
-    """The sentence in a language (ISO 639-1, "pt-BR" is read as "pt"), in English where there is none."""
+    """Return the sentence in a language (ISO 639-1, "pt-BR" is read as "pt"), in English where there is none."""
     return phrases.get(language.split("-")[0].lower(), phrases["en"])
 
 
@@ -271,7 +271,7 @@ _ANY = re.compile("|".join(f"(?:{phrase})" for phrases in _PHRASES.values() for 
 
 
 def says_not_found(text: str) -> bool:
-    """Whether a whole reply says that the documents do not answer the question, and answers nothing of it.
+    """Tell whether a whole reply says that the documents do not answer the question, and answers nothing of it.
 
     A reply that goes on with something it cites, "I could not find X, but Y [1]", is an answer.
     """
@@ -291,7 +291,7 @@ def says_not_found(text: str) -> bool:
 
 
 def _joined(text: str) -> str:
-    """The text with a citation after a full stop drawn to its sentence."""
+    """Return the text with a citation after a full stop drawn to its sentence."""
     return re.sub(r"([.!?。！？])\s*((?:\[\d+\]\s?)+)", r" \2\1", text)
 
 
@@ -304,5 +304,5 @@ _CONTRAST = re.compile(
 
 
 def _goes_on(rest: str) -> bool:
-    """Whether a sentence says something else after it said that nothing was found."""
+    """Tell whether a sentence says something else after it said that nothing was found."""
     return _CONTRAST.search(rest) is not None

@@ -1,4 +1,4 @@
-"""From numbers in a text to passages, and back: which passage a number means, and whether the passage says so.
+"""Connect the numbers in a text with passages: which passage a number means, and whether the passage says so.
 
 A model is given passages numbered by their place in the context. While its answer streams, each number that was in the
 context is replaced by the order in which the answer first names it, and every other number is dropped. So a reader
@@ -59,7 +59,7 @@ class CitationFilter:
         self._known |= frozenset(context_numbers)
 
     def feed(self, delta: str) -> str:
-        """What may be shown once this piece has come; the rest is held until the next."""
+        """Return what may be shown once this piece has come; the rest is held until the next."""
         # Nearly every piece is plain words.
         if not self._held and "[" not in delta and "【" not in delta and delta[-1:] not in (" ", "\t"):
             return delta
@@ -70,7 +70,7 @@ class CitationFilter:
         return MARKER.sub(self._renumber, text[:end])
 
     def finish(self) -> str:
-        """What was held when the text ended."""
+        """Return what was held when the text ended."""
         held, self._held = self._held, ""
         # An opened bracket with nothing but a number is a marker the text broke off in.
         return re.sub(r"(?<![ \t])[ \t]*+[\[【][\^\d\s,;–-]*$", "", MARKER.sub(self._renumber, held)).rstrip(" \t")
@@ -84,7 +84,7 @@ class CitationFilter:
 
 
 def cited(citations: Sequence[Citation], shown: Mapping[int, int]) -> tuple[Citation, ...]:
-    """The citations of the context that a text names, numbered and ordered as in the text."""
+    """Return the citations of the context that a text names, numbered and ordered as in the text."""
     by_number = {citation.number: citation for citation in citations}
     ordered = sorted(shown.items(), key=lambda pair: pair[1])
     return tuple(replace(by_number[number], number=as_shown) for number, as_shown in ordered)
@@ -134,7 +134,7 @@ def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") ->
 
 
 def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
-    """Each sentence, or part of one, that ends in citations, with the numbers it cites."""
+    """Return each sentence, or part of one, that ends in citations, with the numbers it cites."""
     found: list[tuple[str, tuple[int, ...]]] = []
     start = 0
     for group in SHOWN_GROUP.finditer(text):
@@ -148,13 +148,13 @@ def claims(text: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def cited_figures(text: str, number: int) -> str:
-    """The words with digits of the sentences that cite `[number]`: what a reader looks for on the page."""
+    """Return the words with digits of the sentences that cite `[number]`: what a reader looks for on the page."""
     cited_by = (claim for claim, numbers in claims(text) if number in numbers)
     return " ".join(word for claim in cited_by for word in claim.split() if any(map(str.isdigit, word)))
 
 
 def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) -> Citation:
-    """The citation with the words of its passage, as written there, that share a term with the texts."""
+    """Return the citation with the words of its passage, as written there, that share a term with the texts."""
     wanted = {term for text in texts for term in tokenize(SHOWN_MARKER.sub(" ", text), language)}
     found = dict.fromkeys(citation.matched_terms)
     for word in dict.fromkeys(WORD.findall(citation.passage)):
@@ -168,12 +168,12 @@ def with_matched_terms(citation: Citation, texts: Sequence[str], language: str) 
 
 
 def without_markers(text: str) -> str:
-    """The text without its citations, as it goes into the history: there their numbers mean nothing any more."""
+    """Return the text without its citations, as it goes into the history: there their numbers mean nothing any more."""
     return MARKER.sub("", text)
 
 
 def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[str, Any]:
-    """The citation as it is stored with a message: its fields by name, ids as text, and its `kind`."""
+    """Return the citation as it is stored with a message: its fields by name, ids as text, and its `kind`."""
     stored = {field.name: getattr(citation, field.name) for field in fields(citation)}
     return stored | {
         "kind": kind,
@@ -185,7 +185,7 @@ def citation_to_json(citation: Citation, kind: CitationKind = "cited") -> dict[s
 
 
 def citation_from_json(stored: Mapping[str, Any]) -> Citation:
-    """The citation that `citation_to_json` stored; `stored["kind"]` says whether the answer cites it."""
+    """Return the citation that `citation_to_json` stored; `stored["kind"]` says whether the answer cites it."""
     known = {field.name: stored[field.name] for field in fields(Citation) if field.name in stored}
     return Citation(
         **known
@@ -211,7 +211,7 @@ def _numbers(written: str) -> list[int]:
 
 
 def terms_held(terms: Sequence[str], text: str) -> int:
-    """How many different ones of these words stand in a text."""
+    """Count how many different ones of these words a text has."""
     folded = text.casefold()
     return sum(term.casefold() in folded for term in set(terms))
 

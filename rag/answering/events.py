@@ -1,4 +1,4 @@
-"""What an answer says while it is being made, in this order: steps, context, text, citations, done."""
+"""Events of an answer while it is written, in this order: steps, context, text, citations, done."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CitationsEvent:
 
     @property
     def notice(self) -> str:
-        """All notices in one line; "" where there is none."""
+        """Return all notices in one line; "" where there is none."""
         return " ".join(self.notices)
 
 
@@ -68,7 +68,7 @@ class DoneEvent:
 
     @property
     def notice(self) -> str:
-        """All notices in one line; "" where there is none."""
+        """Return all notices in one line; "" where there is none."""
         return " ".join(self.notices)
 
 

@@ -1,4 +1,4 @@
-"""What to ask next: three questions by the chat model, in one small call once an answer is there."""
+"""Suggest what to ask next: three questions by the chat model, in one small call once an answer is there."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def suggest_follow_ups(
 
 
 def questions_from(text: str, *, asked: str, count: int) -> tuple[str, ...]:
-    """The questions in a reply: one per line, bullets and numbers taken off, the one asked left out."""
+    """Return the questions in a reply: one per line, bullets and numbers taken off, the one asked left out."""
     lines = (re.sub(r"^\s*(?:[-*•]|\d{1,2}[.)])\s*", "", line).strip(" \"'“”*") for line in text.splitlines())
     wanted = dict.fromkeys(
         line for line in lines if 5 < len(line) <= MAXIMUM_CHARACTERS and line.lower() != asked.strip().lower()

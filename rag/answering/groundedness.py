@@ -1,4 +1,4 @@
-"""Whether a sentence of an answer is in the passages that it cites: by rules, without a model.
+"""Check whether a sentence of an answer is in the passages that it cites: by rules, without a model.
 
 Figures are compared in any language. Dates, names, content words and negations are compared only where sentence and
 passage are in one language: a translation shares none of them. What cannot be decided counts as supported, because a
@@ -115,17 +115,17 @@ class Source:
 
     @cached_property
     def language(self) -> str:
-        """The ISO 639-1 code of the passage's language."""
+        """Return the ISO 639-1 code of the passage's language."""
         return _language_of(self.text[:LANGUAGE_CHARACTERS], self.likely)
 
     @cached_property
     def whole(self) -> str:
-        """The passage below its headings."""
+        """Return the passage below its headings."""
         return f"{self.heading}\n{self.text}"
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """The content words of all of it."""
+        """Return the content words of all of it."""
         return frozenset(tokenize(self.whole, self.language))
 
     @cached_property
@@ -150,14 +150,14 @@ class Asked:
 
     @property
     def figures(self) -> frozenset[str]:
-        """The figures of the question."""
+        """Return the figures of the question."""
         return self._figures
 
 
 def faults(
     claim: str, sources: Sequence[Source], asked: Asked, *, more: Callable[[], Sequence[Source]] = tuple
 ) -> frozenset[Fault]:
-    """What a sentence says that the sources it cites do not.
+    """Return what a sentence says that the sources it cites do not.
 
     `more` gives the rest of their pages; it is asked only where the passages alone do not hold the sentence.
     """
@@ -203,7 +203,7 @@ def _terms(text: str, language: str) -> frozenset[str]:
 
 
 def _is_about_something_else(claim: str, terms: frozenset[str], asked: Asked, known: frozenset[str]) -> bool:
-    """Whether hardly a word of the sentence that the question does not give is in the sources."""
+    """Tell whether hardly a word of the sentence that the question does not give is in the sources."""
     language = asked.language
     own = _terms(claim, language) - _terms(asked.question, language)
     if len(own) < (LEAST_PAIRS if language in _UNSPACED else LEAST_WORDS):
@@ -215,7 +215,7 @@ def _is_about_something_else(claim: str, terms: frozenset[str], asked: Asked, kn
 
 
 def _shared(own: frozenset[str], known: frozenset[str], language: str) -> int:
-    """How many terms are known, in another form or as a part of a compound too."""
+    """Count the terms that are known, also in another form or as a part of a compound."""
     rest = own - known
     if language in _UNSPACED:
         return len(own) - len(rest)
@@ -248,7 +248,7 @@ def _has_unknown_name(claim: str, whole: str, terms: frozenset[str], language: s
 
 
 def _capitalised(text: str) -> list[list[str]]:
-    """Runs of two words or more with a capital, "Sarah Jones"; words all in capitals and months are left out.
+    """Return runs of two words or more with a capital, "Sarah Jones"; words all in capitals and months are left out.
 
     So is what has an article before it, which names a function: "the Line Manager".
     """
@@ -270,7 +270,7 @@ def _capitalised(text: str) -> list[list[str]]:
 
 
 def _is_unknown(run: Sequence[str], whole: str, lowered: str, terms: frozenset[str], language: str) -> bool:
-    """Whether the last word of a name, the family name, is not there, nor the name by its initials."""
+    """Tell whether the last word of a name, the family name, is not there, nor the name by its initials."""
     last = tokenize(run[-1], language)
     if run[-1].lower() in lowered or not last or terms.intersection(last):
         return False
@@ -305,7 +305,7 @@ def _is_turned_round(clause: str, sources: Sequence[Source], language: str) -> b
 
 
 def is_negated(sentence: str, language: str) -> bool:
-    """Whether a sentence denies something, as far as its words tell."""
+    """Tell whether a sentence denies something, as far as its words tell."""
     negation = _NEGATIONS.get(language)
     return negation is not None and bool(negation.search(sentence))
 

@@ -1,4 +1,4 @@
-"""Watches an answer while a model writes it: whether it repeats itself, and whether what it cites says so.
+"""Guard an answer while a model writes it: whether it repeats itself, and whether its sources say what it cites.
 
 Weak models copy one passage until their length limit, or put a number behind a sentence of their own. Each piece of
 text is looked at once, so that a token costs microseconds.
@@ -125,7 +125,7 @@ class AnswerWatch:
         self.judged: list[Judged] = []
 
     def feed(self, delta: str) -> Trouble | None:
-        """What is wrong once this piece has come, so that no more need be written."""
+        """Return what is wrong once this piece has come, so that no more need be written."""
         if not delta:
             return None
         self._repetition.feed(delta)
@@ -141,7 +141,7 @@ class AnswerWatch:
         return self._trouble(LEAST_TO_STOP)
 
     def finish(self) -> Trouble | None:
-        """What is wrong with the whole answer."""
+        """Return what is wrong with the whole answer."""
         self._repetition.finish()
         self._judge(self._pending)
         self._pending = ""
@@ -170,7 +170,7 @@ class AnswerWatch:
 
 
 def sources_of(citations: Sequence[Citation], context_text: str, likely: tuple[str, ...]) -> dict[int, Source]:
-    """What the model read of each passage, by its number in the context: with the text put around it."""
+    """Return what the model read of each passage, by its number in the context: with the text put around it."""
     places: list[int] = []
     at = 0
     for citation in citations:

@@ -1,4 +1,4 @@
-"""Answers as jobs: threads of this process write them, pages and routes only watch.
+"""Run answers as jobs: threads of this process write them, pages and routes only watch.
 
 Each begins at once in a thread of its own: most of what comes before its first word is waiting for providers, and who
 waits for one holds nothing that another answer needs.
@@ -65,6 +65,7 @@ PACE_SECONDS = 0.09
 CROWDED_PACE_SECONDS = 0.12
 RUSH_PACE_SECONDS = 0.15
 CROWD, RUSH = 30, 8
+PULSE_SECONDS, CROWDED_PULSE_SECONDS = 0.25, 0.4
 #: Messages of the conversation that may become history; how much of them is used is a matter of tokens.
 HISTORY_MESSAGES = 8
 MANY = "{most} answers are being written for you at this moment. Wait for one of them to end, or stop it."
@@ -211,14 +212,12 @@ class LiveAnswers:
                     del self._beginning[owner]
 
     def find(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
-        """An answer being written by any process, or one of this process that ended less than a minute ago.
+        """Return an answer being written by any process, or one of this process that ended less than a minute ago.
 
         None when it is not this person's, or ended before: then `Conversations.messages` has all of it.
         """
-        with self._lock:
-            live = self._answers.get(message_id)
-        if live is not None:
-            return live if live.owner == (identity.tenant_id, identity.account_id) else None
+        if (live := self.find_here(identity, message_id)) is not None:
+            return live
         row = self._read(identity, message_id)
         if row is None or row.state != MessageState.STREAMING:
             return None
@@ -232,8 +231,14 @@ class LiveAnswers:
             request_stop=lambda: self._request_stop(identity, message_id),
         )
 
+    def find_here(self, identity: Identity, message_id: UUID) -> LiveAnswer | None:
+        """Find an answer of this person that this process writes, or wrote within the last minute, without a query."""
+        with self._lock:
+            live = self._answers.get(message_id)
+        return live if live is not None and live.owner == (identity.tenant_id, identity.account_id) else None
+
     def active(self, identity: Identity, conversation_id: UUID) -> LiveAnswer | None:
-        """The answer being written in a conversation of this person."""
+        """Return the answer being written in a conversation of this person."""
         owner = (identity.tenant_id, identity.account_id)
         with self._lock:
             own = [a for a in self._answers.values() if a.conversation_id == conversation_id and a.owner == owner]
@@ -249,10 +254,14 @@ class LiveAnswers:
         return self.find(identity, found) if found else None
 
     def pace_seconds(self) -> float:
-        """How far apart the pieces of an answer should be now: with many readers each costs all of them time."""
+        """Return how far apart the pieces of an answer should be now: with many readers each costs all of them time."""
         if self._without_text > RUSH:
             return RUSH_PACE_SECONDS
         return PACE_SECONDS if self._under_way <= CROWD else CROWDED_PACE_SECONDS
+
+    def pulse_seconds(self) -> float:
+        """Say how often a page that waits lets a click end its run: with many readers, those wake-ups cost as well."""
+        return PULSE_SECONDS if self._under_way <= CROWD else CROWDED_PULSE_SECONDS
 
     def close_abandoned(self, tenant_id: str, *, quiet_seconds: float | None = None) -> int:
         """Close the answers of one tenant that a dead process left being written; the number of them.
@@ -322,7 +331,7 @@ class LiveAnswers:
                 live.is_saved = False
 
     def _keep(self) -> None:
-        """Every second: store the text so far, stop what is no longer wanted, forget what ended a minute ago."""
+        """Store the text so far every second, stop what nobody wants any more, forget what ended a minute ago."""
         while not self._closing.wait(FLUSH_SECONDS):
             with self._lock:
                 answers = list(self._answers.values())
@@ -382,7 +391,7 @@ class LiveAnswers:
 
 
 def clean_question(text: str, *, maximum_characters: int) -> str:
-    """The question without NUL, control and invisible direction characters; HTML stays text.
+    """Return the question without NUL, control and invisible direction characters; HTML stays text.
 
     Raises `QuestionEmpty`, and `QuestionTooLong` with both numbers.
     """

@@ -22,7 +22,7 @@ class Labels(Mapping[Option, str], Generic[Option]):
         return self._labels.get(option, self._gone)
 
     def as_text(self) -> Labels[str]:
-        """The same labels by the options as text, as an address has them."""
+        """Return the same labels by the options as text, as an address has them."""
         return Labels({str(option): label for option, label in self._labels.items()}, self._gone)
 
     def __getitem__(self, option: Option) -> str:

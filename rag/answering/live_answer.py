@@ -1,4 +1,4 @@
-"""An answer as its watchers see it: any number of pages may follow one, none can slow it down."""
+"""Follow an answer while it is written: any number of pages may, none can slow it down."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class LiveAnswer:
 
     @property
     def notice(self) -> str:
-        """All notices in one line, as it is stored; "" where there is none."""
+        """Return all notices in one line, as it is stored; "" where there is none."""
         return " ".join(self.notices)
 
     @notice.setter
@@ -108,11 +108,11 @@ class LiveAnswer:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended and is stored."""
+        """Tell whether it has ended and is stored."""
         return self._done.is_set()
 
     def follow_steps(self, pulse_seconds: float = 0.25) -> Iterator[StepEvent | None]:
-        """Each step so far, then each as it begins, until the text begins or the answer ends.
+        """Yield each step so far, then each as it begins, until the text begins or the answer ends.
 
         None comes about every `pulse_seconds` while nothing happens, so that a page can draw and be interrupted.
         """
@@ -169,7 +169,7 @@ class LiveAnswer:
                 self._done.wait(every_seconds)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ends within so many seconds."""
+        """Tell whether it ends within so many seconds."""
         return self._done.wait(seconds)
 
     @contextmanager
@@ -182,7 +182,7 @@ class LiveAnswer:
             self._listeners.remove(listener)
 
     def snapshot(self) -> Snapshot:
-        """Text, steps, citations and state at this moment."""
+        """Return text, steps, citations and state at this moment."""
         self._look_up()
         with self._changed:
             return Snapshot(self.text, tuple(self.steps), self.citations, self.state)
@@ -203,13 +203,13 @@ class LiveAnswer:
         self.set_done()
 
     def progress(self) -> Progress:
-        """The text at this moment, for those who follow it on their own."""
+        """Return the text at this moment, for those who follow it on their own."""
         self._look_up()
         with self._changed:
             return Progress(self.text, self.restarts, self._has_ended(until_written=True))
 
     def wait_until_written(self, seconds: float) -> bool:
-        """Whether its text and sources are final within so many seconds. Not woken by the pieces in between."""
+        """Tell whether its text and sources are final within so many seconds. Not woken by the pieces in between."""
         self._look_up()
         return self._is_written.wait(seconds)
 
@@ -235,7 +235,7 @@ class LiveAnswer:
         self._tell()
 
     def fail(self, notice: str) -> None:
-        """The writer is gone without a `DoneEvent`."""
+        """End it for its readers when the writer is gone without a `DoneEvent`."""
         with self._changed:
             self.state = MessageState.CUT if self.text else MessageState.FAILED
             self.notice = notice
@@ -285,7 +285,7 @@ class LiveAnswer:
         return MessageState.CUT if why else MessageState.STOPPED
 
     def _look_up(self) -> None:
-        """Where another process writes: see how far it is."""
+        """See how far it is, where another process writes."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Figures in a text: numbers, amounts and dates, compared whatever way they are written.
+"""Compare the figures of texts: numbers, amounts and dates, whatever way they are written.
 
 A figure that an answer states and its source does not hold is the mistake that costs an employee most. "1,500.00",
 "1.500" and "1 500" are one number; "1 July 2026" and "2026-07-01" hold the same three; "twelve weeks" holds 12.
@@ -113,13 +113,13 @@ def figures(text: str) -> frozenset[str]:
 
 
 def missing_figures(claim: str, known: frozenset[str]) -> list[str]:
-    """The figures written with digits in a claim that are not among `known`, as written."""
+    """Return the figures written with digits in a claim that are not among `known`, as written."""
     return [written for written in _written(_plain(claim)) if not _is_known(written, known)]
 
 
 @lru_cache(maxsize=512)
 def days(text: str) -> frozenset[Day]:
-    """Every reading of every date in a text; a month alone is one without its day."""
+    """Return every reading of every date in a text; a month alone is one without its day."""
     text = _plain(text)
     found: set[Day] = set()
     for date in DATE.findall(text):
@@ -141,7 +141,7 @@ def days(text: str) -> frozenset[Day]:
 
 
 def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
-    """The dates of a claim of which no reading is among `known`, as its most precise reading."""
+    """Return the dates of a claim of which no reading is among `known`, as its most precise reading."""
     stated = days(claim)
     # "1 July" is read as a month alone too, and "03/04/2026" in two ways: one of them is enough.
     precise = [day for day in stated if day[2] is not None] or [*stated]
@@ -155,7 +155,7 @@ def missing_days(claim: str, known: frozenset[Day]) -> list[Day]:
 
 
 def _numeric_days(parts: list[int]) -> list[Day]:
-    """What "2026-07-01", "1.7.2026" and "7/1/26" may mean."""
+    """Return what "2026-07-01", "1.7.2026" and "7/1/26" may mean."""
     if parts[0] > 31:
         return [(parts[0], parts[1], parts[2])]
     year = parts[2] + 2000 if parts[2] < 100 else parts[2]
@@ -163,7 +163,7 @@ def _numeric_days(parts: list[int]) -> list[Day]:
 
 
 def _is_same_day(claimed: Day, known: Day) -> bool:
-    """Whether a claimed date is a known one: what it leaves out is open, what it adds is not, but for the year."""
+    """Tell whether a claimed date is a known one: what it leaves out is open, what it adds is not, but for the year."""
     if claimed[1] != known[1] or (claimed[2] is not None and claimed[2] != known[2]):
         return False
     return claimed[0] is None or known[0] is None or claimed[0] == known[0]
@@ -177,7 +177,7 @@ def _is_known(written: str, known: frozenset[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Digits of all scripts as 0 … 9, full-width forms as ordinary ones."""
+    """Return the text with the digits of all scripts as 0 … 9 and full-width forms as ordinary ones."""
     return text if text.isascii() else NOT_ASCII.sub(_plain_character, text)
 
 
@@ -191,13 +191,13 @@ def _plain_character(match: re.Match[str]) -> str:
 
 
 def _written(text: str) -> list[str]:
-    """The figures of a text as written; a date counts as its three numbers."""
+    """Return the figures of a text as written; a date counts as its three numbers."""
     found = [number for date in DATE.findall(text) for number in date]
     return found + NUMBER.findall(DATE.sub(" ", text))
 
 
 def _readings(written: str) -> set[str]:
-    """What a figure may mean: "1.500" is 1500 or 1.5, "1,500.00" is only 1500."""
+    """Return what a figure may mean: "1.500" is 1500 or 1.5, "1,500.00" is only 1500."""
     joined = written
     for character in GROUPING:
         joined = joined.replace(character, "")

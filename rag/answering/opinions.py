@@ -21,7 +21,7 @@ ANALYSIS_CHARACTERS = 300
 
 
 def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", issues: Sequence[str] = ()) -> str:
-    """What is searched for: the profile's words for this kind of opinion, then the summary, else the issues.
+    """Return what is searched for: the profile's words for this kind of opinion, then the summary, else the issues.
 
     A kind that the profile does not know is searched for by its own name.
     """
@@ -32,7 +32,7 @@ def reference_query(profile: Profile, opinion_type: str, *, summary: str = "", i
 
 
 def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
-    """The passages as one block, each under its topic and offence; empty where nothing was found."""
+    """Return the passages as one block, each under its topic and offence; empty where nothing was found."""
     template = profile.answer.context_format or REFERENCE_FORMAT
     passages = (Passage(number=number, result=r, text=r.content) for number, r in enumerate(results, 1))
     parts = "".join(_without_headings(filled(template, passage)) for passage in passages)
@@ -40,7 +40,7 @@ def reference_block(profile: Profile, results: Sequence[SearchResult]) -> str:
 
 
 def _without_headings(passage: str) -> str:
-    """A passage with none of the headings that parts of the prompt have."""
+    """Return a passage with none of the headings that parts of the prompt have."""
     return PART_HEADING.sub(r"〔\1〕", defused(passage))
 
 

@@ -1,4 +1,4 @@
-"""A question that leans on the conversation, put so that a search finds what is meant.
+"""Rewrite a question that needs its conversation into one that stands alone, so that a search finds what is meant.
 
 "And for part-timers?" says nothing to a search. With a model it is rewritten to stand alone; without one it is searched
 together with the question before it, where it looks like a follow-up.
@@ -49,7 +49,7 @@ class Standalone:
 def stand_alone(
     question: str, history: Sequence[ChatMessage], *, language: str, model: ChatModel | None, maximum_characters: int
 ) -> Standalone:
-    """The question so that it can be understood without the conversation; as it is where there is none.
+    """Return the question so that it can be understood without the conversation; as it is where there is none.
 
     A model that fails or is cut at its length limit is done without, and `notice` says so. `language` is the
     question's, an ISO 639-1 code.
@@ -77,12 +77,12 @@ def stand_alone(
 
 
 def leans_on_history(question: str, language: str) -> bool:
-    """Whether a question looks like one that cannot be understood alone."""
+    """Tell whether a question looks like one that cannot be understood alone."""
     # A long question has its terms in its first words: a text of thousands of them is not taken apart for a count.
     terms = tokenize(question[:SHORT_CHARACTERS], language)
     return len(terms) <= FOLLOW_UP_TERMS or bool(FOLLOW_UP_OPENING.search(question))
 
 
 def shares_words(question: str, passage_words: Sequence[str], language: str) -> bool:
-    """Whether some of these words of a passage are words of the question."""
+    """Tell whether some of these words of a passage are words of the question."""
     return not set(tokenize(question, language)).isdisjoint(tokenize(" ".join(passage_words), language))

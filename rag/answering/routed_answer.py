@@ -1,6 +1,6 @@
-"""The way of an answer that needs no search: small talk, and questions about whole documents.
+"""Answer without a search: small talk, and questions about whole documents.
 
-`run.py` asks here first; what is no such question is searched for.
+The pipeline asks here first; all other questions are searched for.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RoutedAnswer:
         self._run = run
 
     def reply(self) -> Reply | None:
-        """What small talk, or a question about whole documents, is met with; None for all others."""
+        """Return what small talk, or a question about whole documents, is met with; None for all others."""
         run = self._run
         providers = run.parts.providers
         router = Router(

@@ -38,17 +38,32 @@ class Health:
         return {"ok": self.ok, "checks": [asdict(check) for check in self.checks]}
 
 
-def check_rag_health(parts: Services | None = None) -> Health:
-    """Look at the database, the providers and the documents. Makes no paid call and never raises `RagError`."""
+def check_rag_health(parts: Services | None = None, *, probe: bool = False) -> Health:
+    """Look at the database, the providers and the documents. Makes no paid call and never raises `RagError`.
+
+    With `probe`, each provider is also asked by a free call, which takes up to five seconds.
+    """
     try:
         parts = parts or services()
     except RagError as exc:
         return Health(checks=(Check(name="Database", state="failed", sentence=exc.message),))
     database = _database(parts)
     try:
-        return _checked(parts, database)
+        found = _checked(parts, database)
     except DatabaseUnavailable as exc:  # between one check and the next
         return Health(checks=(replace(database, state="failed", sentence=exc.message),))
+    return Health(checks=(*found.checks, *_probes(parts))) if probe else found
+
+
+def _probes(parts: Services) -> list[Check]:
+    return [
+        Check(
+            name=f"{provider_name(probe.provider)} answers",
+            state="failed" if probe.error else "ok",
+            sentence=f"{probe.error} ({probe.ms:,} ms)" if probe.error else f"In {probe.ms:,} ms, by a free call.",
+        )
+        for probe in parts.providers.probe()
+    ]
 
 
 def _checked(parts: Services, database: Check) -> Health:

@@ -22,7 +22,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
     add_command(commands, "serve", "start the application").set_defaults(run=serve)
     add_command(commands, "worker", "only process documents, beside a running application").set_defaults(run=worker)
     text = "check what is configured, and name what is missing and what it would add"
-    add_command(commands, "doctor", text).set_defaults(run=doctor)
+    command = add_command(commands, "doctor", text)
+    command.add_argument("--probe", action="store_true", help="ask each provider by a free call, with time and error")
+    command.set_defaults(run=doctor)
 
 
 def serve(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -102,7 +104,7 @@ def doctor(arguments: argparse.Namespace, settings: Settings) -> int:
             parts.documents.start_reader()  # which says how it is confined
         except RagError as exc:
             unread = f"FAILED   Reading files: no process for it can be started and confined ({exc.message})"
-        report = check_rag_health(parts)
+        report = check_rag_health(parts, probe=arguments.probe)
     finally:
         parts.close()
     marks = {"ok": "ok     ", "missing": "missing", "warning": "note   ", "failed": "FAILED "}

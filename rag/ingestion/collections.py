@@ -47,23 +47,23 @@ LANGUAGES: Mapping[str, str] = {
 def find_collections(
     database: Database, who: Who, *, collection_id: UUID | None = None, name: str | None = None
 ) -> list[Collection]:
-    """Collections of a tenant that meet the conditions given, oldest first."""
+    """Find a tenant's collections that meet the conditions given, oldest first."""
     return database.fetch_all(who, "find_collections", Collection, collection_id=collection_id, collection_name=name)
 
 
 class CollectionLibrary:
-    """Collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
+    """Reads and changes collections of all tenants. Changes need an administrator; callers check who may read."""
 
     def __init__(self, database: Database, providers: Providers) -> None:
         self._database = database
         self._providers = providers
 
     def collections(self, who: Who) -> list[Collection]:
-        """The tenant's collections, oldest first."""
+        """List the tenant's collections, oldest first."""
         return find_collections(self._database, who)
 
     def collection(self, who: Who, collection_id: UUID) -> Collection:
-        """One collection. Raises `NotFound`, also for another tenant's."""
+        """Return one collection. Raises `NotFound`, also for another tenant's."""
         found = find_collections(self._database, who, collection_id=collection_id)
         if not found:
             raise NotFound("This collection does not exist, or no longer.")
@@ -90,14 +90,14 @@ class CollectionLibrary:
         self._database.execute(who, "note_last_collection", collection_id=collection.id)
 
     def contents(self, who: Who) -> dict[UUID, CollectionContents]:
-        """How much is in each collection, by its id."""
+        """Count what each collection holds, by its id."""
         found = self._database.fetch_all(who, "collection_contents", CollectionContents, collection_id=None)
         return {contents.collection_id: contents for contents in found}
 
     def ensure_collection(
         self, tenant_id: str, name: str, profile: str, embedding_model: str, language: str
     ) -> Collection:
-        """The collection of that name, made now if there is none; an existing one keeps its settings."""
+        """Return the collection of that name, made now if there is none; an existing one keeps its settings."""
         profile_by_name(profile)
         self._database.execute(
             tenant_id,
@@ -110,7 +110,7 @@ class CollectionLibrary:
         return find_collections(self._database, tenant_id, name=name)[0]
 
     def ensure_first_collection(self, tenant_id: str) -> Collection:
-        """The tenant's default collection, made with the tenant itself where there is none yet.
+        """Return the tenant's default collection, made with the tenant itself where there is none yet.
 
         Renamed or joined by others, the first collection stays the only one that is made unasked.
         """
@@ -211,7 +211,7 @@ class CollectionLibrary:
 
 
 def collection_name(name: str) -> str:
-    """A name as it is kept: one line. Raises `InvalidInput` for one that is empty or too long."""
+    """Bring a name to one line, as it is stored. Raises `InvalidInput` for one that is empty or too long."""
     kept = "".join(" " if c.isspace() else c for c in name if c.isspace() or unicodedata.category(c)[0] != "C")
     shown = " ".join(unicodedata.normalize("NFC", kept).split())
     if not shown:
@@ -222,7 +222,7 @@ def collection_name(name: str) -> str:
 
 
 def narrowing_metadata(profile: Profile, given: Mapping[str, str]) -> dict[str, str]:
-    """What is said of a document so that searches can be narrowed by it, without what is empty.
+    """Return the metadata by which searches are narrowed to a document, without empty values.
 
     Raises `InvalidInput` for fields that the profile has no filter for.
     """

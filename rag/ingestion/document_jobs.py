@@ -1,4 +1,4 @@
-"""What the steps of a document share: the document with what they need, its lock, its progress, and how work ends."""
+"""Jobs on documents: their lock, their progress, and how they are stopped."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from rag.profiles import profile_of
 from rag.storage.database import Database, queries
 from rag.types import Collection, Document, Step
 
-#: Worth another try later: nothing is wrong with the document.
-#: What an administrator mends outside: work waits for it, however long that takes.
+#: What an administrator mends outside: jobs wait for it, however long that takes.
 WAITED_FOR = (ProviderKeyRejected, ProviderQuotaExhausted)
+#: Worth another try later: nothing is wrong with the document.
 TEMPORARY = (
     ProviderUnavailable,
     ProviderQuotaExhausted,
@@ -41,11 +41,11 @@ TEMPORARY = (
 
 
 class JobInterrupted(Exception):
-    """The application stops; the work goes on at its next start."""
+    """The application stops; the job goes on at its next start."""
 
 
 class JobTaken(Exception):
-    """Another worker has this document."""
+    """Another worker has this job."""
 
 
 class DocumentGone(Exception):
@@ -57,14 +57,14 @@ class ModelChanged(Exception):
 
 
 class JobQueue(Protocol):
-    """Where work on documents is left."""
+    """Takes jobs on documents."""
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None: ...
 
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """One document with what its steps need."""
+    """A document with its collection, profile and prices, as the steps of the pipeline need it."""
 
     document: Document
     collection: Collection
@@ -77,7 +77,7 @@ class DocumentJob:
 
 
 class JobControl:
-    """Where documents are worked on: the database's side of every step, and the wish to stop. Thread-safe."""
+    """Claims, watches and stops the jobs of one process. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -103,7 +103,7 @@ class JobControl:
 
     @contextmanager
     def claimed(self, tenant_id: str, worked_on: UUID | str) -> Iterator[None]:
-        """Hold the lock of a document, or of other work by its job's lock.
+        """Hold the lock of a document, or of another job by its name.
 
         It lasts as long as a transaction, so it ends with the process, however it ends. It ends with the database too,
         and work that waits for a provider then does not notice; so this process keeps a list of its own. Raises
@@ -131,7 +131,7 @@ class JobControl:
             require_active(connection)
 
     def job(self, tenant_id: str, document_id: UUID) -> DocumentJob:
-        """The document as it stands. Raises `DocumentGone`."""
+        """Load a document with what its steps need. Raises `DocumentGone`."""
         found = find_documents(self.database, tenant_id, document_id=document_id)
         if not found:
             raise DocumentGone
@@ -140,12 +140,12 @@ class JobControl:
         return DocumentJob(found[0], collection, profile, price_overrides(self.database, tenant_id))
 
     def note_progress(self, job: DocumentJob, step: Step, done: int, total: int) -> None:
-        """How far a step has come, for the page."""
+        """Store how far a step has come, for the documents page."""
         self.database.execute(job.document.tenant_id, "note_progress", **progress(job, step, done, total, None))
 
 
 def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> Collection:
-    """A collection that is known to exist. Raises `DocumentGone` when it was deleted meanwhile."""
+    """Return a collection that is known to exist. Raises `DocumentGone` when it was deleted meanwhile."""
     parameters = {"collection_id": collection_id, "collection_name": None}
     found = database.fetch_all(tenant_id, "find_collections", Collection, **parameters)
     if not found:
@@ -154,7 +154,7 @@ def find_collection(database: Database, tenant_id: str, collection_id: UUID) -> 
 
 
 def price_overrides(database: Database, tenant_id: str) -> Mapping[str, Any]:
-    """The tenant's own prices."""
+    """Return the tenant's own prices."""
     with database.transaction(tenant_id) as connection:
         return read_prices(connection)
 
@@ -174,7 +174,7 @@ def hold(connection: Connection, job: DocumentJob) -> None:
 
 
 def progress(job: DocumentJob, step: Step, done: int, total: int, started: float | None) -> dict[str, Any]:
-    """Parameters of `note_progress`; with `started`, the time since then is added to the document's."""
+    """Return the parameters of `note_progress`; with `started`, the time since then is added to the document's."""
     elapsed_ms = ms_since(started) if started is not None else 0
     return {
         **job.key, "step": step, "steps_done": done, "steps_total": total, "message": None, "elapsed_ms": elapsed_ms,

@@ -53,7 +53,7 @@ def find_documents(
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Document]:
-    """Documents of a tenant that meet all conditions given, newest first; versions are documents of their own.
+    """Find a tenant's documents that meet all conditions given, newest first; versions are documents of their own.
 
     At most `limit` of them, after the first `offset`.
     """
@@ -76,7 +76,7 @@ def find_documents(
 def find_pages(
     database: Database, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0
 ) -> list[DocumentPage]:
-    """The pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
+    """Find the pages of a document with their text, in their order: at most `limit`, after the first `offset`."""
     part = {"document_id": document_id, "limit": limit, "offset": offset}
     return database.fetch_all(who, "find_pages", DocumentPage, **part)
 
@@ -93,7 +93,7 @@ def add_pages(connection: Connection, document: Document, pages: Sequence[tuple[
 
 
 def page_row(document: Document, page: Page, language: str) -> dict[str, Any]:
-    """A page as its table holds it."""
+    """Return a page as its table holds it."""
     return {
         "document_id": document.id,
         "number": page.number,
@@ -179,7 +179,7 @@ def set_vectors(
 def keep_embedded(
     connection: Connection, document: Document, chunks: Sequence[Chunk], embedding_model: str
 ) -> frozenset[int]:
-    """Indexes of the chunks that are stored with their vector already; rows that are none of these are removed."""
+    """Return the indexes of chunks stored with their vector already, and remove all other rows."""
     parameters = {"document_id": document.id, "embedding_model": embedding_model}
     stored = connection.execute(queries["embedded_chunks"], parameters).fetchall()
     wanted = {(chunk.index, chunk.start, chunk.end) for chunk in chunks}
@@ -192,20 +192,20 @@ log = logging.getLogger("rag.ingestion")
 
 
 def request_file_removal(connection: Connection, tenant_id: str, file_paths: Sequence[str]) -> None:
-    """Leave word to remove files, within the transaction that deletes their documents."""
+    """Ask for files to be removed, within the transaction that deletes their documents."""
     connection.execute(queries["await_file_removal"], {"file_paths": list(file_paths)})
     connection.execute(queries["enqueue_file_removal"], {"tenant_id": tenant_id})
 
 
 class FileRemovals:
-    """Removes what is noted. Thread-safe; the same file may be tried by several processes."""
+    """Removes the files asked for. Thread-safe; several processes may try the same file."""
 
     def __init__(self, database: Database, files: Originals) -> None:
         self._database = database
         self._files = files
 
     def run(self, tenant_id: str) -> int:
-        """Remove every file that is noted; how many could not be and wait for the next try."""
+        """Remove every file asked for. Returns how many could not be and wait for the next try."""
         with self._database.transaction(tenant_id) as connection:
             waiting = [row[0] for row in connection.execute(queries["waiting_file_removals"]).fetchall()]
         return sum(not self._remove(tenant_id, file_path) for file_path in waiting)
@@ -228,5 +228,5 @@ class FileRemovals:
 
 
 def amounts_to_json(value: CostEstimate | ProcessingCosts) -> dict[str, Any]:
-    """Amounts as JSON: dollars as strings, exact; null where no price is known."""
+    """Turn amounts into JSON: dollars as strings, exact; null where no price is known."""
     return {name: str(amount) if isinstance(amount, Decimal) else amount for name, amount in asdict(value).items()}

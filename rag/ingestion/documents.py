@@ -1,4 +1,4 @@
-"""The documents of a tenant, as the pages and the API use them: upload, confirm, look at, retry, delete.
+"""The document library, as pages and API use it: upload, confirm, look at, retry, delete.
 
 Nothing here does long work: what takes time is queued in the same transaction that asks for it.
 """
@@ -73,14 +73,17 @@ class QueueState:
 
 @dataclass(frozen=True, kw_only=True)
 class MeaningTotals:
-    """How many passages have their vector of meaning, of how many."""
+    """Counts passages, and those that have their vector of meaning."""
 
     passages: int
     done: int
 
 
 class DocumentLibrary(CollectionLibrary):
-    """Documents and collections of all tenants. Changes need an administrator; reading is the caller's to allow."""
+    """Reads and changes documents and collections of all tenants.
+
+    Changes need an administrator; callers check who may read.
+    """
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm(self, identity: Identity, document_id: UUID) -> Document:
-        """Say yes to the estimate: the document is processed. Does nothing when it was confirmed already."""
+        """Confirm the estimate: the document is processed. Does nothing when it was confirmed already."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"document_id": document_id}
@@ -166,7 +169,7 @@ class DocumentLibrary(CollectionLibrary):
         return self.get(identity, document_id)
 
     def confirm_all(self, identity: Identity, *, until: datetime) -> int:
-        """Say yes to every estimate made by `until`, as their total was shown then; how many documents that were."""
+        """Confirm every estimate made by `until`, whose total was shown then. Returns the number of documents."""
         require_admin(identity)
         with self._database.transaction(identity) as connection:
             found = connection.execute(queries["confirmable_documents"], {"until": until}).fetchall()
@@ -175,9 +178,9 @@ class DocumentLibrary(CollectionLibrary):
         return len(found)
 
     def discard(self, identity: Identity, document_id: UUID) -> None:
-        """Say no to the estimate: the document and its file are removed.
+        """Decline the estimate: the document and its file are removed.
 
-        Raises `InvalidInput` when it is processed already, for another administrator said yes meanwhile.
+        Raises `InvalidInput` when another administrator confirmed it meanwhile.
         """
         if not self._remove(identity, document_id, (DocumentStatus.ESTIMATED, DocumentStatus.READING)):
             self.get(identity, document_id)
@@ -196,7 +199,7 @@ class DocumentLibrary(CollectionLibrary):
     def delete(self, identity: Identity, document_id: UUID) -> None:
         """Remove a document with all its versions, or one version that does not answer now.
 
-        Pages, chunks, vectors and keywords go in one transaction, which also leaves word to remove the file. Raises
+        Pages, chunks, vectors and keywords go in one transaction, which also asks for the file to be removed. Raises
         `NotFound`, `SignInAgain`. When this returns, nothing of it can be found or opened.
         """
         require_admin(identity)
@@ -205,7 +208,7 @@ class DocumentLibrary(CollectionLibrary):
             raise NotFound
 
     def _remove(self, identity: Identity, document_id: UUID, statuses: Sequence[DocumentStatus] | None) -> bool:
-        """Delete a document in one of these states, or in any; whether there was one."""
+        """Delete a document in one of these states, or in any. Returns whether there was one."""
         require_admin(identity)
         tenant_id = identity.tenant_id
         with self._database.transaction(identity) as connection:
@@ -245,7 +248,7 @@ class DocumentLibrary(CollectionLibrary):
         self._forget(tenant_id, removed)
 
     def _locked(self, connection: Connection, collection_id: UUID) -> str:
-        """The name of a collection that nobody else changes until the transaction ends."""
+        """Lock a collection until the transaction ends, and return its name."""
         row = connection.execute(queries["lock_collection"], {"collection_id": collection_id}).fetchone()
         if row is None:
             raise NotFound("This collection does not exist, or no longer.")
@@ -255,7 +258,7 @@ class DocumentLibrary(CollectionLibrary):
 
     @property
     def confinement(self) -> Mapping[str, str] | None:
-        """By which means the processes that read files are confined; None before one has started."""
+        """How the processes that read files are confined; None before one has started."""
         return self._sandbox.known_means
 
     def start_reader(self) -> None:
@@ -264,7 +267,7 @@ class DocumentLibrary(CollectionLibrary):
 
     @property
     def recognition_engine(self) -> Engine | None:
-        """What text is recognised with in scans; None when there is nothing."""
+        """The engine that recognises text in scans; None when there is none."""
         return recognition_engine(self._settings)
 
     def list(
@@ -276,7 +279,7 @@ class DocumentLibrary(CollectionLibrary):
         limit: int | None = None,
         offset: int = 0,
     ) -> Documents:
-        """The tenant's documents, newest first; of those with versions, the one that answers and those at work."""
+        """List documents, newest first; of one with versions, the published one and those being processed."""
         return find_documents(
             self._database,
             who,
@@ -288,7 +291,7 @@ class DocumentLibrary(CollectionLibrary):
         )
 
     def count(self, who: Who, *, collection_id: UUID | None = None, status: DocumentStatus | None = None) -> int:
-        """How many documents `list` has in all."""
+        """Count the documents of `list`."""
         found = self._database.fetch_value(who, "count_documents", collection_id=collection_id, status=status)
         return int(found)
 
@@ -303,19 +306,19 @@ class DocumentLibrary(CollectionLibrary):
         limit: int = DOCUMENTS_PER_PAGE,
         offset: int = 0,
     ) -> Documents:
-        """A page of the documents that meet the filters; those of notice boards come last."""
+        """Find a page of the documents that meet the filters; those of notice boards come last."""
         parameters = {**filters.parameters(), "board_profiles": list(BOARD_PROFILES), "sort": sort}
         rows = self._database.fetch_all(who, "library_page", Document, **parameters, limit=limit, offset=offset)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_found(self, who: Who, filters: DocumentFilters) -> tuple[int, datetime | None]:
-        """How many documents meet the filters, and when the newest of them came."""
+        """Count the documents that meet the filters, and tell when the newest of them came."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_count"], filters.parameters()).fetchone()
         return row or (0, None)
 
     def shares(self, who: Who, filters: DocumentFilters) -> tuple[int, int]:
-        """How many of the documents that meet the filters can be tried again, and how many lack tags."""
+        """Count the documents that meet the filters and can be tried again, and those that lack tags."""
         with self._database.transaction(who) as connection:
             row = connection.execute(queries["library_shares"], filters.parameters()).fetchone()
         return row or (0, 0)
@@ -329,17 +332,17 @@ class DocumentLibrary(CollectionLibrary):
         until: datetime | None = None,
         is_untagged: bool = False,
     ) -> Names:
-        """The names of documents that meet the filters, newest first; of those only that came by `until`."""
+        """List the names of documents that meet the filters and came by `until`, newest first."""
         parameters = {**filters.parameters(), "limit": limit, "until": until, "is_untagged": is_untagged}
         return self._database.fetch_all(who, "library_names", DocumentName, **parameters)
 
     def figures(self, who: Who) -> Figures:
-        """What the library holds, counted by what it can be filtered by."""
+        """Count the library's documents by each value it can be filtered by."""
         rows = self._database.fetch_all(who, "library_figures", DocumentFigures)
         return [replace(row, status=DocumentStatus(row.status)) for row in rows]
 
     def at_work(self, who: Who, *, limit: int) -> tuple[dict[UUID, DocumentStatus], int]:
-        """The first documents that something is done with, with their states, and how many there are in all."""
+        """Return the first documents being worked on with their states, and how many there are in all."""
         with self._database.transaction(who) as connection:
             rows = connection.execute(queries["documents_at_work"], {"limit": limit}).fetchall()
             total = len(rows)
@@ -348,39 +351,39 @@ class DocumentLibrary(CollectionLibrary):
         return {document_id: DocumentStatus(status) for document_id, status in rows}, total
 
     def searchable_collections(self, who: Who) -> set[UUID]:
-        """The collections that have a document to answer from."""
+        """List the collections that have a searchable document."""
         with self._database.transaction(who) as connection:
             return {row[0] for row in connection.execute(queries["searchable_collections"])}
 
     def categories(self, who: Who, collection_id: UUID) -> dict[str, str]:
-        """The names of the categories of a notice board's posts, by their slugs."""
+        """Return the names of a notice board's categories by their slugs."""
         with self._database.transaction(who) as connection:
             return dict(connection.execute(queries["board_categories"], {"collection_id": collection_id}).fetchall())
 
     def board_figures(self, who: Who, collection_id: UUID, *, only_ready: bool) -> Board:
-        """What a notice board holds, by category."""
+        """Count a notice board's posts by category."""
         where = {"collection_id": collection_id, "only_ready": only_ready}
         return self._database.fetch_all(who, "board_figures", BoardFigures, **where)
 
     def posts(self, who: Who, filters: PostFilters, *, limit: int = DOCUMENTS_PER_PAGE, offset: int = 0) -> Documents:
-        """A page of a board's posts, pinned and important ones first, then the latest."""
+        """List a page of a board's posts, pinned and important ones first, then the latest."""
         parameters = {**filters.parameters(), "limit": limit, "offset": offset}
         rows = self._database.fetch_all(who, "board_page", Document, **parameters)
         return [replace(row, status=DocumentStatus(row.status), step=Step(row.step)) for row in rows]
 
     def count_posts(self, who: Who, filters: PostFilters) -> int:
-        """How many posts of a board meet the filters."""
+        """Count the posts of a board that meet the filters."""
         return int(self._database.fetch_value(who, "board_count", **filters.parameters()))
 
     def get(self, who: Who, document_id: UUID) -> Document:
-        """One document. Raises `NotFound`, also for another tenant's."""
+        """Return one document. Raises `NotFound`, also for another tenant's."""
         found = find_documents(self._database, who, document_id=document_id)
         if not found:
             raise NotFound("This document does not exist, or no longer.")
         return found[0]
 
     def pages(self, who: Who, document_id: UUID, *, limit: int | None = None, offset: int = 0) -> Pages:
-        """The pages with their text, in their order."""
+        """List the pages with their text, in their order."""
         return find_pages(self._database, who, document_id, limit=limit, offset=offset)
 
     def count_pages(self, who: Who, document_id: UUID) -> int:
@@ -395,7 +398,7 @@ class DocumentLibrary(CollectionLibrary):
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
-        """The chunks in their order, without their vectors."""
+        """List the chunks in their order, without their vectors."""
         part = {"document_id": document_id, "chunk_id": chunk_id, "limit": limit, "offset": offset}
         return self._database.fetch_all(who, "find_chunks", DocumentChunk, **part)
 
@@ -403,14 +406,14 @@ class DocumentLibrary(CollectionLibrary):
         return int(self._database.fetch_value(who, "count_chunks", document_id=document_id))
 
     def original(self, who: Who, document_id: UUID) -> bytes:
-        """The file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
+        """Return the file as it can be opened: a protected PDF was unlocked when it was uploaded. Raises `NotFound`."""
         document = self.get(who, document_id)
         if not document.file_path:
             raise NotFound("This document was registered without a file; its text is on its pages.")
         return self._files.get(document.tenant_id, document.file_path)
 
     def page_image(self, who: Who, document_id: UUID, page: int, *, highlight: str = "", scale: float = 2.0) -> bytes:
-        """A page as PNG, `scale` times 72 dpi, with the passage marked where it stands.
+        """Draw a page as PNG, `scale` times 72 dpi, with the passage marked.
 
         Raises `NotFound` for a page that is not there and a `DocumentError` when the page cannot be drawn.
         """
@@ -431,7 +434,7 @@ class DocumentLibrary(CollectionLibrary):
     def suggested_questions(
         self, who: Who, collection_id: UUID, *, languages: Sequence[str] = (), limit: int = 4
     ) -> Questions:
-        """Questions the collection's documents answer, from as many different documents as possible.
+        """Suggest questions the collection's documents answer, from as many different documents as possible.
 
         `languages` (ISO 639-1, "ko-KR" is read as "ko") are those of the reader, the best first: documents in them
         come first, then those in the collection's own, then all others.
@@ -452,19 +455,19 @@ class DocumentLibrary(CollectionLibrary):
         return list(dict.fromkeys(found))[:limit]
 
     def queue_state(self, tenant_id: str) -> QueueState:
-        """What waits and what is worked on for this tenant, by any process."""
+        """Count the tenant's jobs that wait and that run, in all processes."""
         state = self._database.fetch_one(tenant_id, "queue_state", QueueState)
         return state or QueueState(waiting=0, later=0, running=0, next_try_at=None)
 
     def meaning_totals(self, tenant_id: str) -> MeaningTotals:
-        """How many passages have their vector of meaning, while there are any to be made here; else none of none."""
+        """Count passages and their vectors of meaning; zero of zero where none are made."""
         if self._providers.meaning is None:
             return MeaningTotals(passages=0, done=0)
         totals = self._database.fetch_one(tenant_id, "meaning_totals", MeaningTotals)
         return totals or MeaningTotals(passages=0, done=0)
 
     def metadata_values(self, who: Who, collection_id: UUID, field: str) -> Questions:
-        """The values that a field of the metadata has in a collection, of its documents and of their passages."""
+        """List the values that a metadata field has in a collection's documents and their chunks."""
         with self._database.transaction(who) as connection:
             parameters = {"collection_id": collection_id, "field": field}
             return [row[0] for row in connection.execute(queries["metadata_values"], parameters).fetchall()]

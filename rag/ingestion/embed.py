@@ -91,7 +91,7 @@ def embed_batches(
 
 
 def known_by(operation: EmbeddingOperation, embedder: Embedder, texts: Sequence[str]) -> list[str]:
-    """The texts that tell an embedding call from others."""
+    """Return the texts that identify an embedding call."""
     # A chunk of one sentence is embedded with its title and section, and apart from its sentence.
     return [*(("sentences",) if operation == "chunking" else ()), embedder.id, *texts]
 
@@ -163,7 +163,7 @@ class EmbedStep:
         *,
         are_stored: bool,
     ) -> None:
-        """Chunks, vectors, bills and the end of their calls in one transaction.
+        """Store chunks, vectors and bills, and end their calls, in one transaction.
 
         The commit does not wait for the disk: only the server's own crash can undo it, with all that is in it, and then
         the calls are on their way again under their keys. Chunks that are stored already get their vectors only.

@@ -28,32 +28,35 @@ LEAST_RATIO, LARGEST_RATIO = 0.4, 2.5
 
 @dataclass(frozen=True)
 class EstimateCorrection:
-    """Tokens counted for each token estimated, and the tokens of a tagging answer. None where nothing is known yet."""
+    """Tokens billed for each token estimated, and the tokens of a tagging answer; None where nothing is known yet."""
 
     embedding_ratio: Decimal | None = None
     tagging_ratio: Decimal | None = None
     answer_tokens: Decimal | None = None
 
     def embedding(self, tokens: int) -> int:
-        """As many tokens as the provider of the vectors will count."""
+        """Correct an estimate to the tokens that the embedding provider will bill."""
         return _corrected(tokens, self.embedding_ratio)
 
     def tagging(self, tokens: int) -> int:
-        """As many tokens as the provider of the tags will count in what it is sent."""
+        """Correct an estimate to the input tokens that the tagging provider will bill."""
         return _corrected(tokens, self.tagging_ratio)
 
 
 def find_correction(
     database: Database, job: DocumentJob, embedder: Embedder, tagger: ChatModel | None
 ) -> EstimateCorrection:
-    """What the tenant's latest documents with these models tell; of answers, those of the collection or its profile."""
+    """Learn the correction from the tenant's latest documents with these models.
+
+    The length of answers comes from the same collection, else from the same profile.
+    """
     parameters = {
         "collection_id": job.collection.id,
         "embedding_model": embedder.model,
         "tagging_model": tagger.model if tagger is not None else "",
     }
     return (
-        database.fetch_one(job.document.tenant_id, "counted_before", EstimateCorrection, **parameters)
+        database.fetch_one(job.document.tenant_id, "estimate_correction", EstimateCorrection, **parameters)
         or EstimateCorrection()
     )
 
@@ -88,7 +91,7 @@ def estimate_costs(
     recognition: Usage | None = None,
     correction: EstimateCorrection = NO_CORRECTION,
 ) -> CostEstimate:
-    """The cost of each step. Tokens are estimated from exactly what will be sent, and corrected by what was counted.
+    """Estimate the cost of each step, from the tokens of exactly the texts that will be sent.
 
     A semantic cut embeds every sentence once more. A model without a known price gives None, never 0.
     """
@@ -136,7 +139,7 @@ def estimate_costs(
 
 
 def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequence[str], model: str) -> int:
-    """Input tokens of all tagging calls of a document: its own, and one for each chunk where chunks have tags."""
+    """Estimate the input tokens of a document's tagging calls: its own, and one for each chunk that has tags."""
     calls = [(tagging.messages_for_document(title, text), tagging.DOCUMENT_SCHEMA)]
     if chunk_tags:
         schema = tagging.tag_schema(chunk_tags)
@@ -146,7 +149,7 @@ def tokens_sent(title: str, text: str, chunks: Sequence[Chunk], chunk_tags: Sequ
 
 
 def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
-    """What a schema adds to a request: OpenAI counts its JSON without what is required (cookbook, issue 2140)."""
+    """Estimate the tokens a schema adds: OpenAI counts its JSON without `required` (cookbook, issue 2140)."""
     shown = {name: part for name, part in schema.items() if name not in ("required", "additionalProperties")}
     return estimate_tokens(json.dumps(shown, separators=(",", ":")), model=model) + SCHEMA_TOKENS_AROUND
 
@@ -154,7 +157,7 @@ def tokens_of_schema(schema: Mapping[str, Any], model: str) -> int:
 def tokens_answered(
     text: str, tagged_chunks: int, fields: Sequence[str], model: str, correction: EstimateCorrection
 ) -> int:
-    """Output tokens of all tagging calls of a document: as earlier answers had, else as the prompts ask for.
+    """Estimate the output tokens of a document's tagging calls: as earlier answers had, else as the prompts ask for.
 
     The prompts say how many words an answer may have, and the document tells how many tokens its words are.
     """
@@ -168,7 +171,7 @@ def tokens_answered(
 
 
 def tokens_a_word(text: str, model: str) -> float:
-    """Tokens of a word of this text, names and figures left out."""
+    """Estimate the tokens of a word of this text, without numbers."""
     words = WORD.findall(text)
     if not words:
         return TOKENS_A_WORD

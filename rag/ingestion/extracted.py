@@ -1,4 +1,4 @@
-"""What is read from a file, as values and as the JSON in which it leaves the sandbox."""
+"""Values read from a file, and their JSON between the sandbox and the application."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FileKind: TypeAlias = str
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractionLimits:
-    """What a single file may take."""
+    """Limits of a single file."""
 
     maximum_bytes: int = 50 * 1024 * 1024
     maximum_pages: int = 5000
@@ -48,7 +48,7 @@ class CheckedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractedDocument:
-    """Everything read from a file. `language` is what the file says of itself, often wrong or empty.
+    """A file as it was read. `language` is declared by the file, often wrongly or not at all.
 
     `metadata` holds what only some kinds of files have, as JSON: `links` and `backdated_at` of a post.
     """
@@ -73,7 +73,7 @@ class ExtractedDocument:
 
 
 def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> ExtractedDocument:
-    """The value again, with every text free of what a database cannot hold."""
+    """Read the value from JSON, with every text free of what a database cannot hold."""
     return ExtractedDocument(
         pages=tuple(page_from_json(page) for page in values["pages"]),
         sections=sections_from_json(values["sections"]),
@@ -86,7 +86,7 @@ def extracted_from_json(values: Mapping[str, Any], decrypted: bytes | None) -> E
 
 
 def page_from_json(page: Mapping[str, Any]) -> Page:
-    """A page again."""
+    """Read a page from JSON."""
     return Page(
         number=int(page["number"]),
         text=storable(page["text"]),
@@ -97,7 +97,7 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
 
 
 def sections_from_json(values: Any) -> tuple[Section, ...]:
-    """Sections as they were stored."""
+    """Read sections from JSON."""
     return tuple(
         Section(
             title=storable(section["title"]),
@@ -110,7 +110,7 @@ def sections_from_json(values: Any) -> tuple[Section, ...]:
 
 
 def storable_json(value: Any) -> Any:
-    """A JSON value whose texts a database can hold."""
+    """Return a JSON value whose texts a database can hold."""
     if isinstance(value, dict):
         return {storable(name): storable_json(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -119,7 +119,7 @@ def storable_json(value: Any) -> Any:
 
 
 def storable(text: Any) -> str:
-    """Text without NUL and lone surrogates, which Postgres refuses. The length stays the same."""
+    """Replace NUL and lone surrogates, which Postgres refuses. The length stays the same."""
     cleaned = str(text).replace("\0", "\ufffd")
     return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
 
@@ -134,7 +134,7 @@ MACHINE_TITLE = re.compile(
 
 
 def title_from_file_name(file_name: str) -> str:
-    """The name without its ending, underscores as spaces, a lower-case name begun with a capital."""
+    """Make a title of a file name: no ending, underscores as spaces, a capital first."""
     from rag.ingestion.loaders import ENDINGS  # which imports this module
 
     stem, ending = os.path.splitext(file_name)
@@ -146,7 +146,7 @@ def title_from_file_name(file_name: str) -> str:
 
 
 def title_from_metadata(title: str) -> str:
-    """The PDF's own title, or nothing when it looks like a program's rather than a person's."""
+    """Return the file's own title; empty when it looks like a program's rather than a person's."""
     title = " ".join(title.split())
     if not 4 <= len(title) <= 150 or MACHINE_TITLE.search(title) or not re.search(r"[^\W\d_]{2}", title):
         return ""

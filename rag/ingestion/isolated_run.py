@@ -85,7 +85,7 @@ class IsolatedRuns:
                 process.kill()
 
     def _answer(self, task: Task, stop_if_asked: Callable[[], None]) -> bytes:
-        """What a process answers; nothing when it ended before."""
+        """Return what a process answers; empty when it ended before."""
         with subprocess.Popen(  # noqa: S603 - our own module
             self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=PROJECT, start_new_session=True
         ) as process:

@@ -1,7 +1,7 @@
-"""Vectors of meaning, made in the background: documents are searchable by their words long before.
+"""Make vectors of meaning in the background: documents are searchable by their words long before.
 
-What is made is stored a few passages at a time, so that a killed process loses seconds of work. One process of an
-installation is at it at a time: the model takes one core for as long as there is something to do.
+Vectors are stored a few passages at a time, so that a killed process loses seconds of work. One process of an
+installation makes them at a time: the model takes one core for as long as there is something to do.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class UnreadPassage:
 
     @property
     def texts(self) -> list[str]:
-        """What is embedded of it: its parts, each with what stands in front of the passage."""
+        """The texts to embed: its parts, each with the title and section of the passage."""
         return [contextual_text(self.title, self.section, part) for part in parts_of(self.content)]
 
 
 @dataclass(frozen=True)
 class MeaningProgress:
-    """How far a document is: passages with a vector of meaning, of how many; `unreadable` will have none."""
+    """Counts a document's passages, and those with a vector of meaning; `unreadable` ones will have none."""
 
     document_id: UUID
     collection_id: UUID
@@ -92,7 +92,7 @@ class MeaningJob:
         self._lock_file = data_dir / "meaning.lock"
 
     def run(self, tenant_id: str, collection_id: UUID, *, turn_seconds: float = TURN_SECONDS) -> bool:
-        """Work on a collection until nothing is left; False when its turn is over before.
+        """Work on a collection until nothing is left. Returns False when its turn is over before.
 
         Raises `JobTaken`, `JobInterrupted`, `TenantSuspended`, and `ProviderUnavailable` when the engine does
         not answer.
@@ -108,7 +108,7 @@ class MeaningJob:
         return True
 
     def store_known(self, tenant_id: str, collection_id: UUID, known: Mapping[bytes, FloatMatrix]) -> int:
-        """Store vectors that are known by the digest of their text; how many passages there were to store them for."""
+        """Store vectors known by the digest of their text. Returns the number of passages that got theirs."""
         found = dict[UnreadPassage, list[FloatMatrix]]()
         for passage in self._next(tenant_id, collection_id):
             vectors = [known.get(digest_of(text)) for text in passage.texts]
@@ -124,7 +124,7 @@ class MeaningJob:
         self._embedder.rest()
 
     def rest_when_idle(self) -> None:
-        """End that process when it had nothing to do for a while."""
+        """End that process after a while without passages."""
         self._embedder.rest(idle_seconds=IDLE_SECONDS)
 
     def _next(self, tenant_id: str, collection_id: UUID) -> list[UnreadPassage]:
@@ -138,7 +138,7 @@ class MeaningJob:
         )
 
     def _vectors(self, passage: UnreadPassage) -> list[FloatMatrix]:
-        """The vectors of its parts, less those whose text the model cannot read."""
+        """Embed its parts, leaving out those whose text the model cannot read."""
         vectors = list[FloatMatrix]()
         for text in passage.texts:
             self._control.stop_if_asked()
@@ -157,7 +157,7 @@ class MeaningJob:
 
     @contextmanager
     def _only_one(self) -> Iterator[None]:
-        """Hold what one process of this installation has at a time. Raises `JobTaken`."""
+        """Hold the lock that one process of this installation has at a time. Raises `JobTaken`."""
         self._lock_file.parent.mkdir(parents=True, exist_ok=True)
         with self._lock_file.open("a") as file:
             if not _locked(file):
@@ -166,7 +166,7 @@ class MeaningJob:
 
 
 def parts_of(content: str) -> list[str]:
-    """A passage's parts of about the same length: whole sentences or lines, a heading with what follows it."""
+    """Split a passage into parts of about the same length: whole sentences or lines, a heading with its text."""
     pieces, ends = list[str](), [found.end() for found in _PIECE.finditer(content)]
     for start, end in zip([0, *ends], [*ends, len(content)], strict=True):
         piece = content[start:end]
@@ -186,14 +186,14 @@ def parts_of(content: str) -> list[str]:
 
 
 def digest_of(text: str) -> bytes:
-    """By what a text is known that was embedded elsewhere."""
+    """Hash a text, to find it among those embedded elsewhere."""
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
 def meaning_progress(
     database: Database, tenant_id: str, *, collection_id: UUID | None = None, document_id: UUID | None = None
 ) -> list[MeaningProgress]:
-    """How far each searchable document is, of all collections on the built-in embedder or of one."""
+    """Count the vectors of each searchable document, of all collections on the built-in embedder or of one."""
     return database.fetch_all(
         tenant_id, "meaning_progress", MeaningProgress, collection_id=collection_id, document_id=document_id
     )
@@ -216,13 +216,13 @@ def _columns(passages: Sequence[UnreadPassage], vectors: Sequence[list[FloatMatr
 
 
 def _mean(vectors: Sequence[FloatMatrix]) -> FloatMatrix:
-    """Their common direction, of length 1."""
+    """Average vectors to a direction of length 1."""
     mean: FloatMatrix = np.mean(vectors, axis=0)
     return mean / np.linalg.norm(mean)
 
 
 def _locked(file: IO[str]) -> bool:
-    """Whether this process has the file's lock now, until it closes the file, however it ends."""
+    """Lock the file until this process closes it, however it ends. Returns whether it could."""
     if fcntl is None:
         return True
     try:

@@ -78,7 +78,7 @@ class PaidCalls:
         expected: Usage,
         document_id: UUID | None = None,
     ) -> tuple[PaidCall, Value]:
-        """Make one call, known by its owner, its operation and its texts. Raises what `function` raises.
+        """Make one call, identified by its owner, its operation and its texts. Raises what `function` raises.
 
         `expected` is the usage it will be billed for. `document_id` is the document charged, where it is not the owner.
         """
@@ -148,7 +148,7 @@ class PaidCalls:
     def settle_abandoned(
         self, tenant_id: str, *, owner_id: UUID | None = None, quiet_seconds: float = QUIET_SECONDS
     ) -> int:
-        """Write what calls of dead processes may have cost that nobody will send again; how many there were."""
+        """Record what calls of dead processes may have cost that nobody will send again. Returns their number."""
         prices = price_overrides(self._database, tenant_id)
         with self._database.transaction(tenant_id) as connection:
             parameters = {"owner_id": owner_id, "quiet_seconds": quiet_seconds}
@@ -180,7 +180,7 @@ class PaidCalls:
         expected: Usage,
         on_end: Callable[[], None],
     ) -> PaidCall:
-        """Commit the call's row. What a dead process sent of it may have been billed: that is recorded by estimate."""
+        """Commit the call's row. Attempts of a dead process may have been billed: they are recorded by estimate."""
         owner_id, document_id = parameters["owner_id"], parameters["document_id"]
         with self._database.transaction(tenant_id) as connection:
             row = connection.execute(queries["begin_paid_call"], parameters).fetchone()
@@ -195,17 +195,17 @@ class PaidCalls:
 
 
 def note_costs(database: Database, ledger: Ledger, tenant_id: str, document_id: UUID) -> None:
-    """Write to a document what it did cost so far, from the ledger."""
+    """Write a document's cost so far, from the ledger."""
     costs = Jsonb(amounts_to_json(ledger.document_costs(tenant_id, document_id)))
     database.execute(tenant_id, "note_costs", document_id=document_id, costs=costs)
 
 
 def digest_of(texts: Sequence[str]) -> str:
-    """What a call is known by, besides its owner and its operation."""
+    """Hash the texts by which a call is identified, besides its owner and its operation."""
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()
 
 
 def expected_embedding(provider: str, model: str, texts: Sequence[str]) -> Usage:
-    """What embedding these texts is expected to be billed as."""
+    """Estimate the usage that embedding these texts is billed for."""
     tokens = sum(estimate_tokens(text, model=model) for text in texts)
     return Usage(provider=provider, model=model, input_tokens=tokens, is_estimated=True)

@@ -1,4 +1,4 @@
-"""Several calls at once in daemon threads: one that hangs never keeps the process from ending."""
+"""Make several calls at once in daemon threads: one that hangs never keeps the process from ending."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def in_parallel(
 ) -> Iterator[tuple[Item, Value]]:
     """Yield each item with its result as it comes, in any order; work on the items starts in theirs.
 
-    After a failure nothing new is started; what is under way is waited for and yielded, for it may have been paid, and
+    After a failure nothing new is started; calls under way are waited for and yielded, for they may have been paid, and
     then the first error is raised. `on_tick` may raise to stop waiting.
     """
     for ready in groups_in_parallel(function, items, threads=threads, on_tick=on_tick):
@@ -64,7 +64,7 @@ def start_workers(
     failed: threading.Event,
     threads: int,
 ) -> list[threading.Thread]:
-    """Threads that take the items in their order until none is left or one has failed."""
+    """Start threads that take the items in their order until none is left or one has failed."""
     waiting: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -88,7 +88,7 @@ def start_workers(
 
 
 def waited_for(results: queue.SimpleQueue[Result[Item, Value]]) -> list[Result[Item, Value]]:
-    """What is there, or comes within a tick; empty when nothing does."""
+    """Take the results that are there or come within a tick."""
     found: list[Result[Item, Value]] = []
     try:
         found.append(results.get(timeout=TICK_SECONDS))

@@ -33,7 +33,7 @@ from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
 from rag.ingestion.meaning import MeaningJob
 from rag.ingestion.paid_calls import QUIET_SECONDS, PaidCalls, note_costs
 from rag.ingestion.publish import publish
-from rag.ingestion.reading import Reader
+from rag.ingestion.reading import ReadStep
 from rag.ingestion.recognise import RecogniseStep
 from rag.ingestion.reembedding import ReembeddingJob
 from rag.ingestion.sources.board.reading import PostReader
@@ -92,7 +92,7 @@ class Pipeline:
         self.control = JobControl(database)
         self._calls = calls = PaidCalls(self.control, CallGate(), ledger)
         posts = PostReader(providers, calls, self.sandbox)
-        self._read_step = Reader(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
+        self._read_step = ReadStep(self.control, files, providers, self.sandbox, self.recognition.engine, posts)
         self._recognise_step = RecogniseStep(files, self.recognition, calls)
         self._embed_step = EmbedStep(calls)
         self._tag_step = TagStep(providers, calls)
@@ -172,7 +172,7 @@ class Pipeline:
     def _stored_pages(
         self, job: DocumentJob
     ) -> tuple[Sequence[Page], tuple[Section, ...], Sequence[tuple[int, int]] | None]:
-        """Pages and sections as they were read, and the spans of a paid cut."""
+        """Load pages and sections as they were read, and the spans of a paid cut."""
         rows = find_pages(self._database, job.document.tenant_id, job.document.id)
         with self._database.transaction(job.document.tenant_id) as connection:
             found = connection.execute(queries["document_work"], job.key).fetchone()
@@ -219,7 +219,7 @@ class Pipeline:
     def _tag(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]
     ) -> tuple[str, ProviderError | None]:
-        """Tag document and chunks: a sentence for the admin, and the error where the key or the money is refused."""
+        """Tag document and chunks; return a sentence for the admin, and the error where key or money is refused."""
         try:
             return self._tag_step.run(job, pages, sections), None
         except WAITED_FOR as exc:
@@ -338,7 +338,7 @@ class Pipeline:
         )
 
     def remove_files(self, tenant_id: str) -> int:
-        """Remove the originals of deleted documents; how many wait for another try."""
+        """Remove the originals of deleted documents. Returns how many wait for another try."""
         with self.control.claimed(tenant_id, f"files {tenant_id}"):
             return self._removals.run(tenant_id)
 
@@ -348,14 +348,14 @@ class Pipeline:
         note_costs(self._database, self._ledger, tenant_id, document_id)
 
     def note_message(self, tenant_id: str, document_id: UUID, sentence: str, *, is_waiting: bool = False) -> None:
-        """Say something about a document that is still being worked on, or waits for its provider's yes."""
+        """Store a sentence about a document being processed, or waiting for its provider."""
         parameters = {"document_id": document_id, "message": sentence, "is_waiting": is_waiting}
         self._database.execute(tenant_id, "note_message", **parameters)
 
     def settle_abandoned_calls(self, tenant_id: str, *, quiet_seconds: float = QUIET_SECONDS) -> int:
-        """Write into the ledger what calls of dead processes may have cost that nobody sends again.
+        """Record in the ledger what calls of dead processes may have cost that nobody sends again.
 
-        Those of documents; and those of questions that nobody looks at, which are closed.
+        Calls of documents, and calls of abandoned questions, which are closed.
         """
         ChatLogs(self._database).close_abandoned(tenant_id, quiet_seconds=LONG_QUIET_SECONDS)
         return self._calls.settle_abandoned(tenant_id, quiet_seconds=quiet_seconds)

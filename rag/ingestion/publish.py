@@ -1,4 +1,4 @@
-"""What makes one version of a document the one that answers, and the last that did not: always one transaction."""
+"""Publish a version of a document and supersede the one before, always in one transaction."""
 
 from __future__ import annotations
 

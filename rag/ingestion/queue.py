@@ -77,7 +77,7 @@ class FilesLeft(Exception):
 
 
 class WorkerPool(AsyncConnectionPool):
-    """Connections of the queue's library: each statement is in a transaction of the worker's."""
+    """Connections for procrastinate: each statement runs in a transaction of the worker's."""
 
     def __init__(self, key: bytes, conninfo: str, **options: Any) -> None:
         super().__init__(conninfo, **options)
@@ -91,7 +91,7 @@ class WorkerPool(AsyncConnectionPool):
 
 
 class Queue:
-    """Work on documents: left by any process, done by those that started a worker."""
+    """Takes jobs from any process, and does them in processes that started a worker."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Queue:
         self.on_sync: Callable[[str, UUID], object] | None = None
 
     def enqueue(self, tenant_id: str, document_id: UUID, *, connection: Connection | None = None) -> None:
-        """Have a document worked on; with `connection`, once the caller's transaction is committed."""
+        """Queue a document; with `connection`, once the caller's transaction is committed."""
         parameters = {"tenant_id": tenant_id, "document_id": str(document_id)}
         if connection is not None:
             connection.execute(queries["enqueue"], parameters)
@@ -130,7 +130,7 @@ class Queue:
             own.execute(queries["enqueue"], parameters)
 
     def start_worker(self) -> None:
-        """Work on documents in the background of this process. Does nothing when that is so already."""
+        """Start working in the background of this process. Does nothing when a worker runs already."""
         if self.is_running:
             return
         self._stop.clear()
@@ -155,7 +155,7 @@ class Queue:
         return self._thread is not None and self._thread.is_alive()
 
     def wait_until_idle(self, timeout_seconds: float = 60.0) -> bool:
-        """Wait until no job is left; False when there still is one after the time given."""
+        """Wait until no job is left. Returns False when there still is one after the time given."""
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             if self._database.fetch_value(WORKER, "waiting_jobs") == 0:
@@ -245,7 +245,7 @@ class Queue:
             await asyncio.gather(*workers, rescue, stopped, return_exceptions=True)
 
     def _app(self, connector: PsycopgConnector, jobs: JobManager) -> App:
-        """The library's application with every task, whose worker takes its jobs from `jobs`."""
+        """Make procrastinate's application with every task, whose worker takes its jobs from `jobs`."""
         app = App(connector=connector)
         app.job_manager = jobs
         later = RetrySchedule(self)
@@ -331,8 +331,10 @@ class Queue:
         await in_daemon_thread(lambda: self._make_meaning(tenant_id, collection_id))
 
     def _make_meaning(self, tenant_id: str, collection_id: str) -> None:
-        """A turn of a collection. What is left has a job of its own: one of a document may wait by now, and two of a
-        name cannot."""
+        """Give a collection its turn, and queue the rest.
+
+        The rest is a new job: one of a document may wait by now, and two of a name cannot.
+        """
         work = self._pipeline.meaning
         wait: float | None = 0.0
         try:
@@ -360,17 +362,17 @@ class Queue:
             raise FilesLeft
 
     def _wait(self, key: str, error: ProviderError) -> float:
-        """Seconds before the next try: growing, and never less than the provider asked for."""
+        """Return the seconds before the next try: growing, and never less than the provider asked for."""
         step = self.retry_seconds[min(self._tries(error)[key], len(self.retry_seconds)) - 1]
         return max(step, retry_after(error))
 
     def _tries(self, error: ProviderError) -> Counter[str]:
-        """Where a failed try is counted: waiting for a key or for money uses up no attempt."""
+        """Choose the counter of a failed try: waiting for a key or for money uses up no attempt."""
         return self._refusals if isinstance(error, WAITED_FOR) else self._failures
 
     def _forget(self, key: str) -> None:
-        for counted in (self._failures, self._refusals, self._waits):
-            counted.pop(key, None)
+        for counter in (self._failures, self._refusals, self._waits):
+            counter.pop(key, None)
 
     def _note_failure(self, tenant_id: str, document_id: str, error: ProviderError) -> None:
         is_waiting = isinstance(error, WAITED_FOR)
@@ -394,7 +396,7 @@ class Queue:
             await asyncio.sleep(self._rescue_seconds)
 
     def wait_after(self, error: BaseException, arguments: Mapping[str, Any]) -> float | None:
-        """Seconds until a job with these arguments is tried again; None when it is not."""
+        """Return the seconds until a job with these arguments is tried again; None when it is not."""
         if isinstance(error, (JobInterrupted, asyncio.CancelledError)):
             return 0.0
         if isinstance(error, (JobTaken, DatabaseUnavailable)):
@@ -410,7 +412,7 @@ class Queue:
 
 
 def waiting_sentence(error: ProviderError, wait: float) -> str:
-    """Why work waits and when it goes on, for the documents page."""
+    """Say why a job waits and when it goes on, for the documents page."""
     again = f"It is tried again by itself in {wait:,.0f} seconds; what is done is kept."
     provider = str(error.details.get("provider") or "")
     if not isinstance(error, WAITED_FOR):
@@ -425,7 +427,7 @@ def waiting_sentence(error: ProviderError, wait: float) -> str:
 
 
 class RetrySchedule(BaseRetryStrategy):
-    """Which jobs are tried again, and when: the queue knows how often each has failed."""
+    """Decides which jobs are tried again, and when: the queue knows how often each has failed."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

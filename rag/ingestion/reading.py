@@ -1,4 +1,4 @@
-"""The first step: pages out of the file, with their language and what processing them would cost."""
+"""Read a document: pages out of the file, their language, and what processing them would cost."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WITHOUT_ENGINE = (
 )
 
 
-class Reader:
+class ReadStep:
     """Reads files in the sandbox and stores what was read in one transaction."""
 
     def __init__(
@@ -65,23 +65,23 @@ class Reader:
         self._sandbox = sandbox
         self._engine = engine
 
-    def read(self, work: DocumentJob) -> None:
+    def read(self, job: DocumentJob) -> None:
         """Read a document's file. Raises what the sandbox says is wrong with it."""
         started = time.monotonic()
-        content = self._files.get(work.document.tenant_id, work.document.file_path)
-        told = 0.0
+        content = self._files.get(job.document.tenant_id, job.document.file_path)
+        reported_at = 0.0
 
-        def tell(done: int, total: int) -> None:
-            nonlocal told
+        def report_progress(done: int, total: int) -> None:
+            nonlocal reported_at
             self._control.stop_if_asked()
-            if time.monotonic() - told >= PROGRESS_SECONDS:
-                told = time.monotonic()
-                self._control.note_progress(work, Step.EXTRACT, done, total)
+            if time.monotonic() - reported_at >= PROGRESS_SECONDS:
+                reported_at = time.monotonic()
+                self._control.note_progress(job, Step.EXTRACT, done, total)
 
         try:
-            document = work.document
+            document = job.document
             if document.mime_type == POST_TYPE:
-                extracted = self._posts.load(work, content, on_page=tell)
+                extracted = self._posts.load(job, content, on_page=report_progress)
             elif document.mime_type == EXPORT_TYPE:
                 extracted = read_passages(content)  # written by us, when it was imported
             else:
@@ -89,18 +89,18 @@ class Reader:
                     content,
                     file_name=document.file_name,
                     mime_type=document.mime_type,
-                    on_page=tell,
+                    on_page=report_progress,
                     tenant_id=document.tenant_id,
                 )
         except RagError:
             self._control.stop_if_asked()  # the sandbox was ended with the application, not by the file
             raise
-        self._store(work, extracted, started)
+        self._store(job, extracted, started)
 
-    def _store(self, work: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
+    def _store(self, job: DocumentJob, extracted: ExtractedDocument, started: float) -> None:
         """Pages, sections, language and estimate in one transaction."""
-        pages, document = extracted.pages, work.document
-        language = language_of(join_pages(pages), extracted.language or work.collection.language)
+        pages, document = extracted.pages, job.document
+        language = language_of(join_pages(pages), extracted.language or job.collection.language)
         is_named = bool(document.metadata.get("is_named"))
         title = "" if is_named else title_from_metadata(extracted.title)
         empty = [page.number for page in pages if not page.text.strip()]
@@ -111,24 +111,24 @@ class Reader:
             expected = pages_as_expected(pages, awaiting)
             estimate = estimate_document(
                 self._control,
-                work,
+                job,
                 title or document.title,
                 expected,
                 moved_sections(extracted.sections, pages, expected),
                 self._providers,
                 recognition=expected_usage(self._engine, len(awaiting)),
             )
-            said = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
-            message = " ".join(filter(None, (said, message)))
+            sentence = reading_message(pages, awaiting=awaiting, assumed=expected_characters(pages, awaiting))
+            message = " ".join(filter(None, (sentence, message)))
         unready = DocumentStatus.FAILED if all_blank(pages) or not is_pdf(document) else DocumentStatus.NEEDS_OCR
         with self._control.database.transaction(document.tenant_id) as connection:
-            hold(connection, work)
-            connection.execute(queries["remove_pages"], work.key)
+            hold(connection, job)
+            connection.execute(queries["remove_pages"], job.key)
             document_rows.add_pages(connection, document, [with_language(page, language) for page in pages])
             connection.execute(
                 queries["finish_reading"],
                 {
-                    **work.key,
+                    **job.key,
                     "status": DocumentStatus.ESTIMATED if is_ready else unready,
                     "message": message if is_ready else no_text_message(pages),
                     "ocr_pages": awaiting,
@@ -150,7 +150,7 @@ class Reader:
             )
 
     def _to_recognise(self, document: Document, pages: Sequence[Page]) -> tuple[list[int], str]:
-        """Pages whose text is to be recognised, and a sentence where that was asked for and cannot be done."""
+        """Choose the pages whose text is to be recognised; a sentence when that was asked for and cannot be done."""
         if not is_pdf(document):
             return [], ""
         wanted = pages_to_recognise(pages, document.pdf_type)
@@ -164,7 +164,7 @@ def is_pdf(document: Document) -> bool:
 
 
 def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[Page, ...]:
-    """The pages with a text of the usual length where theirs is still to be recognised, for the estimate."""
+    """Fill pages that wait for recognition with a text of the usual length, for the estimate."""
     if not awaiting:
         return tuple(pages)
     length = expected_characters(pages, awaiting)
@@ -173,14 +173,14 @@ def pages_as_expected(pages: Sequence[Page], awaiting: Sequence[int]) -> tuple[P
 
 
 def expected_characters(pages: Sequence[Page], awaiting: Sequence[int]) -> int:
-    """The usual length of a page: that of the document's other pages, else of a printed page."""
+    """Guess the length of a page: the average of the document's other pages, else of a printed page."""
     lengths = [len(page.text) for page in pages if page.text.strip() and page.number not in awaiting]
     return sum(lengths) // len(lengths) if len(lengths) >= FEWEST_PAGES_TO_JUDGE else CHARACTERS_OF_A_SCAN
 
 
 def estimate_document(
     control: JobControl,
-    work: DocumentJob,
+    job: DocumentJob,
     title: str,
     pages: tuple[Page, ...],
     sections: tuple[Section, ...],
@@ -188,39 +188,39 @@ def estimate_document(
     *,
     recognition: Usage | None = None,
 ) -> dict[str, Any]:
-    """What processing pages that were read would cost, as it is stored."""
+    """Estimate what processing pages would cost, as it is stored."""
     # Where a semantic cut will fall is known only after paying for it; a smart one gives about as many chunks.
-    wanted = work.document.chunking_method
+    wanted = job.document.chunking_method
     method: ChunkingMethod = "smart" if wanted == "semantic" else wanted
     chunks = chunk_document(
         pages,
         sections,
         method=method,
-        file_name=work.document.file_name,
-        limits=work.profile.chunking,
-        **sizes_for(work.profile, method),
+        file_name=job.document.file_name,
+        limits=job.profile.chunking,
+        **sizes_for(job.profile, method),
     )
-    tagger = providers.translation_model_for(work.profile) if work.document.generate_metadata else None
-    embedder = providers.embedder_for(work.collection.embedding_model)
+    tagger = providers.translation_model_for(job.profile) if job.document.generate_metadata else None
+    embedder = providers.embedder_for(job.collection.embedding_model)
     return amounts_to_json(
         estimate_costs(
             title,
             join_pages(pages),
             len(pages),
             chunks,
-            method=work.document.chunking_method,
+            method=job.document.chunking_method,
             embedder=embedder,
             tagger=tagger,
-            prices=work.prices,
-            chunk_tags=work.profile.reading.chunk_tags,
+            prices=job.prices,
+            chunk_tags=job.profile.reading.chunk_tags,
             recognition=recognition,
-            correction=find_correction(control.database, work, embedder, tagger),
+            correction=find_correction(control.database, job, embedder, tagger),
         )
     )
 
 
 def language_of(text: str, claimed: str) -> str:
-    """The language of the beginning and the middle: a title page alone may be in another.
+    """Detect the language of the beginning and the middle: a title page alone may be in another.
 
     A few words are no ground for a statistical guess; there what the file or the collection says holds.
     """

@@ -1,4 +1,4 @@
-"""The step that recognises text: page by page or in batches, each stored with its bill in one transaction.
+"""Recognise text, page by page or in batches, each stored with its bill in one transaction.
 
 It runs once the cost is confirmed. A page leaves the list of those awaited as it is stored, so a killed process pays
 for none of them again.
@@ -41,7 +41,7 @@ class RecogniseStep:
     def run(
         self, job: DocumentJob, pages: Sequence[Page], sections: tuple[Section, ...]
     ) -> tuple[Sequence[Page], tuple[Section, ...]]:
-        """The pages with their text and the sections where they are then; as they were when none awaits it.
+        """Return the pages with their text, and the sections at their new places.
 
         Raises `NoTextInPdf` when there is no text on any page in the end, `SettingsError` when there is no engine any
         more, `ProviderError`s, `DocumentError`s; what is paid is kept.
@@ -96,7 +96,7 @@ class RecogniseStep:
         awaited: Sequence[int],
         noted: dict[str, Any],
     ) -> None:
-        """One batch: its pages, its bill, and what the document looks like with them."""
+        """Store one batch: its pages, its bill, and the document's sections and language."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             self._calls.settle(connection, call, [read.usage] if read.usage else [], job.prices)

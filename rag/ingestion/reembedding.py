@@ -1,4 +1,4 @@
-"""Embedding a collection again with another model, beside the vectors that are searched.
+"""Move a collection to another embedding model, beside the vectors that are searched.
 
 The new vectors grow in a table that no search reads. When none is missing, one transaction exchanges the two and the
 collection's model with them. The old ones stay for undoing, which is the same move back with nothing left to pay.
@@ -16,7 +16,8 @@ from uuid import UUID
 from pgvector import HalfVector
 from psycopg import Connection
 
-from rag.errors import InvalidInput, NotAllowed, NotFound, RagError
+from rag.access.sessions import require_admin
+from rag.errors import InvalidInput, NotFound, RagError
 from rag.ingestion.document_jobs import TEMPORARY, DocumentGone, find_collection, price_overrides
 from rag.ingestion.embed import Batch, embed_batches
 from rag.ingestion.paid_calls import PaidCalls, note_costs
@@ -28,7 +29,7 @@ from rag.providers import Embedder
 from rag.providers.registry import Providers
 from rag.retrieval.keywords import contextual_text, index_vectors
 from rag.storage.database import Database, queries
-from rag.types import Identity, Role, Usage, Who
+from rag.types import Identity, Usage, Who
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +84,11 @@ class Reembeddings:
         self._providers = providers
 
     def find(self, who: Who, *, collection_id: UUID | None = None) -> list[Reembedding]:
-        """Moves of the tenant's collections, the latest first."""
+        """List the moves of the tenant's collections, the latest first."""
         return self._database.fetch_all(who, "find_reembeddings", Reembedding, id=None, collection_id=collection_id)
 
     def get(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """One move. Raises `NotFound`."""
+        """Return one move. Raises `NotFound`."""
         parameters = {"id": reembedding_id, "collection_id": None}
         found = self._database.fetch_one(tenant_id, "find_reembeddings", Reembedding, **parameters)
         if found is None:
@@ -95,12 +96,12 @@ class Reembeddings:
         return found
 
     def estimate(self, identity: Identity, collection_id: UUID, to_model: str) -> Reembedding:
-        """What embedding a collection with another model would cost; nothing is spent before `confirm`.
+        """Estimate the cost of embedding a collection with another model; nothing is spent before `confirm`.
 
         Vectors of that model that are still kept cost nothing. Raises `SettingsError` for a model that cannot be used
         and `InvalidInput` when the collection has it already or another move is under way.
         """
-        _require_admin(identity)
+        require_admin(identity)
         tenant_id = identity.tenant_id
         try:
             collection = find_collection(self._database, tenant_id, collection_id)
@@ -123,14 +124,14 @@ class Reembeddings:
         return self.get(tenant_id, row[0])
 
     def undo(self, identity: Identity, switched: Reembedding) -> Reembedding:
-        """An estimate of the way back: free, except for what was added since the switch."""
+        """Estimate the way back: free, except for chunks added since the switch."""
         if not switched.can_be_undone:
             raise InvalidInput("The old vectors have been removed. Move the collection to that model again instead.")
         return self.estimate(identity, switched.collection_id, switched.from_model)
 
     def confirm(self, identity: Identity, reembedding_id: UUID, *, enqueue: bool = True) -> Reembedding:
-        """Say yes to the cost, or try again after a failure: the work is queued."""
-        _require_admin(identity)
+        """Confirm the cost, or try again after a failure: the job is queued."""
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             parameters = {"id": reembedding_id, "tenant_id": identity.tenant_id}
             if connection.execute(queries["begin_reembedding"], parameters).rowcount and enqueue:
@@ -140,7 +141,7 @@ class Reembeddings:
 
     def cancel(self, identity: Identity, reembedding_id: UUID) -> None:
         """Give up before the switch; vectors made for it are removed."""
-        _require_admin(identity)
+        require_admin(identity)
         found = self.get(identity.tenant_id, reembedding_id)
         with self._database.transaction(identity) as connection:
             if connection.execute(queries["cancel_reembedding"], {"id": reembedding_id}).rowcount:
@@ -148,7 +149,7 @@ class Reembeddings:
 
     def clean_up(self, identity: Identity, collection_id: UUID) -> None:
         """Remove the vectors of earlier models; what was switched can no longer be undone."""
-        _require_admin(identity)
+        require_admin(identity)
         with self._database.transaction(identity) as connection:
             for move in self.find(identity, collection_id=collection_id):
                 if move.can_be_undone:
@@ -157,13 +158,16 @@ class Reembeddings:
 
 
 def find_missing(connection: Connection, collection_id: UUID, to_model: str) -> list[MissingVector]:
-    """Searchable chunks without a vector of a model, document by document."""
+    """Find searchable chunks without a vector of a model, document by document."""
     parameters = {"collection_id": collection_id, "to_model": to_model}
     return [MissingVector(*row) for row in connection.execute(queries["chunks_to_reembed"], parameters)]
 
 
 def batches_of(missing: Sequence[MissingVector], size: int) -> list[list[MissingVector]]:
-    """Batches that never cross a document: its bill is its own, and a batch sent again after a kill is the same."""
+    """Group chunks into batches that never cross a document.
+
+    A document's bill is its own, and a batch sent again after a kill is the same.
+    """
     groups: dict[tuple[UUID, int], list[MissingVector]] = {}
     for chunk in missing:
         groups.setdefault((chunk.document_id, chunk.chunk_index // size), []).append(chunk)
@@ -194,11 +198,6 @@ def _remove_vectors(connection: Connection, collection_id: UUID, model: str) -> 
     connection.execute(queries["remove_spare_vectors"], parameters)
 
 
-def _require_admin(identity: Identity) -> None:
-    if not identity.may(Role.ADMIN):
-        raise NotAllowed
-
-
 class ReembeddingJob:
     """Makes the missing vectors, then switches. One move is worked on by one worker at a time."""
 
@@ -210,7 +209,7 @@ class ReembeddingJob:
         self._moves = Reembeddings(calls.control.database, providers)
 
     def run(self, tenant_id: str, reembedding_id: UUID) -> Reembedding:
-        """Work until the new vectors are searched. What cannot be mended by waiting is written to the move.
+        """Work until the new vectors are searched. An error that waiting does not help is written to the move.
 
         Raises `JobTaken`, `JobInterrupted`, and the errors of `TEMPORARY`, after which it can be run again.
         """

@@ -95,12 +95,12 @@ class ReferenceDocuments:
         self._tag_step = TagStep(providers, calls)
 
     def list(self, who: Who, *, limit: int = 20, offset: int = 0) -> tuple[Sequence[ReferenceDocument], int]:
-        """Documents, newest first, and how many there are in all."""
+        """List documents, newest first, and count them all."""
         found = self._find(who, limit=limit, offset=offset)
         return found, int(self._database.fetch_value(who, "count_references", profiles=list(REFERENCE_PROFILES)) or 0)
 
     def get(self, who: Who, document_id: UUID) -> ReferenceDocument:
-        """One document. Raises `NotFound`, also for documents of other profiles."""
+        """Return one document. Raises `NotFound`, also for documents of other profiles."""
         found = self._find(who, document_id=document_id)
         if not found:
             raise NotFound("This reference document does not exist, or no longer.")
@@ -257,7 +257,7 @@ class ReferenceDocuments:
 
     @contextmanager
     def _claimed(self, job: DocumentJob) -> Iterator[None]:
-        """Nobody else works on the document meanwhile."""
+        """Hold the document, so that nobody else works on it meanwhile."""
         try:
             with self._control.claimed(job.document.tenant_id, job.document.id):
                 yield
@@ -315,7 +315,7 @@ def _pages_from(page_texts: Mapping[int, str]) -> Sequence[Page]:
 
 
 def _chunking_method(collection: Collection) -> str:
-    """The collection's own way to cut a text that is sent; by pages where that needs paid calls of an embedder."""
+    """Return the collection's chunking method; pages where it needs paid calls of an embedder."""
     method = profile_of(collection).chunking.chunking_method
     return "paged" if method == "semantic" else method
 

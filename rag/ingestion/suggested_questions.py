@@ -1,4 +1,4 @@
-"""Questions from a document's headings, as people would ask them: where no model writes any, these are shown."""
+"""Make questions from a document's headings, which are shown where no model writes any."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ NUMBERING = re.compile(
 def questions_from_sections(
     title: str, sections: Sequence[Section], text: str, language: str, *, limit: int = 6
 ) -> list[str]:
-    """Questions about a document's sections in its language, taken evenly from its beginning to its end.
+    """Ask about a document's sections in its language, taken evenly from its beginning to its end.
 
-    Sections that give figures come before those that give none: days, amounts and limits are what people ask about.
+    Sections with numbers come before those without: people ask about days, amounts and limits.
     """
     template = QUESTIONS.get(language)
     if template is None:
@@ -87,7 +87,7 @@ def questions_from_sections(
 
 
 def _evenly(items: Sequence[str], ranks: Sequence[tuple[bool, bool]], limit: int) -> list[str]:
-    """At most `limit` items in their order: those of lower ranks, of the rank that is too large some all over."""
+    """Choose at most `limit` items of the lowest ranks, spread evenly over a rank that does not fit."""
     chosen: set[int] = set()
     for rank in sorted(set(ranks)):
         places = [place for place, found in enumerate(ranks) if found == rank]
@@ -97,14 +97,14 @@ def _evenly(items: Sequence[str], ranks: Sequence[tuple[bool, bool]], limit: int
 
 
 def _bare(heading: str) -> str:
-    """A heading without its number; of an article in brackets, 제3조(육아휴직), what stands in the brackets."""
+    """Return a heading without its number; of 제3조(육아휴직), the title in the brackets."""
     bare = NUMBERING.sub("", " ".join(heading.split())).strip(" .:–—-")
     match = re.fullmatch(r"[(（](.+)[)）]", bare)
     return match[1] if match else bare
 
 
 def _names_in(text: str) -> frozenset[str]:
-    """Words that the text writes with a capital inside sentences, and more often than without: names."""
+    """Find names: words written with a capital inside sentences more often than without."""
     shown = text[:200_000]
     capitals = Counter(re.findall(r"(?<=[a-zà-ÿ,] )[A-ZÀ-Þ][^\W\d_]+", shown))
     small = Counter(re.findall(r"\b[a-zà-ÿ][^\W\d_]+", shown))
@@ -112,7 +112,7 @@ def _names_in(text: str) -> frozenset[str]:
 
 
 def _lowered(heading: str, names: frozenset[str]) -> str:
-    """A heading as it is written inside a sentence: small, unless it holds a name."""
+    """Write a heading as inside a sentence: in lower case, unless it holds a name."""
     words = re.findall(r"[^\W\d_]+", heading)
     if heading.isupper() and len(words) > 1:
         return heading.lower()
@@ -122,7 +122,7 @@ def _lowered(heading: str, names: frozenset[str]) -> str:
 
 
 def _title_in_sentence(title: str, language: str, names: frozenset[str]) -> str:
-    """“the leave policy” where the title is such a word, else the title in quotation marks."""
+    """Write the title as “the leave policy” where it is such a word, else in quotation marks."""
     for article, kinds in KINDS[language].items():
         if re.fullmatch(rf"(?:[^\W\d_]+ ){{0,4}}(?:{kinds})", title, re.IGNORECASE):
             small = _lowered(title, names - {word.casefold() for word in title.split()[-1:]})

@@ -1,4 +1,8 @@
-"""What a document is about: by a chat model where there is one, and questions from its headings in any case."""
+"""Tag a document and its chunks: a chat model says what they are about, and headings become questions.
+
+A tag that fails leaves {}, is counted, and can be run again. Fields of chunks are the collection's own (source 002:
+topic, crime_type).
+"""
 
 from __future__ import annotations
 
@@ -50,7 +54,7 @@ DOCUMENT_SCHEMA: dict[str, Any] = {
 
 
 def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any], Usage | None]:
-    """Summary, topics and three questions of a document, and what the call used.
+    """Ask for the summary, topics and three questions of a document; return them with the usage.
 
     An answer that is not what was asked for gives {}: it was paid all the same. Raises `ProviderError`s.
     """
@@ -72,13 +76,13 @@ def tag_document(model: ChatModel, title: str, text: str) -> tuple[dict[str, Any
 
 
 def messages_for_document(title: str, text: str) -> list[ChatMessage]:
-    """What the model is asked about a document: as much of its beginning as it is shown."""
+    """Make the prompt about a document, with the beginning of its text."""
     shown = as_data("document", text[:TAGGED_CHARACTERS], title=title)
     return [ChatMessage(role="system", content=DOCUMENT_SYSTEM), ChatMessage(role="user", content=shown)]
 
 
 def metadata_from_answer(answer: str) -> dict[str, Any]:
-    """The model's JSON as metadata. Raises `ProviderAnswerInvalid`."""
+    """Parse the model's JSON into metadata. Raises `ProviderAnswerInvalid`."""
     try:
         found = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
         return {
@@ -106,7 +110,7 @@ CHUNK_ANSWER_TOKENS_AROUND, FIELD_TOKENS_AROUND = 11, 4
 
 
 def tag_schema(fields: Sequence[str]) -> dict[str, Any]:
-    """The schema of a chunk's tags: the collection's fields, a summary and keywords."""
+    """Return the schema of a chunk's tags: the collection's fields, a summary and keywords."""
     properties: dict[str, Any] = {field: {"type": ["string", "null"]} for field in fields if field not in ALWAYS}
     properties["summary"] = {"type": "string"}
     properties["keywords"] = {"type": "array", "items": {"type": "string"}}
@@ -114,12 +118,12 @@ def tag_schema(fields: Sequence[str]) -> dict[str, Any]:
 
 
 def tag_names(fields: Sequence[str]) -> list[str]:
-    """The names that tags have in a chunk's metadata."""
+    """List the names that tags have in a chunk's metadata."""
     return [*(field for field in fields if field not in ALWAYS), *ALWAYS]
 
 
 def tag_chunk(model: ChatModel, content: str, fields: Sequence[str]) -> tuple[dict[str, Any], Usage | None]:
-    """Tags of one chunk and what the call used. An answer that cannot be used gives {}: it was paid all the same.
+    """Ask for the tags of one chunk; return them with the usage. An unusable answer gives {}: it was paid all the same.
 
     Raises other `ProviderError`s.
     """
@@ -138,7 +142,7 @@ def tag_chunk(model: ChatModel, content: str, fields: Sequence[str]) -> tuple[di
 
 
 def messages_for_chunk(content: str) -> list[ChatMessage]:
-    """What the model is asked about a chunk."""
+    """Make the prompt about a chunk."""
     return [
         ChatMessage(role="system", content=CHUNK_SYSTEM),
         ChatMessage(role="user", content=as_data("passage", content)),
@@ -146,7 +150,7 @@ def messages_for_chunk(content: str) -> list[ChatMessage]:
 
 
 def chunk_tags_from_answer(answer: str, fields: Sequence[str]) -> dict[str, Any]:
-    """The model's JSON as tags; {} when it is not what was asked for."""
+    """Parse the model's JSON into tags; {} when it does not fit the schema."""
     try:
         found = json.loads(answer[answer.index("{") : answer.rindex("}") + 1])
         tags: dict[str, Any] = {field: _short(found.get(field)) for field in fields if field not in ALWAYS}
@@ -167,7 +171,7 @@ Tagged = tuple[PaidCall | None, dict[str, Any], Usage | None, str]
 
 
 class TagStep:
-    """Tags what has no tags yet."""
+    """Tags documents and chunks that have no tags yet."""
 
     def __init__(self, providers: Providers, calls: PaidCalls) -> None:
         self._control = calls.control
@@ -175,16 +179,16 @@ class TagStep:
         self._calls = calls
 
     def run(self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section]) -> str:
-        """Tag the document, and its chunks where its profile says so; a sentence for the admin where it failed.
+        """Tag the document, and its chunks where its profile says so; return a sentence for the admin where it failed.
 
-        Raises those of `WAITED_FOR`: what is tagged by then is kept.
+        Raises the errors of `WAITED_FOR`; tags made by then are kept.
         """
         self._control.stop_if_asked()
         model = self._providers.translation_model_for(job.profile) if job.document.generate_metadata else None
-        said = [self._tag_document(job, pages, sections, model)]
+        messages = [self._tag_document(job, pages, sections, model)]
         if model is not None and job.profile.reading.chunk_tags:
-            said.append(self._tag_chunks(job, model))
-        return " ".join(filter(None, said))
+            messages.append(self._tag_chunks(job, model))
+        return " ".join(filter(None, messages))
 
     def _tag_document(
         self, job: DocumentJob, pages: Sequence[Page], sections: Sequence[Section], model: ChatModel | None
@@ -245,9 +249,9 @@ class TagStep:
         return f"{failed} of {total} chunks could not be tagged. {reason}".strip() if failed else ""
 
     def _call(self, job: DocumentJob, texts: Sequence[str], function: Any, expected: Usage) -> Tagged:
-        """A call with its row; its failure as a sentence, for tags are never worth failing a document.
+        """Make a paid call, and turn its failure into a sentence: tags are never worth failing a document.
 
-        A refused key and used-up money are raised: they are waited for.
+        A refused key and used-up money are raised: the job waits for them.
         """
         document = job.document
         try:

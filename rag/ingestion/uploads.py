@@ -1,4 +1,4 @@
-"""The way in: a file is checked, unlocked, stored under its content and given its document."""
+"""Take in a file: check it, unlock it, store it under its content's hash, and make its document."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def add_document(
 
 
 def display_name(file_name: str) -> str:
-    """A name to show: without folders, control and direction-changing characters; in any script; never a path."""
+    """Return a name to show: in any script, without folders, control and direction-changing characters."""
     name = unicodedata.normalize("NFC", file_name.encode("utf-8", "replace").decode("utf-8"))
     name = "".join(c for c in name if c in JOINERS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
     # The slash of a closing HTML tag is no folder.
@@ -127,7 +127,7 @@ TAGS_WAIT = "This document is found already; its summary, topics and questions a
 
 
 def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assumed: int = 0) -> str:
-    """What an admin should know about how the pages were read; empty when all went well.
+    """Tell an admin how the pages were read; empty when all went well.
 
     `awaiting` are pages whose text will be recognised once the document is confirmed; the estimate took each to have
     `assumed` characters.
@@ -153,7 +153,7 @@ def reading_message(pages: Sequence[Page], *, awaiting: Sequence[int] = (), assu
 
 
 def no_text_message(pages: Sequence[Page]) -> str:
-    """Why there is nothing to search: pages that are pictures, or text that cannot be used."""
+    """Say why there is nothing to search: pages that are pictures, or text that cannot be used."""
     if all_blank(pages):
         return "Every page of this file is blank."
     scanned = [page.number for page in pages if BLANK_PAGE not in page.warnings]
@@ -163,12 +163,12 @@ def no_text_message(pages: Sequence[Page]) -> str:
 
 
 def all_blank(pages: Sequence[Page]) -> bool:
-    """Whether there is nothing on any page, so that text recognition would find nothing either."""
+    """Return whether every page is blank, so that text recognition would find nothing either."""
     return bool(pages) and all(BLANK_PAGE in page.warnings for page in pages)
 
 
 def page_list(numbers: Sequence[int]) -> str:
-    """Pages in words: "Page 4", "Pages 1–3, 7", the end of a long list left out."""
+    """Write page numbers in words: "Page 4", "Pages 1–3, 7", without the end of a long list."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:

@@ -1,4 +1,7 @@
-"""Versions of a document, and its steps by hand. What answers goes on answering until the next version is complete."""
+"""Restore versions of a document, and run its steps again by hand.
+
+The published version goes on answering until the next one is complete.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class Versions:
         self._control = JobControl(database)
 
     def of(self, who: Who, document: Document) -> list[Document]:
-        """All versions of a document, the latest first."""
+        """List all versions of a document, the latest first."""
         found = find_documents(self._database, who, original_id=document.original_id)
         return sorted(found, key=lambda version: -version.version)
 
@@ -66,7 +69,7 @@ class Versions:
         only_missing: bool = True,
         chunking_method: ChunkingMethod | None = None,
     ) -> Document:
-        """Run a step of a searchable document again; the document that is worked on for it.
+        """Run a step of a searchable document again. Returns the document being processed for it.
 
         Chunking and embedding make a new version of the same file, which is estimated and waits for a yes; its vectors
         are all new. Tags are written while the document goes on answering: where they are missing, or all. Raises
@@ -101,7 +104,7 @@ class Versions:
         return self._job(identity, new_id).document
 
     def read_again(self, identity: Identity, document_id: UUID, *, pdf_type: PdfType = "auto") -> Document:
-        """Read the file of a document again, with text recognition where it is needed; the document made for it.
+        """Read the file of a document again, with text recognition where needed. Returns the document made for it.
 
         One that answers goes on answering: the new version is estimated and waits for a yes. One that failed, or waits
         for recognition, is read itself. Raises `InvalidInput` while it is worked on.

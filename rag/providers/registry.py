@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from rag.errors import SettingsError
+import cohere
+import openai
+
+from rag.errors import ProviderError, SettingsError
 from rag.profile import Profile
 from rag.profiles import DEFAULT, PROFILES
 from rag.providers import ChatModel, Embedder, Reranker
 from rag.providers.builtin_embedders import LexicalEmbedder, MeaningEmbedder, is_installed, shared_embedder
-from rag.providers.cohere import CohereReranker
+from rag.providers.cohere import CohereReranker, cohere_errors
 from rag.providers.connections import connect, provider_of
 from rag.providers.cross_encoder import LocalCrossEncoder
 from rag.providers.ollama import OllamaEmbedder
-from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder
+from rag.providers.openai_compatible import OpenAIChatModel, OpenAIEmbedder, openai_errors
 from rag.settings import Settings
 from rag.settings.providers import PROVIDERS, variable_of
 
@@ -63,6 +70,20 @@ class EmbedderOption:
     missing: str
 
 
+#: Longest wait for a provider that is probed.
+PROBE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """The answer of a provider to a free call."""
+
+    provider: str
+    ms: int
+    #: Why it did not answer, as a sentence; empty for an answer.
+    error: str = ""
+
+
 class Providers:
     """The models this installation may use. Thread-safe; clients and their connections are shared."""
 
@@ -83,6 +104,18 @@ class Providers:
     def is_configured(self, provider: str) -> bool:
         """Return whether this provider can be asked; the built-in one always can."""
         return provider == self._builtin.provider or provider in self._connections.clients
+
+    def probe(self) -> list[Probe]:
+        """Ask each configured provider for its models, which is free, all at once. Upstage has no free call."""
+        calls: dict[str, Callable[[], object]] = {
+            name: partial(_list_models, client, name) for name, client in self._connections.clients.items()
+        }
+        if self._connections.cohere is not None:
+            calls["cohere"] = partial(_list_cohere_models, self._connections.cohere)
+        if not calls:
+            return []
+        with ThreadPoolExecutor(len(calls), thread_name_prefix="probe") as pool:
+            return list(pool.map(_probed, calls.keys(), calls.values()))
 
     # Embedders
 
@@ -267,3 +300,22 @@ def _parts_of(identifier: str) -> tuple[str, str, int]:
 def _is_overridden(profile: Profile, field: str) -> bool:
     own = PROFILES.get(profile.name)
     return own is not None and bool(profile.value(field) != own.value(field))
+
+
+def _probed(provider: str, call: Callable[[], object]) -> Probe:
+    started, error = time.perf_counter(), ""
+    try:
+        call()
+    except ProviderError as exc:
+        error = exc.message
+    return Probe(provider=provider, ms=round((time.perf_counter() - started) * 1000), error=error)
+
+
+def _list_models(client: openai.OpenAI, provider: str) -> object:
+    with openai_errors(provider):
+        return client.with_options(timeout=PROBE_SECONDS).models.list()
+
+
+def _list_cohere_models(client: cohere.ClientV2) -> object:
+    with cohere_errors():
+        return client.models.list(request_options={"timeout_in_seconds": int(PROBE_SECONDS), "max_retries": 0})

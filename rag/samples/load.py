@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import FIRST_COLLECTION
+from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.sync import sync_collection
 from rag.profiles import BOARD_PROFILES, profile_by_name
 from rag.samples import SAMPLES, Sample
-from rag.samples.board import SampleBoard
 from rag.samples.vectors import read_vectors
 from rag.services import Services, program_of
 from rag.storage.database import queries

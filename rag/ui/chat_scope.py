@@ -49,7 +49,7 @@ class ChatScope:
 
     @cached_property
     def collection(self) -> Collection:
-        """The open conversation's collection, else the one chosen for a new one, else the default.
+        """Return the open conversation's collection, else the one chosen for a new one, else the default.
 
         Raises `NotFound`.
         """
@@ -70,14 +70,14 @@ class ChatScope:
 
     @property
     def document_ids(self) -> tuple[UUID, ...]:
-        """The documents to ask in, as far as they are in the collection; none means all."""
+        """Return the documents to ask in, as far as they are in the collection; none means all."""
         wanted = self._chosen
         here = {name.id for name in self._named(document_ids=wanted)} if wanted else set()
         return tuple(document_id for document_id in wanted if document_id in here)
 
     @property
     def options(self) -> Options:
-        """What the search is narrowed by, as far as the collection has it."""
+        """Return what the search is narrowed by, as far as the collection has it."""
         wanted = {field: st.session_state.get(self._field_key(field)) for field in self.profile.search.metadata_filters}
         filters = SearchFilters(
             metadata={field: value for field, value in wanted.items() if value}, categories=self._categories
@@ -86,7 +86,7 @@ class ChatScope:
 
     @property
     def _categories(self) -> tuple[str, ...]:
-        """The categories of a notice board to ask in, none for all."""
+        """Return the categories of a notice board to ask in, none for all."""
         wanted = st.session_state.get("chat_categories") or ()
         known = self._category_names if wanted else {}
         return tuple(slug for slug in wanted if slug in known)
@@ -98,7 +98,7 @@ class ChatScope:
 
     @property
     def _chosen(self) -> tuple[UUID, ...]:
-        """The documents that were chosen, whether they are there or not."""
+        """Return the documents that were chosen, whether they are there or not."""
         wanted = st.session_state.get("chat_documents") or ()
         return tuple(document_id for document_id in wanted if isinstance(document_id, UUID))
 
@@ -122,8 +122,8 @@ class ChatScope:
         return f"chat_narrow_{self.collection.id}_{field}"
 
     def draw_choice(self) -> None:
-        """Which collection the first question goes to: the default, unless another is chosen."""
-        names = {c.id: c.name for c in self.collections}
+        """Return which collection the first question goes to: the default, unless another is chosen."""
+        names = name_labels({c.id: c.name for c in self.collections}, gone="Deleted collection")
         if st.session_state.get("chat_collection") not in names:
             st.session_state.chat_collection = self.collection.id
         choose_collection(
@@ -160,7 +160,7 @@ class ChatScope:
                 self._draw_fields()
 
     def _summary(self) -> str:
-        """What is asked in, in a few words."""
+        """Return what is asked in, in a few words."""
         chosen = st.session_state.get("chat_documents") or []
         filters = self.options.filters
         narrowed = [str(value) for value in filters.metadata.values()] if filters else []
@@ -200,7 +200,7 @@ class ChatScope:
                 )
 
     def _draw_documents(self) -> None:
-        """The documents to ask in; where there are more than a list can hold, those that a search finds."""
+        """Return the documents to ask in; where there are more than a list can hold, those that a search finds."""
         offered = self._named(limit=MOST_OFFERED + 1)
         if len(offered) > MOST_OFFERED:
             text = st.text_input(

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
-from uuid import UUID
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from rag.types import Collection, Document, DocumentChunk, DocumentPage, DocumentStatus, Who
+from rag.ingestion.documents import DocumentLibrary
+from rag.types import Document, DocumentStatus
 from rag.ui.document_pages import draw_chunks, draw_pages
 from rag.ui.formats import KINDS, METHODS, PDF_TYPES, STATUSES, count, duration, file_size, known_cost, money
 from rag.ui.page_view import has_pictures
 from rag.ui.text import code, plain
 
 COST_STEPS = {"parsing": "Parsing", "chunking": "Chunking", "embedding": "Embedding", "metadata": "Metadata"}
-
-
-class Documents(Protocol):
-    def pages(self, who: Who, document_id: UUID) -> list[DocumentPage]: ...
-
-    def chunks(self, who: Who, document_id: UUID, *, limit: int | None = None) -> list[DocumentChunk]: ...
-
-    def collection(self, who: Who, collection_id: UUID) -> Collection: ...
 
 
 def cost_line(values: Mapping[str, Any]) -> str:
@@ -46,7 +38,7 @@ def page_ranges(numbers: Sequence[int]) -> str:
 
 def draw_document(
     document: Document,
-    documents: Documents,
+    documents: DocumentLibrary,
     versions: Sequence[Document],
     *,
     on_restore: Callable[[Document], None],
@@ -196,7 +188,7 @@ def file_date(text: str) -> str:
     return f"{value:%-d %b %Y, %H:%M}" + (f" UTC{text[-6:]}" if value.utcoffset() else "")
 
 
-def _model_of(document: Document, documents: Documents) -> str:
+def _model_of(document: Document, documents: DocumentLibrary) -> str:
     """Return the embedding model of a document: the collection's, unless it is a version that no longer answers."""
     if not document.chunk_count:
         return ""

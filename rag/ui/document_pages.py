@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import Protocol
-from uuid import UUID
 
 import pandas as pd
 import streamlit as st
 
-from rag.types import Document, DocumentChunk, DocumentPage, Who
+from rag.ingestion.documents import DocumentLibrary
+from rag.types import Document, DocumentChunk, DocumentPage
 from rag.ui.formats import SELECT_A_ROW, count, pages
 from rag.ui.page_view import has_pictures, page_image_url, picture_html
 from rag.ui.text import plain
@@ -32,13 +31,7 @@ def read_by(page: DocumentPage) -> str:
     return READ_BY.get(page.method, page.method)
 
 
-class Documents(Protocol):
-    def pages(self, who: Who, document_id: UUID) -> list[DocumentPage]: ...
-
-    def chunks(self, who: Who, document_id: UUID) -> list[DocumentChunk]: ...
-
-
-def draw_pages(document: Document, documents: Documents) -> None:
+def draw_pages(document: Document, documents: DocumentLibrary) -> None:
     """Draw a report of all pages, then one page as text, with its picture and its chunks marked on demand."""
     read = documents.pages(document.tenant_id, document.id)
     if not read:
@@ -142,7 +135,7 @@ def _draw_report(document: Document, read: Sequence[DocumentPage]) -> None:
         )
 
 
-def draw_chunks(document: Document, documents: Documents) -> None:
+def draw_chunks(document: Document, documents: DocumentLibrary) -> None:
     """Draw the chunks as a table; a selected one in full, with the text it shares with its neighbours."""
     chunks = documents.chunks(document.tenant_id, document.id)
     if not chunks:

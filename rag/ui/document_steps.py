@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import streamlit as st
 
+from rag.ingestion.documents import QueueState
 from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
@@ -16,17 +16,6 @@ from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
 
 RunStep = Callable[[Document, Step, bool, ChunkingMethod | None], None]
-
-
-class QueueState(Protocol):
-    @property
-    def waiting(self) -> int: ...
-    @property
-    def later(self) -> int: ...
-    @property
-    def running(self) -> int: ...
-    @property
-    def next_try_at(self) -> datetime | None: ...
 
 
 def draw_steps(

@@ -89,7 +89,7 @@ def draw_upload(
             accept_multiple_files=True,
             max_upload_size=limits.maximum_bytes // 2**20,
             key=f"documents_upload_{st.session_state.documents_upload_number}",
-            help=f"Choose {formats_in_words()}, or a ZIP archive of them. Each is checked and read at once. "
+            help=f"Choose {plain(formats_in_words())}, or a ZIP archive of them. Each is checked and read at once. "
             "Nothing is spent before you confirm its estimate.",
         )
         if files:

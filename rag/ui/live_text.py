@@ -42,7 +42,7 @@ _growing: WeakKeyDictionary[LiveAnswer, _Shared] = WeakKeyDictionary()
 
 
 def place_of(message_id: UUID) -> str:
-    """The place in a page where the text of an answer grows."""
+    """Return the place in a page where the text of an answer grows."""
     return f'<div data-answer="{message_id}"></div>'
 
 
@@ -50,7 +50,8 @@ async def _follow(request: Request) -> Response:
     identity: Identity | None = request.scope.get("identity")
     if identity is None:
         raise SignedOut
-    live = await to_thread.run_sync(services().answers.find, identity, request.path_params["message_id"])
+    answers, message_id = services().answers, request.path_params["message_id"]
+    live = answers.find_here(identity, message_id) or await to_thread.run_sync(answers.find, identity, message_id)
     if live is None:
         raise NotFound
     return StreamingResponse(_events(live, identity), media_type="text/event-stream", headers=HEADERS)
@@ -110,7 +111,7 @@ async def _events(live: LiveAnswer, identity: Identity) -> AsyncIterator[str]:
 
 
 async def _is_signed_in(identity: Identity) -> bool:
-    """Whether the session has not ended since. What it shows is seen by nobody who signed out."""
+    """Tell whether the session has not ended since. What it shows is seen by nobody who signed out."""
     sessions = services().sessions
     if sessions.kept(identity.session_id) is not None:
         return True

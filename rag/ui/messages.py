@@ -27,9 +27,6 @@ STEP_LABELS = {
     "writing": "Writing",
 }
 
-#: How often a run that waits lets a click end it.
-PULSE_SECONDS = 0.25
-
 OpenSource = Callable[[Citation], None]
 Rate = Callable[[UUID], None]
 SearchedAs = Callable[[Message], str]
@@ -61,7 +58,7 @@ def draw_message(
 
 
 def as_written(message: Message, live: LiveAnswer) -> Message:
-    """A message whose answer is written but not stored, because next questions are still being thought of."""
+    """Return a message whose answer is written but not stored, because next questions are still being thought of."""
     written = live.written
     if written is None:
         return message
@@ -74,7 +71,7 @@ def as_written(message: Message, live: LiveAnswer) -> Message:
     )
 
 
-def follow(live: LiveAnswer) -> None:
+def follow(live: LiveAnswer, *, pulse_seconds: float) -> None:
     """Draw what an answer is doing and the place where its text grows, until it is written.
 
     The browser follows the text itself (`live_text.py`): as messages of Streamlit's elements, the pieces of a hundred
@@ -84,12 +81,12 @@ def follow(live: LiveAnswer) -> None:
         st.html(place_of(live.message_id))
         steps = st.empty()
         steps.markdown(":small[:shimmer[Reading the question]]")
-        for step in live.follow_steps():
+        for step in live.follow_steps(pulse_seconds):
             if step is None:
                 be_interrupted()
             else:
                 steps.markdown(f":small[:shimmer[{_step_label(step)}]]")
-        while not live.wait_until_written(PULSE_SECONDS):
+        while not live.wait_until_written(pulse_seconds):
             be_interrupted()
         # The stored answer is drawn over this one in the same run; what it has nothing for would stay.
         steps.empty()
@@ -129,7 +126,7 @@ def _removed_words(numbers: list[int]) -> str:
 
 
 def _is_nearest_only(message: Message) -> bool:
-    """Whether the passages only came closest: the answer is not in them."""
+    """Tell whether the passages only came closest: the answer is not in them."""
     return message.outcome is Outcome.NO_CONTEXT or any(c.get("kind") == "nearest" for c in message.citations)
 
 
@@ -153,7 +150,7 @@ def _draw_sources(
 
 
 def draw_footer(message: Message, *, on_rate: Rate, searched_as: SearchedAs | None = None) -> None:
-    """What a stored answer took and cost, and where it is rated."""
+    """Return what a stored answer took and cost, and where it is rated."""
     citation_count = len(message.citations)
     parts = [duration(message.total_ms)] if message.total_ms is not None else []
     if citation_count and not _is_nearest_only(message):
@@ -181,14 +178,14 @@ def draw_footer(message: Message, *, on_rate: Rate, searched_as: SearchedAs | No
 
 
 def _was_searched(message: Message) -> bool:
-    """Whether a search was made: not for small talk, nor for whole documents, whose passages have no score."""
+    """Tell whether a search was made: not for small talk, nor for whole documents, whose passages have no score."""
     if message.outcome in (Outcome.SMALL_TALK, Outcome.ASKED_BACK):
         return False
     return not message.citations or any(citation.get("score") for citation in message.citations)
 
 
 def _draw_searched_as(message: Message, searched_as: SearchedAs) -> None:
-    """How the question was understood, on demand."""
+    """Return how the question was understood, on demand."""
     view = st.popover(
         "Searched for", type="tertiary", icon=":material/search:", key=f"chat_searched_{message.id}", on_change="rerun"
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import Protocol
 from uuid import UUID
 
 import streamlit as st
@@ -18,6 +17,7 @@ from rag.answering.citations import terms_held
 from rag.errors import NotFound
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.chunking.spans import page_starts
+from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import LOADERS
 from rag.types import Citation, Document, DocumentChunk, DocumentPage, Who
 from rag.ui.board import draw_post, is_post
@@ -31,14 +31,6 @@ DRAWER_PIXELS = 860
 SHOWN = tuple(loader.media_type for loader in LOADERS if loader.served != "saved")
 
 
-class Documents(Protocol):
-    def get(self, who: Who, document_id: UUID) -> Document: ...
-
-    def pages(self, who: Who, document_id: UUID) -> list[DocumentPage]: ...
-
-    def chunks(self, who: Who, document_id: UUID, *, chunk_id: UUID | None = None) -> list[DocumentChunk]: ...
-
-
 def page_image_url(document_id: UUID, page: int, chunk_id: UUID | None = None) -> str:
     highlight = f"?highlight={chunk_id}" if chunk_id else ""
     return f"/api/documents/{document_id}/pages/{page}.png{highlight}"
@@ -49,7 +41,7 @@ def file_url(document_id: UUID, page: int = 1) -> str:
 
 
 def open_page_view(
-    documents: Documents,
+    documents: DocumentLibrary,
     who: Who,
     document_id: UUID,
     *,
@@ -126,7 +118,7 @@ def _draw_picture(document: Document, page: int, chunk_id: UUID | None, *, has_p
         _draw_way_back(f"Back to page {page}", turn_to, page)
 
 
-def _draw_text(document: Document, documents: Documents, chunk_id: UUID | None) -> None:
+def _draw_text(document: Document, documents: DocumentLibrary, chunk_id: UUID | None) -> None:
     """Draw the text in parts, opened at the part with the passage."""
     text = join_pages(documents.pages(document.tenant_id, document.id))
     found = documents.chunks(document.tenant_id, document.id, chunk_id=chunk_id) if chunk_id else []
@@ -176,7 +168,7 @@ def _draw_way_back(words: str, turn: Callable[[int], None], place: int) -> None:
     st.button(words, key="page_view_back", icon=":material/undo:", type="tertiary", on_click=turn, args=(place,))
 
 
-def page_of(documents: Documents, who: Who, citation: Citation) -> int:
+def page_of(documents: DocumentLibrary, who: Who, citation: Citation) -> int:
     """Return the page to open for a citation: of several, the one with most of the marked words."""
     if citation.first_page == citation.last_page:
         return citation.first_page

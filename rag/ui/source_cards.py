@@ -94,7 +94,7 @@ def _draw_card(
 
 
 def _unsupported_words(citation: Citation) -> str:
-    """Which sentence of the answer the passage does not bear out."""
+    """Return which sentence of the answer the passage does not bear out."""
     if not citation.unsupported:
         return "Check the figures: not all of them are on this page."
     first = citation.unsupported[0]

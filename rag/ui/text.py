@@ -267,7 +267,7 @@ def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARAC
 
 
 def marked(passage: str, terms: Sequence[str], color: str = "yellow") -> str:
-    """A passage as Markdown with the terms marked; everything else exactly as it is."""
+    """Return a passage as Markdown with the terms marked; everything else exactly as it is."""
     passage = " ".join(passage.split())
     pattern = _terms_pattern(terms)
     if pattern is None:

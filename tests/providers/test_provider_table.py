@@ -46,8 +46,9 @@ from rag.providers.connections import provider_of
 from rag.providers.registry import Providers
 from rag.money.price_list import charge
 from rag.types import Usage
+import rag.profiles
 
-HR = PROFILES["hr"]
+HR = rag.profiles.PROFILES["hr"]
 bare = Providers(load_settings({}, None))
 missing = {option.id: option.missing for option in bare.embedder_options(HR)}
 assert missing["mistral/mistral-embed@1024"] == "MISTRAL_API_KEY", missing

@@ -28,9 +28,9 @@ OWN_LABELS = {
     "analytics_order": "two words",
     "analytics_kind": "two words",
     "audit_period": "keys of a constant",
+    "prices_model": "a sorted set of names of models",
     "audit_kind": "keys of a constant",
     "audit_actor": "the names of those who act, each once",
-    "prices_model": "a set of names of models",
     "key": "words written beside the call, or those of a profile's field",
     "self._field_key(field)": "the values of a field, each once",
 }

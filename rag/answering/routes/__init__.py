@@ -55,7 +55,7 @@ class Router:
     charge: Callable[[Usage], None]
 
     def reply(self) -> Reply | None:
-        """What the question's route hands back; None for a question that has to be searched for."""
+        """Return what the question's route hands back; None for a question that has to be searched for."""
         text = self.question.text
         asked = self._confirmed(text) or recognise(text, language=self.language)
         if asked is None:
@@ -76,7 +76,7 @@ class Router:
         return replace(reply, language=written_in) if reply is not None else None
 
     def _confirmed(self, text: str) -> Recognised | None:
-        """The summary that a mere "yes" agrees to: the one whose cost was said just before."""
+        """Return the summary that a mere "yes" agrees to: the one whose cost was said just before."""
         history = self.question.history
         if len(history) < 2 or not is_yes(text):
             return None
@@ -91,7 +91,7 @@ class Router:
         return replace(known, is_confirmed=True) if known is not None else None
 
     def _recognised_by_model(self, text: str) -> Recognised | None:
-        """What the inexpensive model takes a message for whose wording is not plain; None without one."""
+        """Return what the inexpensive model takes a message for whose wording is not plain; None without one."""
         if self.small_model is None or not may_be_meant(text):
             return None
         asked, usage = recognise_by_model(self.small_model, text)
@@ -128,7 +128,7 @@ class Router:
         return summary.by_model(contents, self.answer_language, writer=writer)
 
     def _writer(self, asked: Recognised) -> Writer | None:
-        """The language model that puts into words what was found; None without one."""
+        """Return the language model that puts into words what was found; None without one."""
         if self.model is None:
             return None
         return Writer(
@@ -168,7 +168,7 @@ class Router:
         return self._worded(listing.list_all(read, subject, self.answer_language), asked)
 
     def _within(self, library: Library, subject: str) -> tuple[str, list[WholeDocument]]:
-        """What is listed, and the documents that "in the handbook" names after it."""
+        """Return what is listed, and the documents that "in the handbook" names after it."""
         for joiner in (
             " in ",
             " from ",
@@ -222,7 +222,7 @@ class Router:
         *,
         also: Sequence[str] = (),
     ) -> Found | None:
-        """The comparison of two names in the documents called so and those that speak of both, and of `also`."""
+        """Return the comparison of two names in the documents called so and those that speak of both, and of `also`."""
         by_id = {document.id: document for document in everything}
         words = [word.lower() for word in (*names, *also)]
         # The document that says most of both first.

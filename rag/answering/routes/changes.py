@@ -38,7 +38,7 @@ class Sentence:
 
     @property
     def letters(self) -> str:
-        """What is compared: a hyphen or a space that an extractor lost is no change, one in a figure is."""
+        """Return what is compared: a hyphen or a space that an extractor lost is no change, one in a figure is."""
         return BESIDE_FIGURES.sub("", self.text).casefold()
 
     @property
@@ -47,7 +47,7 @@ class Sentence:
 
 
 def what_changed(library: Library, documents: Sequence[WholeDocument], *, since: str, language: str) -> Reply:
-    """What the version that answers says differently from an earlier one.
+    """Return what the version that answers says differently from an earlier one.
 
     `documents` are those that the question means; where it names none, those of which earlier versions are kept.
     `since` is what changes are counted from, as it was put.
@@ -179,7 +179,7 @@ def _quoted(sentence: Sentence | None, contents: Contents, passages: Passages) -
 
 
 def _chunk_of(sentence: Sentence, contents: Contents) -> DocumentChunk | None:
-    """The passage of a sentence: on its page the one that has it, else the first."""
+    """Return the passage of a sentence: on its page the one that has it, else the first."""
     wanted = " ".join(sentence.text.split())
     on_page = [c for c in contents.chunks if c.first_page <= sentence.page <= c.last_page]
     return next((c for c in on_page if wanted in " ".join(c.content.split())), on_page[0] if on_page else None)

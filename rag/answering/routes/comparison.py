@@ -50,7 +50,7 @@ class Aspect:
 
 
 def bare_name(name: str) -> str:
-    """A name without article, quotation marks and the kind of thing it is: "the Standard plan" is "Standard"."""
+    """Return a name without article, quotation marks and the kind of thing it is: "the Standard plan" is "Standard"."""
     name = name.strip(" \"'“”„«»")
     while (shorter := AROUND_NAME.sub("", name)) != name and shorter:
         name = shorter
@@ -63,7 +63,7 @@ def compare(
     names: tuple[str, str],
     language: str,
 ) -> Found | None:
-    """The table of two names; None where the documents put nothing of them side by side.
+    """Return the table of two names; None where the documents put nothing of them side by side.
 
     `sides` are the documents of the one and of the other, empty where none is called so; `both` are documents that
     speak of both, the one that says most of them first.
@@ -97,7 +97,7 @@ def compare(
 
 
 def _first_aspects(found: Iterable[list[Aspect]]) -> list[Aspect]:
-    """What the first document that has something says: another one's rows would be of another table."""
+    """Return what the first document that has something says: another one's rows would be of another table."""
     return next((aspects for aspects in found if aspects), [])
 
 
@@ -158,7 +158,7 @@ def _rows_of_names(
 
 
 def _is_run_together(line: str, names: tuple[str, str]) -> bool:
-    """Whether a line is the head of a table whose cells have run together: few words, both names at its end."""
+    """Tell whether a line is the head of a table whose cells have run together: few words, both names at its end."""
     if len(line) > 80 or line.rstrip().endswith((".", "?", "!", ":", ",")):
         return False
     first, second = (re.escape(name) for name in names)
@@ -170,7 +170,7 @@ def _aspect(label: str, one: str, other: str, marker: str) -> Aspect:
 
 
 def _from_sections(contents: Contents, names: tuple[str, str], passages: Passages) -> list[Aspect]:
-    """Headings below the one name and below the other that are called the same."""
+    """Return headings below the one name and below the other that are called the same."""
     below = []
     for name, rival in (names, names[::-1]):
         named = [p for p in contents.parts if _has(p.path, name) and not _has(p.path, rival)]
@@ -213,7 +213,7 @@ def _shared_headings(
 
 
 def _most_telling_pair(part: Part, match: Part, known: frozenset[str], language: str) -> tuple[float, str, str] | None:
-    """What two sections say of the same, and how much it tells: 2 for other figures, 1 for a "not", else 0."""
+    """Return what two sections say of the same, and how much it tells: 2 for other figures, 1 for a "not", else 0."""
     sides = [
         [
             (sentence, frozenset(tokenize(sentence, language)) - known)

@@ -77,7 +77,7 @@ class Contents:
         return [chunk.start_character for chunk in self.chunks]
 
     def chunk_at(self, position: int) -> DocumentChunk | None:
-        """The passage that a place in the text stands in."""
+        """Return the passage of a place in the text."""
         if not self.chunks:
             return None
         return self.chunks[max(0, bisect_right(self._starts, position) - 1)]
@@ -101,7 +101,7 @@ class Passages:
         self._days: dict[UUID, str] = {}
 
     def cite(self, document: WholeDocument, chunk: DocumentChunk | None, section: str = "") -> str:
-        """The marker of a passage, with the space before it; "" where there is none."""
+        """Return the marker of a passage, with the space before it; "" where there is none."""
         if chunk is None:
             return ""
         if chunk.id not in self._numbers:
@@ -125,12 +125,12 @@ class Passages:
         return f" [{self._numbers[chunk.id]}]"
 
     def in_full(self, number: int) -> str:
-        """A passage for the language model: its number, document, date, page and section above its text."""
+        """Return a passage for the language model: its number, document, date, page and section above its text."""
         citation = self.citations[number - 1]
         return f"{self._place(citation)}\n{citation.passage}"
 
     def as_context(self, maximum_tokens: int) -> str:
-        """All passages for the language model; from where they are more tokens only their places."""
+        """Return all passages for the language model; from where they are more tokens only their places."""
         written: list[str] = []
         tokens = 0
         for citation in self.citations:
@@ -158,12 +158,12 @@ class Library:
 
     @property
     def has_choice(self) -> bool:
-        """Whether the asker chose documents."""
+        """Tell whether the asker chose documents."""
         return bool(self._chosen)
 
     @cached_property
     def _allowed(self) -> list[UUID] | None:
-        """The documents that meet the asker's conditions; None where there is none."""
+        """Return the documents that meet the asker's conditions; None where there is none."""
         filters = replace(self._filters, document_ids=tuple(self._chosen))
         if filters.is_empty:
             return None
@@ -177,7 +177,7 @@ class Library:
     def documents(
         self, *, words: Sequence[str] | None = None, has_versions: bool = False, limit: int = MOST_DOCUMENTS
     ) -> list[WholeDocument]:
-        """The documents, newest first; with words those that have all of them in their title or headings."""
+        """Return the documents, newest first; with words those that have all of them in their title or headings."""
         return self._database.fetch_all(
             self._who,
             "whole_documents",
@@ -201,7 +201,7 @@ class Library:
             return [row[0] for row in connection.execute(queries["whole_documents_naming"], where)]
 
     def versions(self, document: WholeDocument) -> list[WholeDocument]:
-        """The versions of a document that are kept, oldest first; the last one answers."""
+        """Return the versions of a document that are kept, oldest first; the last one answers."""
         return self._database.fetch_all(
             self._who,
             "kept_versions",
@@ -211,13 +211,13 @@ class Library:
         )
 
     def pages(self, document: WholeDocument) -> list[DocumentPage]:
-        """The pages of a document with their text."""
+        """Return the pages of a document with their text."""
         return self._database.fetch_all(
             self._who, "find_pages", DocumentPage, document_id=document.id, limit=None, offset=0
         )
 
     def contents(self, document: WholeDocument) -> Contents:
-        """Everything a document says, section by section; passage by passage where it has no headings."""
+        """Return everything a document says, section by section; passage by passage where it has no headings."""
         chunks = self._database.fetch_all(
             self._who,
             "find_chunks",
@@ -259,7 +259,7 @@ def telling_sentence(text: str, title: str = "") -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Whether a sentence is whole, states something and is neither a heading nor a paragraph."""
+    """Tell whether a sentence is whole, states something and is neither a heading nor a paragraph."""
     shortest, longest = TELLING_CHARACTERS
     least = shortest // 2 if not sentence.isascii() else shortest
     is_whole = not sentence[:1].islower() and sentence.rstrip("\"'”’)").endswith((".", "!", "。", "！"))
@@ -267,7 +267,7 @@ def is_telling(sentence: str) -> bool:
 
 
 def _parts_of(chunks: Sequence[DocumentChunk]) -> list[Part]:
-    """The sections that passages were cut by, each once; a passage without a section is a part by itself."""
+    """Return the sections that passages were cut by, each once; a passage without a section is a part by itself."""
     parts: list[Part] = []
     for chunk in chunks:
         if parts and chunk.section and chunk.section == parts[-1].path:
@@ -280,7 +280,7 @@ def _parts_of(chunks: Sequence[DocumentChunk]) -> list[Part]:
 
 
 def _text_of(chunks: Sequence[DocumentChunk]) -> str:
-    """The document's text put together from its passages, every character in its place."""
+    """Return the document's text put together from its passages, every character in its place."""
     end = max((chunk.end_character for chunk in chunks), default=0)
     characters = ["\n"] * end
     for chunk in chunks:
@@ -293,7 +293,7 @@ def _text_of(chunks: Sequence[DocumentChunk]) -> str:
 
 
 def _below(title: str, body: str) -> str:
-    """The text of a section without its heading, which may run over two lines."""
+    """Return the text of a section without its heading, which may run over two lines."""
     wanted = " ".join(title.split())
     lines = body.splitlines()
     for count in (1, 2, 3):
@@ -310,7 +310,7 @@ YEAR_OR_NUMBER = re.compile(r"\d+")
 
 
 def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
-    """Documents by titles that tell them apart: with the file's name and the day where titles are equal."""
+    """Return documents by titles that tell them apart: with the file's name and the day where titles are equal."""
     return distinct_labels(
         documents,
         lambda document: document.id,
@@ -323,7 +323,7 @@ def labels_of(documents: Iterable[WholeDocument]) -> Mapping[UUID, str]:
 def documents_meant(
     library: Library, subject: str, *, language: str, earlier: Sequence[str] = ()
 ) -> list[WholeDocument]:
-    """The documents that a question's words name, newest first; none where they name no document.
+    """Return the documents that a question's words name, newest first; none where they name no document.
 
     `earlier` are the messages before it, the latest first: "summarise it" means what was spoken of.
     """
@@ -366,6 +366,6 @@ def documents_meant(
 
 
 def title_terms(document: WholeDocument, language: str) -> frozenset[str]:
-    """The terms of a document's title and of its file's name, in its own language and in the question's."""
+    """Return the terms of a document's title and of its file's name, in its own language and in the question's."""
     names = f"{document.title} {re.sub(r'[_.-]+', ' ', document.file_name)} {document.file_name}"
     return frozenset(tokenize(names, language)) | frozenset(tokenize(names, document.language or language))

@@ -44,7 +44,7 @@ class Entry:
 
 
 def candidates(library: Library, subject: str, meant: Sequence[WholeDocument]) -> list[WholeDocument]:
-    """The documents that may list something: those named, else those whose title or headings have the words."""
+    """Return the documents that may list something: those named, else those whose title or headings have the words."""
     if meant:
         return list(meant[:MOST_DOCUMENTS])
     words = [beginning(word) for word in re.findall(r"\w{2,}", subject.lower())]
@@ -54,19 +54,19 @@ def candidates(library: Library, subject: str, meant: Sequence[WholeDocument]) -
 
 
 def _speaking_of(library: Library, words: Sequence[str]) -> list[WholeDocument]:
-    """Those with passages that have all of the words, where no title or heading has them."""
+    """Return those with passages that have all of the words, where no title or heading has them."""
     wanted = library.naming(words, limit=MOST_DOCUMENTS)
     by_id: dict[UUID, WholeDocument] = {d.id: d for d in library.documents()} if wanted else {}
     return [by_id[document_id] for document_id in wanted if document_id in by_id]
 
 
 def beginning(word: str) -> str:
-    """What the forms of a word have in common: its letters but for an ending."""
+    """Return what the forms of a word have in common: its letters but for an ending."""
     return word if len(word) < 5 or not word.isascii() else word[: max(4, len(word) - 3)]
 
 
 def list_all(documents: Sequence[Contents], subject: str, language: str) -> Found | None:
-    """The list; None where nothing in these documents is called so."""
+    """Return the list; None where nothing in these documents is called so."""
     passages = Passages()
     lines: list[str] = []
     count, left = 0, 0
@@ -135,7 +135,7 @@ def _entries(contents: Contents, subject: str, language: str, passages: Passages
 
 
 def _highest(parts: Sequence[Part]) -> list[Part]:
-    """The headings right below a chapter's."""
+    """Return the headings right below a chapter's."""
     highest = min(part.level for part in parts)
     return [part for part in parts if part.level == highest]
 
@@ -160,7 +160,7 @@ def _opened_by(part: Part, terms: frozenset[str], language: str, *, is_asked_neg
 
 
 def _rows_headed(part: Part, terms: frozenset[str], language: str) -> list[str]:
-    """The rows of a table whose first column is called so."""
+    """Return the rows of a table whose first column is called so."""
     lines = part.text.splitlines()
     for place, line in enumerate(lines):
         heads = cells(line)
@@ -187,7 +187,7 @@ def _is_row(line: str) -> bool:
 
 
 def _items(part: Part) -> list[str]:
-    """What a section lists: items, else rows of a table, else what it says first."""
+    """Return what a section lists: items, else rows of a table, else what it says first."""
     lines = part.text.splitlines()
     bullets = [unit.text for unit in units_of(part.text) if unit.kind == "item"]
     if len(bullets) > 1:
@@ -200,7 +200,7 @@ def _items(part: Part) -> list[str]:
 
 
 def _row_text(row: str) -> str:
-    """A row as a line: its first cell, then the others."""
+    """Return a row as a line: its first cell, then the others."""
     found = cells(row)
     return f"{found[0]}: {', '.join(value for value in found[1:] if value)}" if found else row
 
@@ -218,7 +218,7 @@ HALVES = re.compile(r"(?P<label>\S.*?)\s+(?P<one>\S.*\S)\s+(?P=one)")
 
 
 def cells(line: str) -> list[str]:
-    """The cells of a row; none for a line that is no row of a table with bars or tabs."""
+    """Return the cells of a row; none for a line that is no row of a table with bars or tabs."""
     if "|" not in line and "\t" not in line:
         return []
     line = line.strip()
@@ -230,12 +230,12 @@ def cells(line: str) -> list[str]:
 
 
 def rows_of(text: str) -> list[list[str]]:
-    """All rows between bars or tabs, in their order."""
+    """Return all rows between bars or tabs, in their order."""
     return [found for line in text.splitlines() if (found := cells(line))]
 
 
 def split_pair(line: str) -> tuple[str, str, str] | None:
-    """A row whose cells have run together: its label and two values; None where they cannot be told apart."""
+    """Return a row whose cells have run together: its label and two values; None where they cannot be told apart."""
     said = " ".join(line.split())
     for pattern in (HALVES, TWO_VALUES):
         if match := pattern.fullmatch(said):
@@ -245,7 +245,7 @@ def split_pair(line: str) -> tuple[str, str, str] | None:
 
 
 def columns_of(heads: Sequence[str], names: tuple[str, str]) -> tuple[int, int] | None:
-    """In which columns two names stand; None unless each stands in one of its own."""
+    """Return the columns of two names; None unless each has one of its own."""
     places = []
     for name in names:
         found = [place for place, head in enumerate(heads) if place and _names(head, name)]

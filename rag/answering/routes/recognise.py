@@ -59,7 +59,7 @@ class Recognised:
 
 
 def recognise(text: str, *, language: str) -> Recognised | None:
-    """The route that a message is worded for; None for an ordinary question. `language` is the asker's."""
+    """Return the route that a message is worded for; None for an ordinary question. `language` is the asker's."""
     if len(text) > LONGEST:
         return None
     for code in _order(language):
@@ -75,7 +75,7 @@ def recognise(text: str, *, language: str) -> Recognised | None:
 
 
 def without_yes(text: str) -> tuple[str, bool]:
-    """A message without the "yes," that it begins with, and whether it began so."""
+    """Return a message without the "yes," that it begins with, and whether it began so."""
     found = (_without_yes(text, code) for code in _order(""))
     return next((rest for rest in found if rest[1]), (text, False))
 
@@ -88,29 +88,29 @@ def _without_yes(text: str, code: str) -> tuple[str, bool]:
 
 
 def is_yes(text: str) -> bool:
-    """Whether a message only agrees."""
+    """Tell whether a message only agrees."""
     said = " ".join(text.lower().split()).strip(" .!。！")
     return any(_wordings(code).yes.fullmatch(said) for code in _order(""))
 
 
 def may_be_meant(text: str) -> bool:
-    """Whether a message that no rule knows may still ask for a whole document."""
+    """Tell whether a message that no rule knows may still ask for a whole document."""
     return len(text) <= LONGEST and bool(UNSURE.search(text))
 
 
 def quoted_label(subject: str) -> str:
-    """The name in quotation marks; "" without one."""
+    """Return the name in quotation marks; "" without one."""
     found = QUOTED.search(subject)
     return found["label"].strip() if found else ""
 
 
 def names_a_kind(subject: str) -> bool:
-    """Whether words name a kind of document, such as "handbook", in any language."""
+    """Tell whether words name a kind of document, such as "handbook", in any language."""
     return any(_wordings(code).documents.search(subject) for code in _order(""))
 
 
 def means_any(subject: str, language: str) -> bool:
-    """Whether words name no document in particular: "it", "this document", or nothing but stopwords."""
+    """Tell whether words name no document in particular: "it", "this document", or nothing but stopwords."""
     telling = [word for word in re.findall(r"\w+", subject.lower()) if tokenize(word, language)]
     return all(any(_wordings(code).any.fullmatch(word) for code in _order("")) for word in telling)
 
@@ -189,7 +189,7 @@ SCHEMA = {
 
 
 def recognise_by_model(model: ChatModel, text: str) -> tuple[Recognised | None, Usage | None]:
-    """The route that a model reads in a message, and what asking took; no route where it fails or names none."""
+    """Return the route that a model reads in a message, and what asking took; no route where it fails or names none."""
     try:
         reply = model.complete(
             route_messages(text), temperature=0.0, maximum_output_tokens=MAXIMUM_OUTPUT_TOKENS, json_schema=SCHEMA

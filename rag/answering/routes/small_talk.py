@@ -32,7 +32,7 @@ class _Said(NamedTuple):
 
 
 def small_talk(text: str, *, language: str, reply_language: str = "") -> str | None:
-    """The friendly line that meets small talk; None for everything else.
+    """Return the friendly line that meets small talk; None for everything else.
 
     `language` is the one the asker probably writes: it counts for words that several languages say alike. The line is
     in `reply_language`, or where none is given in the language of the words.
@@ -116,7 +116,7 @@ class Found(NamedTuple):
 
 
 def say(name: str, language: str, **values: object) -> str:
-    """A sentence of `phrases.toml` in a language (ISO 639-1), in English where there is none."""
+    """Return a sentence of `phrases.toml` in a language (ISO 639-1), in English where there is none."""
     table = _table()
     texts = table.get(language.split("-")[0].lower(), table["en"])
     return texts[name].format(**values)
@@ -139,7 +139,7 @@ def cell(text: str) -> str:
 
 
 def day_of(document: WholeDocument) -> str:
-    """The day a version began to answer."""
+    """Return the day from which a version answers."""
     return f"{document.published_at or document.created_at:%Y-%m-%d}"
 
 

@@ -18,7 +18,7 @@ PART_OUTPUT_TOKENS = 350
 
 
 def outline(contents: Contents, language: str) -> Reply:
-    """The document's outline in its own words, each section cited."""
+    """Return the document's outline in its own words, each section cited."""
     passages = Passages()
     lines = [say("outline", language, title=contents.document.title), ""]
     written = _written(contents)
@@ -42,7 +42,7 @@ def outline(contents: Contents, language: str) -> Reply:
 
 
 def by_model(contents: Contents, language: str, *, writer: Writer) -> Reply:
-    """The parts that a model sums up, or what that costs where it is more than is spent without asking."""
+    """Return the parts that a model sums up, or what that costs where it is more than is spent without asking."""
     passages = Passages()
     parts = _parts(contents, passages)
     title = contents.document.title
@@ -60,7 +60,7 @@ def by_model(contents: Contents, language: str, *, writer: Writer) -> Reply:
 
 
 def _written(contents: Contents) -> list[Part]:
-    """The sections of an outline: all headings, or the higher ones where there are too many."""
+    """Return the sections of an outline: all headings, or the higher ones where there are too many."""
     parts = [part for part in contents.parts if part.title or part.text.strip()]
     levels = sorted({part.level for part in parts}, reverse=True)
     for level in levels[:-1]:
@@ -76,7 +76,7 @@ def _written(contents: Contents) -> list[Part]:
 
 
 def _without_level(parts: list[Part], level: int) -> list[Part]:
-    """The sections above a level, each with the text of those below it that are left out."""
+    """Return the sections above a level, each with the text of those below it that are left out."""
     kept: list[Part] = []
     for part in parts:
         if part.level < level:
@@ -101,7 +101,7 @@ def _telling(contents: Contents, part: Part) -> str:
 
 
 def _parts(contents: Contents, passages: Passages) -> list[ModelPart]:
-    """The document's passages in their order, as many to a part as fit."""
+    """Return the document's passages in their order, as many to a part as fit."""
     parts: list[ModelPart] = []
     texts: list[str] = []
     numbers: list[int] = []

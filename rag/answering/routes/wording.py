@@ -37,7 +37,7 @@ class Writer:
     is_confirmed: bool
 
     def worded(self, reply: Reply, passages: Passages, *, question: str, language: str) -> Reply:
-        """A comparison or a list for the model to word, from the same passages."""
+        """Return a comparison or a list for the model to word, from the same passages."""
         part = ModelPart(
             heading="",
             place="",
@@ -64,7 +64,7 @@ class Writer:
         language: str,
         shown: Reply | None = None,
     ) -> Reply:
-        """The reply, or where writing it is expensive the cost and what there is without: the text of `shown`.
+        """Return the reply, or where writing it is expensive the cost and what there is without: the text of `shown`.
 
         `names` are the phrases that ask, with a price and without; `confirm` is the asker's yes.
         """
@@ -89,6 +89,6 @@ class Writer:
 
 
 def ends_of_estimates(language: str) -> Sequence[str]:
-    """How the sentences end that ask whether to write at a cost."""
+    """Return how the sentences end that ask whether to write at a cost."""
     names = ("estimate", "unpriced", "estimate_wording", "unpriced_wording")
     return [say(name, language, title="", cost="", tokens="")[-12:] for name in names]

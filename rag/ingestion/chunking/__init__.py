@@ -1,8 +1,8 @@
-"""Pages in, chunks out. Pure and deterministic: the same input gives the same chunks.
+"""Split pages into chunks. Pure and deterministic: the same input gives the same chunks.
 
 A chunk's content is exactly `text[start:end]` of the joined text; `markdown` puts a repository's particulars before
 it, and a chunk that begins within a table has the table's heads before it. Together the chunks hold everything but
-blank space, in order; none is longer than its method allows, what stands before it aside.
+blank space, in order; none is longer than its method allows, apart from text put before it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def chunk_text(
     file_name: str = "",
     limits: Chunking = DEFAULT_LIMITS,
 ) -> list[Chunk]:
-    """Cut a text into chunks of at most `chunk_size` characters; without sizes, those of the method's source.
+    """Split a text into chunks of at most `chunk_size` characters; without sizes, the sizes of the method's source.
 
     `fixed` cuts by length, `smart` at paragraphs and sentences, `semantic` where the topic changes by the distances of
     `embedder`'s vectors, `sentences` where one ends, `recursive` at the coarsest separator, `paged` within pages,
@@ -149,25 +149,25 @@ def chunk_document(
 
 
 def chunk_by_page_texts(page_texts: Mapping[str, str]) -> list[Chunk]:
-    """Source 002's `chunkByPageTexts`: texts by page number, as text recognition gives them, none cut across pages."""
+    """Split texts by page number, none across pages. Source 002's `chunkByPageTexts`."""
     pages = [Page(number=int(number), text=text) for number, text in page_texts.items()]
     return chunk_document(sorted(pages, key=lambda page: page.number), [], method="paged")
 
 
 def chunk_full_text(full_text: str) -> list[Chunk]:
-    """Source 002's `chunkFullText`: the same cut where pages are not known."""
+    """Split a text in the same way where pages are not known. Source 002's `chunkFullText`."""
     return chunk_text(full_text, method="paged")
 
 
 def facts_of(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """What the chunks say of their document: `categories` and `years`, each once; only what they do say."""
+    """Collect `categories` and `years` of the chunks, each once; left out where no chunk has any."""
     categories = sorted({str(chunk.metadata["category"]) for chunk in chunks if chunk.metadata.get("category")})
     years = sorted({int(year) for chunk in chunks if (year := str(chunk.metadata.get("year", ""))).isdigit()})
     return {name: value for name, value in (("categories", categories), ("years", years)) if value}
 
 
 def sizes_for(profile: Profile, method: ChunkingMethod) -> ChunkSizes:
-    """The profile's sizes for its own method and those that are cut alike, else the method's own."""
+    """Return the profile's sizes for its own method and methods of the same sizes, else the method's own."""
     usual, chunking = SIZES.get(method), profile.chunking
     if method == "generic" and chunking.generic_chunk_size:
         return _sizes(chunking.generic_chunk_size, 0, chunking.minimum_chunk_size)

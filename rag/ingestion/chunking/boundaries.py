@@ -1,4 +1,4 @@
-"""Where a text may be cut: ends of paragraphs, sentences, lines and words, in any script.
+"""Find where a text may be split: ends of paragraphs, sentences, lines and words, in any script.
 
 Places are looked for only where a chunk may end, from there backwards, so that the time is that of the text's length.
 """
@@ -35,7 +35,7 @@ ABBREVIATION = re.compile(
 FIRST_LOOK = 160
 #: What follows a boundary decides about it: so many characters past the place are seen.
 LOOK_AHEAD = 40
-#: What stands before a place decides as well.
+#: Characters before a place that decide as well.
 LOOK_BEHIND = 8
 
 
@@ -49,7 +49,7 @@ class Boundaries:
 
     @cached_property
     def paragraphs(self) -> list[int]:
-        """All of them, for those who need to see the whole text."""
+        """Return all of them, for those who need to see the whole text."""
         return [match.end() for match in PARAGRAPH.finditer(self.text) if match.end() < len(self.text)]
 
     @cached_property
@@ -62,11 +62,11 @@ class Boundaries:
 
     @cached_property
     def _has_plain_paragraphs(self) -> bool:
-        """Whether paragraphs are parted by line ends alone, which are found without an expression."""
+        """Tell whether paragraphs are parted by line ends alone, which are found without an expression."""
         return SPACED_PARAGRAPH.search(self.text) is None
 
     def last(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """The last place of this kind with low < place <= high."""
+        """Return the last place of this kind with low < place <= high."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             place = self.text.rfind("\n\n", low, high) + 2
             if place == 1:
@@ -88,7 +88,7 @@ class Boundaries:
         return None
 
     def first(self, kind: re.Pattern[str], low: int, high: int) -> int | None:
-        """The first place of this kind with low <= place < high."""
+        """Return the first place of this kind with low <= place < high."""
         if kind is PARAGRAPH and self._has_plain_paragraphs:
             # One that ends at `high` itself does not count, and most chunks end with one.
             place = self.text.find("\n\n", max(low - 2, 0), high - 1) + 2
@@ -106,7 +106,7 @@ class Boundaries:
 
     @cached_property
     def _rows(self) -> list[Row]:
-        """The rows of all tables: what ends within one is no boundary."""
+        """Return the rows of all tables; no boundary is within one."""
         return [row for table in tables_in(self.text) for row in (*filter(None, [table.heads]), *table.rows)]
 
     def _is_in_row(self, place: int) -> bool:
@@ -126,19 +126,19 @@ class Boundaries:
 
 
 def last_between(positions: Sequence[int], low: int, high: int) -> int | None:
-    """The last position with low < position <= high."""
+    """Return the last position with low < position <= high."""
     index = bisect_right(positions, high) - 1
     return positions[index] if index >= 0 and positions[index] > low else None
 
 
 def first_between(positions: Sequence[int], low: int, high: int) -> int | None:
-    """The first position with low <= position < high."""
+    """Return the first position with low <= position < high."""
     index = bisect_left(positions, low)
     return positions[index] if index < len(positions) and positions[index] < high else None
 
 
 def before_marks(text: str, position: int, low: int) -> int:
-    """The position, moved back so that no accent or joined emoji is cut from its letter; stays above `low`."""
+    """Move a position back so that no accent or joined emoji is cut from its letter; stays above `low`."""
     moved = position
     while low + 1 < moved < len(text) and (
         unicodedata.combining(text[moved]) or text[moved] in "\u200d\ufe0f" or text[moved - 1] == "\u200d"
@@ -148,7 +148,7 @@ def before_marks(text: str, position: int, low: int) -> int:
 
 
 def word_end(boundaries: Boundaries, low: int, high: int) -> int:
-    """The best place to end in low < place <= high when no sentence ends there: after a word, else before an accent."""
+    """Return the best end in low < place <= high when no sentence ends there: after a word, else before an accent."""
     return boundaries.last(WORD, low, high) or before_marks(boundaries.text, high, low)
 
 
@@ -163,7 +163,7 @@ LONGEST_OVERLAP = 600
 
 
 def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> int:
-    """The farthest end at a word, at most `stop`, at which the text from `start` has no more than `tokens`."""
+    """Return the farthest end at a word, at most `stop`, at which the text from `start` has no more than `tokens`."""
     text = boundaries.text
     end = min(stop, start + tokens * CHARACTERS_PER_TOKEN)
     while (counted := estimate_tokens(text[start:end])) > tokens and end > start + 1:
@@ -174,7 +174,7 @@ def fitting_end(boundaries: Boundaries, start: int, stop: int, tokens: int) -> i
 
 
 def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
-    """The last sentence or line that ends in the second half, else `end`, with no more than `tokens` either way."""
+    """Return where the last sentence or line ends in the second half, within `tokens`; else `end`."""
     middle = start + (end - start) // 2
     found = boundaries.last(SENTENCE, middle, end) or boundaries.last(LINE, middle, end) or end
     # Shorter is not always less: the estimate takes a text as English by its share of English words.
@@ -182,7 +182,7 @@ def best_end(boundaries: Boundaries, start: int, tokens: int, end: int) -> int:
 
 
 def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) -> list[tuple[int, int]]:
-    """Spans of at most `tokens` each, ending with sentences and lines, without overlap."""
+    """Return spans of at most `tokens` each, ending with sentences and lines, without overlap."""
     spans = []
     while start < stop:
         end = fitting_end(boundaries, start, stop, tokens)
@@ -194,7 +194,7 @@ def spans_by_tokens(boundaries: Boundaries, start: int, stop: int, tokens: int) 
 
 
 def overlap_start(boundaries: Boundaries, start: int, end: int, *, words: int, tokens: int | None = None) -> int:
-    """Where the next chunk begins: with the last whole sentences of this one that fit, else with its last words.
+    """Find where the next chunk begins: with the last whole sentences of this one that fit, else with its last words.
 
     Source 001, `calculateSmartOverlap`: sentences within `words` and `tokens`. Never at `start` itself.
     """

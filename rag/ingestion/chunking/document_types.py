@@ -1,4 +1,4 @@
-"""What kind of document a text is, from its name and what it says. Source 001, phase 1."""
+"""Tell what kind of document a text is, by its name and its words. Source 001, phase 1."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class DocumentType:
 
 
 def document_type_of(text: str, file_name: str = "") -> DocumentType:
-    """What kind of document this is; a name that says it comes before what the text looks like."""
+    """Tell the kind of a document by its name, else by its text."""
     name = re.split(r"[/\\]", file_name)[-1]
     return DocumentType(_kind_by_name(name) or _kind_by_text(text[:LOOKED_AT], name), year_of(name))
 
 
 def year_of(file_name: str) -> str:
-    """The year a file's name gives, of a fiscal year its first; nothing when there is none."""
+    """Return the year in a file's name, of a fiscal year its first; empty when there is none."""
     _, year = fiscal_year_of(file_name)
     found = YEAR.search(file_name)
     return year or (found[0] if found else "")
 
 
 def fiscal_year_of(file_name: str) -> tuple[str, str]:
-    """The fiscal year in a file's name and the year it begins in: `FY25-26` is ("FY25-26", "2025")."""
+    """Return the fiscal year in a file's name and the year it begins in: `FY25-26` gives ("FY25-26", "2025")."""
     found = FISCAL_YEAR.search(file_name)
     if found is None:
         return "", ""

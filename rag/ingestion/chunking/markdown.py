@@ -1,4 +1,4 @@
-"""Chunks of Markdown: its sections by their headings, a repository's particulars before each. Source 001, 2.4."""
+"""Split Markdown into sections by their headings, a repository's particulars before each. Source 001, 2.4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag.profile import Chunking
 
 @dataclass(frozen=True)
 class WordLimits:
-    """Words of a chunk, wanted and at most, and words said again when a section has several."""
+    """Words of a chunk, wanted and at most, and words repeated when a section has several."""
 
     target: int
     maximum: int
@@ -43,7 +43,7 @@ class Heading:
 
 
 def headings_of(text: str) -> list[Heading]:
-    """The headings (`#` to `######`) of a Markdown text, those in blocks of code left out."""
+    """Find the headings (`#` to `######`) of a Markdown text outside blocks of code."""
     found = []
     fence = ""
     for line in LINES.finditer(text):
@@ -59,13 +59,13 @@ def headings_of(text: str) -> list[Heading]:
 
 
 def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """A piece or more for each section, of 600 words and at most 800; a repository's particulars stand before each."""
+    """Split each section into pieces of 600 words and at most 800, each after the repository's particulars."""
     front = FRONT.match(text)
     before = front[0].strip() if front else ""
     body = front.end() if front else 0
     headings = [heading for heading in headings_of(text) if heading.start >= body]
     boundaries = Boundaries(text)
-    # What stands before counts, as far as it leaves room for the text itself.
+    # The particulars count, while they leave room for the text itself.
     target, maximum = limits.markdown_target_words, limits.markdown_maximum_words
     said = min(len(WORDS.findall(before)), target // 2)
     left = WordLimits(target - said, maximum - said, min(limits.markdown_overlap_words, maximum // 4))
@@ -79,7 +79,7 @@ def markdown_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
 
 
 def _particulars(front: str) -> dict[str, Any]:
-    """What stands before a README as metadata: name, language, stars, topics, and the year of its last change."""
+    """Return a repository's particulars as metadata: name, language, stars, topics, and the year of its last change."""
     said = dict(line.split(": ", 1) for line in front.splitlines() if ": " in line)
     known: dict[str, Any] = {}
     for name, label in (("repository", "Repository"), ("language", "Language")):

@@ -1,4 +1,4 @@
-"""Chunks of a story that is read in its order: paragraphs of 450 tokens, a little of them said again. Source 001."""
+"""Split a story that is read in its order: paragraphs of 450 tokens, the end of each repeated. Source 001."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILLED = 0.6
 
 
 def narrative_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Pieces of at most 600 tokens, 450 to 500 where paragraphs and sentences allow, each with its part's number."""
+    """Split into pieces of 450 to 500 tokens where sentences allow, at most 600, each with its number."""
     boundaries = Boundaries(text)
     spans = _spans(boundaries, limits)
     paragraphs = boundaries.paragraphs

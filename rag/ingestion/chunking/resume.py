@@ -1,4 +1,4 @@
-"""Chunks of a résumé: one job, one chunk; of a LinkedIn profile: several jobs. Source 001, 2.1. No overlap."""
+"""Split a résumé by job, a LinkedIn profile by several jobs, without overlap. Source 001, 2.1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = re.compile(r"\S[^\n]*")
 
 @dataclass(frozen=True)
 class Part:
-    """A section of the document; `title` is empty for what stands before the first heading."""
+    """A section of the document; `title` is empty before the first heading."""
 
     title: str
     start: int
@@ -30,7 +30,7 @@ class Part:
 
 
 def professional_pieces(text: str, file_name: str, limits: Chunking) -> list[Piece]:
-    """Pieces by section and job, at most 800 tokens each, with what is known of the job.
+    """Return pieces by section and job, at most 800 tokens each, with metadata of the job.
 
     `source, section, company, position, location, dateRange, industry, year`, each where the document says it.
     """
@@ -64,7 +64,7 @@ def _parts(text: str) -> list[Part]:
 
 
 def _lines(text: str, part: Part) -> list[Line]:
-    """The part's lines with content, its heading left out."""
+    """Return the part's lines with content, without its heading."""
     lines = [Line(match[0].strip(), match.start()) for match in LINES.finditer(text, part.start, part.end)]
     return lines[1:] if part.title else lines
 
@@ -126,14 +126,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Job:
-    """Where a job begins, and company, position, location, dateRange, industry and year as far as they are said."""
+    """Where a job begins; company, position, location, dateRange, industry and year where the text gives them."""
 
     start: int
     facts: dict[str, str] = field(default_factory=dict)
 
 
 def jobs_of(lines: Sequence[Line]) -> list[Job]:
-    """The jobs in the lines of one section: `Company (Industry) | Position | Location | Date range`, else by dates."""
+    """Find the jobs of one section: `Company (Industry) | Position | Location | Date range`, else by dates."""
     piped = [Job(line.start, facts_of_pipes(line.text)) for line in lines if is_piped(line.text)]
     return piped or _jobs_by_dates(lines)
 
@@ -148,7 +148,7 @@ def is_piped(line: str) -> bool:
 
 
 def facts_of_pipes(line: str) -> dict[str, str]:
-    """What a pipe-delimited line says: the part that is a range of dates may stand anywhere after the company."""
+    """Parse a pipe-delimited line; the range of dates may be anywhere after the company."""
     parts = [part.strip() for part in line.split("|")]
     dates = next((i for i in range(len(parts) - 1, 0, -1) if DATE_RANGE.search(parts[i])), None)
     facts = _company(parts[0])

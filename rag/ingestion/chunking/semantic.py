@@ -1,4 +1,4 @@
-"""Chunks that end where the topic changes, by the distance between what is said before and after.
+"""Split where the topic changes, by the distance between the sentences before and after.
 
 Each sentence is embedded once; three sentences on either side of a gap are compared (Hearst's TextTiling, 1997, with
 vectors for word counts). Gaps in the upper percentiles of distance are boundaries.
@@ -33,7 +33,7 @@ def semantic_spans(
     breaks: Sequence[int],
     embedder: Embedder,
 ) -> list[tuple[int, int]]:
-    """Spans of one topic each, of at most `chunk_size` characters; longer topics are cut as by `smart`."""
+    """Split into spans of one topic, of at most `chunk_size` characters; longer topics are split as by `smart`."""
     boundaries = Boundaries(text, breaks)
     parts = topics(boundaries, minimum, embedder)
     return spans_of_parts(boundaries, parts, chunk_size, overlap, minimum)

@@ -1,4 +1,4 @@
-"""From places in the text to chunks that know their pages and section."""
+"""Turn spans of a text into chunks that know their pages and section."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HasText(Protocol):
 
 
 class Piece(NamedTuple):
-    """A span with what its chunker knows of it."""
+    """A span with metadata from its chunker."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 def chunks_from_spans(
     pages: Sequence[Page], sections: Sequence[Section], spans: Iterable[Span | Piece], *, text: str | None = None
 ) -> list[Chunk]:
-    """Chunks of given places of the joined text, blank space at their ends left out; blank ones are none.
+    """Make chunks of spans of the joined text, without blank space at their ends; blank spans give none.
 
     A chunk that begins within a table has the table's heads before its text.
     """
@@ -90,7 +90,7 @@ class _Heads:
         self._starts = [table.rows[0].start for table in self._tables]
 
     def above(self, start: int) -> str:
-        """The heads of the table that a chunk begins within, as a line; empty elsewhere."""
+        """Return the heads of the table that a chunk begins within, as a line; empty elsewhere."""
         index = bisect_right(self._starts, start) - 1
         heads = self._tables[index].heads if index >= 0 and start < self._tables[index].end else None
         if heads is None or heads.end - heads.start > LONGEST_HEADS:
@@ -99,12 +99,12 @@ class _Heads:
 
 
 def join_pages(pages: Sequence[HasText]) -> str:
-    """The document's text: its pages joined by one newline."""
+    """Join the pages of a document by one newline."""
     return "\n".join(page.text for page in pages)
 
 
 def page_starts(pages: Sequence[HasText]) -> list[int]:
-    """Where each page begins in the joined text."""
+    """Return where each page begins in the joined text."""
     starts = [0]
     for page in pages[:-1]:
         starts.append(starts[-1] + len(page.text) + 1)
@@ -112,12 +112,12 @@ def page_starts(pages: Sequence[HasText]) -> list[int]:
 
 
 def parts_between(places: Iterable[int], stop: int) -> list[Span]:
-    """The parts of a text of length `stop` that begin at these places; the first begins at 0."""
+    """Return the parts of a text of length `stop` that begin at these places; the first begins at 0."""
     return list(pairwise(sorted({0, stop, *(place for place in places if 0 < place < stop)}))) or [(0, stop)]
 
 
 def breaks_of(sections: Sequence[Section]) -> list[int]:
-    """Where a chunk may end for a section: not between a heading and the one right under it."""
+    """Return where a chunk may end for a section: not between a heading and the one right under it."""
     breaks: list[int] = []
     bare_until = -1
     for section in sorted(sections, key=lambda section: section.start):
@@ -128,7 +128,7 @@ def breaks_of(sections: Sequence[Section]) -> list[int]:
 
 
 def section_paths(sections: Sequence[Section]) -> list[str]:
-    """For each section, in the order of the text, its path: the headings above it and its own."""
+    """Return the path of each section, in the order of the text: the headings above it and its own."""
     paths = []
     above: list[Section] = []
     for section in sections:
@@ -140,7 +140,7 @@ def section_paths(sections: Sequence[Section]) -> list[str]:
 
 
 def _section_of(start: int, end: int, starts: Sequence[int], paths: Sequence[str]) -> str:
-    """The section that most of a span belongs to; what it shares with the chunk before does not count."""
+    """Return the section that most of a span belongs to; what it shares with the chunk before does not count."""
     first = bisect_right(starts, start) - 1
     last = bisect_right(starts, end - 1) - 1
     best, longest = "", 0

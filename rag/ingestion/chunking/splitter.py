@@ -1,4 +1,4 @@
-"""Chunks that end where a reader would pause: at sections, paragraphs, sentences, lines or at least words."""
+"""Split a text by length: anywhere, where a reader would pause, at sentences, at separators, or within pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HALF = 0.4
 def smart_spans(
     text: str, chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int] = ()
 ) -> list[tuple[int, int]]:
-    """Spans of at most `chunk_size` characters that cover the text. `breaks` are starts of sections.
+    """Return spans of at most `chunk_size` characters that cover the text. `breaks` are starts of sections.
 
     The overlap is whole sentences, else whole words, where there are any within its length.
     """
@@ -39,7 +39,7 @@ def smart_spans(
 def spans_of_parts(
     boundaries: Boundaries, parts: Sequence[tuple[int, int]], chunk_size: int, overlap: int, minimum: int
 ) -> list[tuple[int, int]]:
-    """The same for parts of a text that are not to be mixed: each is cut by itself."""
+    """Split parts of a text that are not to be mixed, each by itself."""
     return [
         span for start, end in parts for span in _spans_within(boundaries, start, end, chunk_size, overlap, minimum)
     ]
@@ -96,7 +96,7 @@ def _start_of_next(boundaries: Boundaries, start: int, end: int, overlap: int) -
 
 
 def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int, overlap: int, minimum: int) -> int:
-    """Where the last chunk begins when its new text alone is shorter than wanted: it takes more from the one before."""
+    """Find where a last chunk that is too short begins: it takes more from the one before."""
     earliest = max(low + 1, stop - chunk_size)
     latest = max(stop - max(minimum, overlap), earliest)
     nearest = max(earliest, stop - max(chunk_size // 2, minimum * 2, overlap * 2) - 1)
@@ -108,7 +108,7 @@ def _start_of_last(boundaries: Boundaries, low: int, stop: int, chunk_size: int,
 
 
 def fixed_spans(text: str, chunk_size: int, overlap: int) -> list[tuple[int, int]]:
-    """Spans of `chunk_size` characters, each beginning `overlap` characters before the end of the one before."""
+    """Return spans of `chunk_size` characters, each beginning `overlap` characters before the end of the one before."""
     spans = []
     start = 0
     while start < len(text):
@@ -128,7 +128,7 @@ ENDS = re.compile(r"[.?!](?=\s)\s*+|[。！？｡．؟۔।॥]\s*+|\n\s*+")
 
 
 def sentence_spans(text: str, chunk_size: int, overlap: int, minimum: int) -> list[tuple[int, int]]:
-    """Spans of at most `chunk_size` characters that begin at least `chunk_size - overlap` after each other.
+    """Return spans of at most `chunk_size` characters that begin at least `chunk_size - overlap` after each other.
 
     So a chunk ends within its last `overlap` characters or not at a boundary. The last is at least `minimum` long.
     """
@@ -154,7 +154,7 @@ SEPARATORS = tuple(separator for separator in Chunking().separators if separator
 def recursive_spans(
     text: str, chunk_size: int, overlap: int, separators: Sequence[str] = SEPARATORS
 ) -> list[tuple[int, int]]:
-    """Spans of at most `chunk_size` characters that end after the coarsest separator there is in each."""
+    """Return spans of at most `chunk_size` characters that end after the coarsest separator there is in each."""
     present = [(separator, len(separator)) for separator in separators if separator and separator in text]
     spans = []
     start, stop = 0, len(text)
@@ -190,13 +190,13 @@ def _start_after(text: str, end: int, overlap: int, separators: Sequence[tuple[s
 def paged_spans(
     text: str, pages: Sequence[Page], chunk_size: int, overlap: int, minimum: int, breaks: Sequence[int]
 ) -> list[Span]:
-    """Spans of at most `chunk_size` characters, none on two pages, none sharing text with another page's."""
+    """Return spans of at most `chunk_size` characters, none on two pages, none sharing text with another page's."""
     parts = parts_between(page_starts(pages), len(text))
     return spans_of_parts(Boundaries(text, breaks), parts, chunk_size, overlap, minimum)
 
 
 def generic_spans(text: str, chunk_size: int) -> list[Span]:
-    """Spans of as many paragraphs as fit `chunk_size` characters; a longer paragraph is cut at its sentences."""
+    """Return spans of as many paragraphs as fit `chunk_size` characters; a longer paragraph is cut at its sentences."""
     spans: list[Span] = []
     boundaries = Boundaries(text)
     start = paragraph = 0

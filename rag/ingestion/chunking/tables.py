@@ -1,4 +1,4 @@
-"""Tables as they stand in a text: a row a line, its cells parted by `|`, the row of heads first.
+"""Find tables in a text: a row a line, its cells parted by `|`, the row of heads first.
 
 Loaders write them so, Markdown does too. Chunks repeat the heads, and an answer says each value with its head.
 """
@@ -13,7 +13,7 @@ from itertools import pairwise
 LINES = re.compile(r"[^\n]+")
 #: The line that Markdown draws below the heads.
 RULE_CELL = re.compile(r":?-{2,}:?")
-#: A figure by itself or with its unit: what stands in a row, not above it. A year may head a column.
+#: A number by itself or with its unit: in a row, not above it. A year may head a column.
 AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
 LONGEST_HEAD = 60
 #: Lines that a cell may have where its lines are not joined.
@@ -23,7 +23,7 @@ NOTHING = frozenset({"", "-", "–", "—"})
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table and where it stands in the text."""
+    """A line of a table and its place in the text."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class Table:
 
 
 def cells_of(line: str) -> tuple[str, ...]:
-    """The cells of a line, none where it is no row."""
+    """Return the cells of a line, none where it is no row."""
     line = line.strip()
     if "|" not in line:
         return ()
@@ -58,7 +58,7 @@ def cells_of(line: str) -> tuple[str, ...]:
 
 
 def tables_in(text: str) -> list[Table]:
-    """The tables of a text: two rows or more of as many cells, on lines that follow each other."""
+    """Return the tables of a text: two rows or more of as many cells, on lines that follow each other."""
     return [table for rows in _blocks(text) if (table := _table(rows)) is not None] if "|" in text else []
 
 
@@ -84,7 +84,7 @@ def _blocks(text: str) -> Iterator[list[Row]]:
 
 
 def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
-    """A row whose cells have several lines each: how many lines it takes, and its cells.
+    """Join a row whose cells have several lines: how many lines it takes, and its cells.
 
     Where the lines do not make up exactly `width` cells, the first line is a row by itself. Markdown has a line a row.
     """
@@ -109,7 +109,7 @@ def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str,
 
 
 def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
-    """Whether a line goes on in the last cell of a row: it is short, and the next row comes right after it."""
+    """Tell whether a line goes on in the last cell of a row: it is short, and the next row comes right after it."""
     if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
         return False
     return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
@@ -127,7 +127,7 @@ def _table(rows: list[Row]) -> Table | None:
 
 
 def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row names the columns: short, different, without amounts, above rows that say something else."""
+    """Tell whether a first row names the columns: short and different cells without amounts, other rows below."""
     named = [cell for cell in first if cell not in NOTHING]
     if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
         return False
@@ -138,7 +138,7 @@ def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 
 
 def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
-    """A row in one readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
+    """Write a row as one readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
     if heads is None:
         said = [cell for cell in cells if cell not in NOTHING]
         return ": ".join(said) if len(said) == 2 else "; ".join(said)

@@ -56,7 +56,7 @@ class Loader:
     looks_like: Callable[[bytes], bool] = field(default=lambda content: False)
     #: Its files hold text and nothing else.
     is_text: bool = True
-    #: Its pages are those of the file, and may be pictures that text recognition reads.
+    #: Its files have pages, which may be pictures that text recognition reads.
     has_pages: bool = False
     served: Serving = "saved"
 
@@ -157,7 +157,7 @@ FOREIGN_SIGNATURES = (
 
 
 def formats_in_words() -> str:
-    """The formats for a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
+    """Return the formats for a sentence: "a PDF, a Word document (.docx), HTML, Markdown or plain text"."""
     *others, last = (loader.named for loader in LOADERS)
     return f"{', '.join(others)} or {last}"
 

@@ -1,6 +1,6 @@
 """Attachments of a post as text: pictures described, documents summarised, everything else by its name. Source 000, 2.
 
-What an attachment says is material, never an instruction; without a model only its name is kept, and that is said.
+The text of an attachment is material, never an instruction. Without a model only its name is kept, with a note.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DESCRIPTION_CHARACTERS, SUMMARY_CHARACTERS = 500, 800
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentLimits:
-    """What is read of attachments, in bytes, and written of them, in characters."""
+    """Limits of attachments: bytes read of each, characters written of it."""
 
     maximum_bytes: int = MAXIMUM_BYTES
     description_characters: int = DESCRIPTION_CHARACTERS
@@ -76,12 +76,12 @@ NOTES = {
 }
 
 
-#: What stands above the attachments in the text of a post, in Korean and in English.
+#: The line above the attachments in the text of a post, in Korean and in English.
 ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
 class AttachmentReader(Protocol):
-    """What opens untrusted files: the sandbox."""
+    """Opens untrusted files; the sandbox does."""
 
     def load(self, content: bytes, *, file_name: str) -> ExtractedDocument: ...
 
@@ -90,7 +90,7 @@ class AttachmentReader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttachmentText:
-    """An attachment as the index keeps it. `note` says why there is no `text`; `usage` is that of the paid call."""
+    """An attachment as the index keeps it. `note` says why there is no `text`; `usage` is of the paid call."""
 
     file_name: str
     kind: AttachmentKind
@@ -101,7 +101,7 @@ class AttachmentText:
 
 
 def attachment_kind(file_name: str, size: int, *, limits: AttachmentLimits = USUAL) -> AttachmentKind:
-    """What is done with it, by its name's ending and its size in bytes."""
+    """Tell how to treat an attachment, by its name's ending and its size in bytes."""
     ending = file_name.rsplit(".", 1)[-1].lower() if "." in file_name else ""
     kind = KINDS.get(ending, "other")
     return "too_large" if size > limits.maximum_bytes and kind in ("image", "document") else kind
@@ -165,7 +165,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def post_text(title: str, content: str, attachments: Sequence[AttachmentText] = (), language: str = "ko") -> str:
-    """What is indexed of a post: its title, its cleaned content and its attachments, as source 000 joins them."""
+    """Join title, cleaned content and attachments of a post for the index, as source 000 does."""
     parts = [part.strip() for part in (title, content) if part.strip()]
     if attachments:
         korean = language == "ko"

@@ -1,4 +1,8 @@
-"""The date a notice gives itself, which may be long before it was put on the board: Korean and ISO forms."""
+"""Find the date that a notice gives itself, often long before it was posted: Korean and ISO forms.
+
+Not with dateparser: it reads 25.12.15 as a day of 2015 where Korean boards mean 2025, does not read 20251215, does not
+tell the notice's own date from dates of events, and takes over a second for the first text.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +33,9 @@ LOOKED_AT = 50_000
 
 
 def backdated_at_from(text: str) -> datetime | None:
-    """The date the text gives itself: one after a label such as 작성일, else one that stands alone near either end.
+    """Find the date of a text: one after a label such as 작성일, else one alone on a line near either end.
 
-    Dates within sentences are those of events and do not count. Without a zone it is Korean time.
+    Dates within sentences are dates of events and do not count. Without a zone it is Korean time.
     """
     text = text[:LOOKED_AT]
     for found in LABELLED.finditer(text):

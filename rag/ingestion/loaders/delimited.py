@@ -12,7 +12,7 @@ from rag.ingestion.loaders.text import decode, load_text, warnings_for
 from rag.types import Page
 
 DELIMITERS = ",;\t|"
-#: The delimiter is told by so many characters from the start.
+#: The delimiter is guessed by so many characters from the start.
 LOOKED_AT = 20_000
 
 

@@ -1,4 +1,4 @@
-"""Word documents (.docx): paragraphs and tables in their order, headings as sections. Runs in the sandbox process."""
+"""Load Word documents (.docx): paragraphs and tables in order, headings as sections. Runs in the sandbox process."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def require_docx(content: bytes, limits: ExtractionLimits) -> None:
 
 
 def _text_of(paragraph: Paragraph) -> tuple[str, int]:
-    """The paragraph's visible text, and how many characters of it are hidden."""
+    """Return the paragraph's visible text, and how many characters of it are hidden."""
     visible: list[str] = []
     hidden = 0
     for part in paragraph.iter_inner_content():
@@ -107,14 +107,14 @@ def _text_of(paragraph: Paragraph) -> tuple[str, int]:
 
 
 def _level(paragraph: Paragraph) -> int:
-    """The level of a heading by its style, 1 for the document's title; 0 for text."""
+    """Return the level of a heading by its style, 1 for the document's title; 0 for text."""
     name = (paragraph.style.name or "") if paragraph.style is not None else ""
     found = HEADING.match(name)
     return int(found[1]) if found else int(name.casefold() in ("title", "제목", "titel"))
 
 
 def _rows(table: Table) -> list[str]:
-    """A line for each row below one of its heads; a cell that spans rows is said in each."""
+    """Return a line for each row below the heads; a cell that spans rows is repeated in each."""
     grid: list[list[str | None]] = []
     for row in table.rows:
         cells: list[str | None] = []

@@ -45,7 +45,7 @@ DEEPEST = 250
 
 @dataclass
 class Walk:
-    """What is gathered on the way through the document."""
+    """Text, headings, links and hidden text gathered on the way through the document."""
 
     rules: StyleRules
     parts: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Walk:
 
 
 def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """The text of a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
+    """Load a post with its sections; `metadata` has `links` (text, url) and `backdated_at` where there are any.
 
     Raises `FileEmpty` when there is nothing that could be read.
     """
@@ -84,10 +84,10 @@ def load_html(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def _parsed(source: str) -> tuple[Any, bool]:
-    """The document, and whether all of it could be read."""
+    """Parse the document; tell whether all of it was read."""
     # A declared encoding would be taken for that of the text, which has none any more.
     source = re.sub(r"^\s*<\?xml[^>]*\?>", "", source.replace("\0", ""))
-    # Word's conditional comments: what other programs are meant to see stands between them.
+    # Word's conditional comments: between them is the text for other programs.
     source = re.sub(r"<!\[(?:if|endif)[^\]>]{0,200}\]>", "", source, flags=re.IGNORECASE)
     parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=True)
     try:
@@ -218,7 +218,7 @@ MACHINE_IDS = frozenset({"hwpeditorboardcontent"})
 
 @dataclass(frozen=True)
 class Look:
-    """What styles say that may hide an element."""
+    """Styles that may hide an element."""
 
     is_hidden: bool = False
     has_no_size: bool = False
@@ -241,7 +241,7 @@ PLAIN = Look()
 
 
 def look_of(style: str, place: int = 0) -> Look:
-    """What one style says. `place` orders it among others."""
+    """Read one style. `place` orders it among others."""
     if not style:
         return PLAIN
     colours = COLOUR.findall(style)
@@ -256,17 +256,17 @@ def look_of(style: str, place: int = 0) -> Look:
 
 @dataclass(frozen=True)
 class StyleRules:
-    """What the post's own style sheets say, by kind of element or "", "." or "#", and class or id.
+    """Rules of the post's own style sheets, by kind of element or "", "." or "#", and class or id.
 
     Rules for one class are taken together once, so that reading takes no longer for every element there is.
     """
 
     by_mark: Mapping[tuple[str, str, str], Look] = field(default_factory=dict)
-    #: Elements that something is behind, as far as asked.
+    #: Whether something is behind an element, for elements looked at so far.
     backgrounds: dict[Any, bool] = field(default_factory=dict)
 
     def look_of(self, element: Any) -> Look:
-        """What the rules say of an element, and its own style after them."""
+        """Apply the rules to an element, and its own style after them."""
         look = look_of(element.get("style") or "", OWN_STYLE)
         if not self.by_mark:
             return look
@@ -279,7 +279,7 @@ class StyleRules:
 
 
 def style_rules(tree: Any) -> StyleRules:
-    """The rules of a document that could hide something."""
+    """Return the rules of a document that could hide something."""
     sheets = COMMENT.sub("", "\n".join(sheet.text or "" for sheet in tree.iter("style"))[:STYLES_LOOKED_AT])
     found: dict[tuple[str, str, str], Look] = {}
     for place, rule in enumerate(RULE.finditer(sheets)):
@@ -295,12 +295,12 @@ def style_rules(tree: Any) -> StyleRules:
 
 
 def is_machine_data(element: Any) -> bool:
-    """Whether an editor keeps something for itself here, which is neither shown nor meant to be read."""
+    """Tell whether an editor keeps data of its own here, which is not shown."""
     return (element.get("id") or "").lower() in MACHINE_IDS and element.text_content().lstrip().startswith("{")
 
 
 def is_hidden(element: Any, rules: StyleRules) -> bool:
-    """Whether a reader does not see an element."""
+    """Tell whether a reader does not see an element."""
     if element.get("hidden") is not None or (element.get("aria-hidden") == "true" and element.tag != "svg"):
         return True
     look = rules.look_of(element)
@@ -311,7 +311,7 @@ def is_hidden(element: Any, rules: StyleRules) -> bool:
 
 
 def is_white(colour: str) -> bool:
-    """Whether letters of this colour cannot be told from white paper."""
+    """Tell whether letters of this colour cannot be told from white paper."""
     colour = colour.strip().lower()
     if colour in ("white", "transparent", "snow", "ghostwhite"):
         return True
@@ -351,7 +351,7 @@ WIDEST, TALLEST = 200, 1000
 
 
 def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | None]]:
-    """The rows of a table, each its cells' texts from left to right, so that every row can be read by itself.
+    """Yield the rows of a table, each its cells' texts from left to right, so that every row can be read by itself.
 
     A cell over several columns is followed by None for each further one.
     """
@@ -385,7 +385,7 @@ def rows_of(table: Any, text_of: Callable[[Any], str]) -> Iterator[list[str | No
 
 
 def head_rows_of(table: Any) -> int:
-    """How many of the first rows name the columns: those in `thead`, or of several `th` and nothing else."""
+    """Count the first rows that name the columns: rows in `thead`, or of several `th` and nothing else."""
     count = 0
     for row in _rows_in(table):
         cells = [cell.tag for cell in row if cell.tag in ("td", "th")]
@@ -396,7 +396,7 @@ def head_rows_of(table: Any) -> int:
 
 
 def _rows_in(table: Any) -> Iterator[Any]:
-    """The rows of this table, not those of tables within it."""
+    """Yield the rows of this table, not of tables within it."""
     for child in table:
         if child.tag == "tr":
             yield child

@@ -1,4 +1,4 @@
-"""Text recognition for the pages that need it: by Upstage where its key is set, else by Tesseract where there is one.
+"""Recognise the text of pages that need it: with Upstage where its key is set, else with an installed Tesseract.
 
 Pages in, pages out: the caller decides when, and writes the charges to the ledger.
 """
@@ -38,9 +38,9 @@ TESSERACT_LANGUAGES = {
     "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "vi": "vie", "zh": "chi_sim",
 }  # fmt: skip
 RECOGNISED = "Read by text recognition ({engine})."
-ADDED = "Text + recognised: its pictures were read by text recognition ({engine}); what they say stands at the end."
+ADDED = "Text + recognised: its pictures were read by text recognition ({engine}); their text is at the end."
 NOTHING_ADDED = "Text recognition ({engine}) found no further text in the pictures of this page."
-#: A line of which so many runs of words stand in the page's own text already is no news: a letter may be misread.
+#: A line is known when the page's own text has this share of its runs of words: a letter may be misread.
 KNOWN_RUNS, RUN = 0.5, 3
 WORD = re.compile(r"\w+")
 #: Ruling lines that were read as letters.
@@ -60,7 +60,7 @@ class RecognisedPages:
 
 
 def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> list[int]:
-    """Numbers of the pages text recognition is for: those without text or with a large picture beside it; of a
+    """Return numbers of the pages text recognition is for: those without text or with a large picture beside it; of a
     `scanned` PDF all, of a digital none.
 
     A page that shows nothing needs none: it would be paid for and stay empty.
@@ -76,7 +76,7 @@ def pages_to_recognise(pages: Sequence[Page], pdf_type: PdfType = "auto") -> lis
 
 
 def recognition_engine(settings: Settings) -> Engine | None:
-    """What this installation recognises text with; None leaves scans in the state `needs_ocr`."""
+    """Choose the engine of this installation; None leaves scans in the state `needs_ocr`."""
     return "upstage" if settings.upstage_api_key else "tesseract" if tesseract_program(settings) else None
 
 
@@ -85,7 +85,7 @@ def tesseract_program(settings: Settings) -> str | None:
 
 
 def expected_usage(engine: Engine | None, pages: int) -> Usage | None:
-    """What recognising so many pages will be billed as; None when it costs nothing."""
+    """Return the usage that so many pages will be billed as; None when they cost nothing."""
     return Usage(provider="upstage", model=MODEL, pages=pages) if engine == "upstage" and pages else None
 
 
@@ -99,11 +99,11 @@ class TextRecognition:
 
     @property
     def engine(self) -> Engine | None:
-        """Which engine there is; None leaves the document in the state `needs_ocr`."""
+        """Name the engine; None leaves the document in the state `needs_ocr`."""
         return "upstage" if self._upstage else "tesseract" if self._tesseract else None
 
     def batches(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Page numbers in groups that are recognised, and paid, by one call each."""
+        """Return page numbers in groups that are recognised, and paid, by one call each."""
         size = PAGES_PER_REQUEST if self._upstage else 1
         return [list(numbers[first : first + size]) for first in range(0, len(numbers), size)]
 
@@ -153,7 +153,7 @@ class TextRecognition:
 
 
 def text_recognition(settings: Settings, sandbox: Sandbox) -> TextRecognition:
-    """What this installation can recognise text with."""
+    """Connect the engine of this installation."""
     upstage = None
     if settings.upstage_api_key:
         upstage = UpstageParser(
@@ -165,13 +165,13 @@ def text_recognition(settings: Settings, sandbox: Sandbox) -> TextRecognition:
 
 
 def with_recognised(pages: Sequence[Page], read: Sequence[Page]) -> tuple[Page, ...]:
-    """All pages, those recognised in the place of what they were."""
+    """Replace pages by their recognised versions."""
     by_number = {page.number: page for page in read}
     return tuple(by_number.get(page.number, page) for page in pages)
 
 
 def moved_sections(sections: Sequence[Section], before: Sequence[Page], after: Sequence[Page]) -> tuple[Section, ...]:
-    """The sections where they are once some of the pages have another text; those on such a page at its heading."""
+    """Move the sections to where they are once some pages have another text; on such a page, to its heading."""
     old, new = page_starts(before), page_starts(after)
     places = {page.number: index for index, page in enumerate(before)}
     moved = []
@@ -193,7 +193,7 @@ def run_tesseract(
     layout: str = LAYOUT,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """The text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
+    """Return the text Tesseract finds in a picture, tables as rows; empty when it fails on it."""
     arguments = ["stdin", "stdout", "-l", languages, "--psm", layout, "tsv"]
     return text_of(confined_output(program, arguments, picture, TESSERACT_SECONDS_PER_PAGE, run=run), TESSERACT_SCALE)
 
@@ -206,7 +206,7 @@ def confined_output(
     *,
     run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run,
 ) -> str:
-    """What a program writes that reaches nothing but its input, its libraries and its models; empty when it fails."""
+    """Run a program that reaches nothing but its input, libraries and models. Its output; empty when it fails."""
     with confinement(program_rules(Path(program))) as ready:
         try:
             done = run(
@@ -225,14 +225,14 @@ def confined_output(
 
 @cache
 def tesseract_languages(program: str, language: str) -> str:
-    """The document's language and English, as far as they are installed."""
+    """Return the document's language and English where they are installed."""
     installed = set(confined_output(program, ["--list-langs"], b"", 10).split())
     wanted = dict.fromkeys((TESSERACT_LANGUAGES.get(language, "eng"), "eng"))
     return "+".join(name for name in wanted if name in installed) or "eng"
 
 
 def recognised(page: Page, text: str, engine: Engine) -> Page:
-    """The page as recognised; where its own text is good, with what its pictures say besides."""
+    """Return the page as recognised; a page with good text of its own gets the text of its pictures added."""
     text = normalise_characters(text).strip("\n ")
     name = engine.capitalize()
     if PICTURED_PAGE in page.warnings and page.text.strip():
@@ -245,7 +245,7 @@ def recognised(page: Page, text: str, engine: Engine) -> Page:
 
 
 def _news(known: str, text: str) -> str:
-    """The lines of a recognised page that its own text does not hold: most of their words stand otherwise there.
+    """Return the lines of a recognised page that its own text does not hold in most of their words.
 
     Of a table that says something new all rows stay, its heads too.
     """
@@ -266,7 +266,7 @@ def _news(known: str, text: str) -> str:
 
 
 def _unframed(line: str) -> str:
-    """A line without ruling lines around it; a row of a table keeps its first cell, which may be empty."""
+    """Return a line without ruling lines around it; a row of a table keeps its first cell, which may be empty."""
     bare = FRAME.sub("", line)
     return line.rstrip() if CELL_EDGE in bare else bare
 
@@ -291,7 +291,7 @@ UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 @dataclass(frozen=True)
 class Line:
-    """A line as Tesseract made it up, with the paragraph it belongs to."""
+    """A line as Tesseract put it together, with its paragraph."""
 
     paragraph: tuple[str, str]
     words: tuple[Word, ...]
@@ -306,7 +306,7 @@ class Line:
 
 
 def text_of(output: str, scale: float) -> str:
-    """The text of a page from Tesseract's output; `scale` is how many of its pixels make a point.
+    """Return the text of a page from Tesseract's output; `scale` is how many of its pixels make a point.
 
     What is no table of words is text already.
     """
@@ -332,7 +332,7 @@ def text_of(output: str, scale: float) -> str:
 
 
 def _lines(output: str, scale: float) -> list[Line]:
-    """The lines in Tesseract's order; the words of one stand at one height, as the line does."""
+    """Return the lines in Tesseract's order, all words of a line at the line's height."""
     by_line: dict[tuple[str, str, str], list[Word]] = {}
     for row in csv.DictReader(output.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
         text = (row.get("text") or "").strip()

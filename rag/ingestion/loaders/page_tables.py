@@ -1,4 +1,4 @@
-"""Tables among the words of a page, by where the words and the ruling lines are; whatever found the words.
+"""Find tables among the words of a page, by the places of words and ruling lines; whatever found the words.
 
 Columns are parted by vertical lines, else by the gaps that run through all rows; rows by horizontal lines, else they
 are lines of text, one without a first cell going on in the row above. What is not surely a table is left as text.
@@ -38,7 +38,7 @@ BROKEN = re.compile(r"(?<=[^\W\d_]{2})-\n(?=[a-zß-öø-ÿ])")
 
 @dataclass(frozen=True)
 class Word:
-    """A word, or several after each other, and where it stands: left, bottom, right, top in points."""
+    """A word, or several after each other, and its box: left, bottom, right, top in points."""
 
     text: str
     box: Box
@@ -62,13 +62,13 @@ class Rules:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of a page: where it stands, where its columns begin, and its rows, a cell for each column."""
+    """A table of a page: its box, where its columns begin, and its rows, a cell for each column."""
 
     box: Box
     lefts: tuple[float, ...]
     rows: tuple[tuple[str, ...], ...]
     head_rows: int
-    #: Its letters, each as often as it stands on the page.
+    #: Its letters, each as often as on the page.
     source: str
     is_ruled: bool = False
     #: Whether no other text is above or below it on the page, running heads and page numbers aside.
@@ -76,11 +76,11 @@ class PageTable:
     is_last: bool = False
 
     def lines(self) -> list[str]:
-        """The table as text."""
+        """Return the table as text."""
         return lines_of(self.rows, self.head_rows)
 
     def goes_on_from(self, before: PageTable) -> bool:
-        """Whether it is the rest of a table at the end of the page before."""
+        """Tell whether it is the rest of a table at the end of the page before."""
         return (
             before.is_last
             and self.is_first
@@ -89,7 +89,7 @@ class PageTable:
         )
 
     def with_heads_of(self, before: PageTable) -> PageTable:
-        """The rest of a table with the heads that only its first page has."""
+        """Return the rest of a table with the heads that only its first page has."""
         heads = before.rows[: before.head_rows]
         if not heads or self.rows[: len(heads)] == heads:
             return self
@@ -97,7 +97,7 @@ class PageTable:
 
 
 def tables_among(words: Sequence[Word], rules: Rules, *, row_gap: float = ROW_GAP) -> list[PageTable]:
-    """The tables of a page, from its top down; `row_gap` is the most between rows, in heights of their letters."""
+    """Find the tables of a page, from its top down; `row_gap` is the most between rows, in heights of letters."""
     if not words or len(words) > MOST_WORDS:
         return []
     lines = _lines(words, rules)
@@ -110,44 +110,54 @@ def tables_among(words: Sequence[Word], rules: Rules, *, row_gap: float = ROW_GA
 
 
 def _few_words(lines: Sequence[Sequence[Word]]) -> bool:
-    """Whether lines at a page's edge may all be running heads and page numbers."""
+    """Tell whether lines at a page's edge may all be running heads and page numbers."""
     return len(lines) <= 2
 
 
 def _lines(words: Sequence[Word], rules: Rules) -> list[list[Word]]:
-    """The lines of a page from the top down, each its parts from the left, words without a gap between them joined."""
+    """Return the lines of a page from the top down, each as parts from the left: words without a gap between them."""
     rows: list[list[Word]] = []
-    for word in sorted(words, key=lambda word: -word.middle):
-        if rows and abs(median(w.middle for w in rows[-1]) - word.middle) < 0.45 * max(word.height, rows[-1][0].height):
-            rows[-1].append(word)
-        else:
-            rows.append([word])
+    middles: list[float] = []  # of the last row, falling
+    for middle, word in sorted(((word.middle, word) for word in words), key=lambda pair: -pair[0]):
+        count = len(middles)
+        if count:
+            median_middle = (middles[(count - 1) // 2] + middles[count // 2]) / 2
+            if abs(median_middle - middle) < 0.45 * max(word.height, rows[-1][0].height):
+                rows[-1].append(word)
+                middles.append(middle)
+                continue
+        rows.append([word])
+        middles = [middle]
     return [_parts(sorted(row, key=lambda word: word.box[0]), rules) for row in rows]
 
 
 def _parts(row: Sequence[Word], rules: Rules) -> list[Word]:
+    low, high = min(word.box[1] for word in row), max(word.box[3] for word in row)
+    verticals = [rule for rule in rules.vertical if rule[1] <= high and rule[2] >= low]
     parts: list[Word] = []
+    texts: list[str] = []
+    left, bottom, right, top = row[0].box
     for word in row:
-        before = parts[-1] if parts else None
-        if (
-            before is None
-            or word.box[0] - before.box[2] > COLUMN_GAP * max(word.height, before.height) * 0.8
-            or any(
-                before.box[2] - 1 <= x <= word.box[0] + 1 and bottom <= word.middle <= top
-                for x, bottom, top in rules.vertical
+        box = word.box
+        height = box[3] - box[1]
+        if texts:
+            gap = box[0] - right
+            is_apart = gap > COLUMN_GAP * max(height, top - bottom) * 0.8 or any(
+                right - 1 <= x <= box[0] + 1 and begin <= word.middle <= end for x, begin, end in verticals
             )
-        ):
-            parts.append(word)
-            continue
-        a, b = before.box, word.box
-        glue = " " if b[0] - a[2] > 0.08 * word.height else ""
-        box = (min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3]))
-        parts[-1] = Word(f"{before.text}{glue}{word.text}", box)
+            if not is_apart:
+                texts.append(f" {word.text}" if gap > 0.08 * height else word.text)
+                left, bottom, right, top = min(left, box[0]), min(bottom, box[1]), max(right, box[2]), max(top, box[3])
+                continue
+            parts.append(Word("".join(texts), (left, bottom, right, top)))
+        texts = [word.text]
+        left, bottom, right, top = box
+    parts.append(Word("".join(texts), (left, bottom, right, top)))
     return parts
 
 
 def _regions(lines: Sequence[Sequence[Word]], rules: Rules, row_gap: float) -> Iterator[tuple[int, int]]:
-    """From which line to which there may be a table: rows of several parts, with what goes on or is ruled in."""
+    """Yield the ranges of lines that may be a table: rows of several parts, with the lines that continue them."""
     index = 0
     while index < len(lines):
         if len(lines[index]) < 2 and not _is_ruled_in(lines[index], rules):
@@ -175,7 +185,7 @@ def _goes_on(above: Sequence[Word], line: Sequence[Word], rules: Rules, row_gap:
 
 
 def _is_ruled_in(line: Sequence[Word], rules: Rules) -> bool:
-    """Whether a line stands between vertical lines on its left and right, with another between or a cell's width."""
+    """Tell whether a line is between vertical lines on its left and right, with a third one between them."""
     left, right, middle = line[0].box[0], line[-1].box[2], line[0].middle
     beside = {round(x / SAME_LINE) for x, bottom, top in rules.vertical if bottom - 1 <= middle <= top + 1}
     return (
@@ -186,7 +196,7 @@ def _is_ruled_in(line: Sequence[Word], rules: Rules) -> bool:
 
 
 def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line of one part stands in a column after the first, so that it goes on in the row above."""
+    """Tell whether a line of one part is in a column after the first, and so continues the row above."""
     rows = [row for row in region if len(row) > 1]
     first_right = max((row[0].box[2] for row in rows), default=0.0)
     left = min((row[1].box[0] for row in rows), default=0.0)
@@ -194,7 +204,7 @@ def _is_inner(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
 
 
 def _ends_first_cell(line: Sequence[Word], region: Sequence[Sequence[Word]]) -> bool:
-    """Whether a line is the rest of a row's first cell: it begins in small letters and stays within the column."""
+    """Tell whether a line continues a row's first cell: it begins in lower case and stays within the column."""
     rows = [row for row in region if len(row) > 1]
     if not rows or not line[0].text[:1].islower():
         return False
@@ -209,7 +219,7 @@ def _table(lines: Sequence[Sequence[Word]], rules: Rules) -> PageTable | None:
     height = median(p.height for p in parts)
     near = [r for r in rules.horizontal if bottom - height < r[0] < top + height]
     for _ in range(MOST_COLUMNS):
-        # The lines reach further than the words; those of cells are drawn one after the other.
+        # Ruling lines reach further than the words, and are drawn cell by cell.
         reached = [r for r in near if r[1] < right + 15 and r[2] > left - 15]
         widest = min([left, *(r[1] for r in reached)]), max([right, *(r[2] for r in reached)])
         if widest == (left, right):
@@ -268,7 +278,7 @@ def _clustered(places: Sequence[float]) -> list[float]:
 
 
 def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
-    """The columns of the rows with most parts, as far as gaps run through them."""
+    """Return the columns of the rows with most parts, parted by the gaps that run through them."""
     counts = Counter(len(line) for line in lines if len(line) > 1)
     if not counts:
         return []
@@ -285,7 +295,7 @@ def _columns(lines: Sequence[Sequence[Word]]) -> list[tuple[float, float]]:
 def _bands(
     lines: Sequence[Sequence[Word]], horizontals: Sequence[float], columns: int, has_grid: bool
 ) -> list[list[Sequence[Word]]]:
-    """The rows: lines between two ruling lines where every row has them, else each line with what goes on below it."""
+    """Group lines into rows: between ruling lines where every row has them, else each line with its continuations."""
     if has_grid or (len(horizontals) >= 4 and len(horizontals) >= len(lines) / 3):
         by_band: dict[int, list[Sequence[Word]]] = {}
         for line in lines:
@@ -309,7 +319,7 @@ def _bands(
 
 
 def _rows_in(band: list[Sequence[Word]], columns: int) -> list[list[Sequence[Word]]]:
-    """The rows between two ruling lines: one, unless several lines have all columns and each of them begins a cell."""
+    """Split the lines between two ruling lines: one row, unless several lines begin a cell in every column."""
     full = [line for line in band if len(line) == columns]
     if len(full) < FEWEST_ROWS or any(not BEGINNING.match(part.text) for line in full for part in line):
         return [band]
@@ -336,7 +346,7 @@ def _with_wide(
     columns: Sequence[tuple[float, float]],
     cells: list[list[list[Word]]],
 ) -> list[list[list[Word]]]:
-    """The cells, those over several columns in each of them: a head centred above its columns."""
+    """Repeat cells over several columns in each of them: a head centred above its columns."""
     for band, row in zip(bands, cells, strict=True):
         for part in (part for line in band for part in line):
             over = [
@@ -356,7 +366,7 @@ def _spans(
     vertical: Sequence[tuple[float, float, float]],
     horizontal: Sequence[tuple[float, float, float]],
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """For each cell of the grid those that are one with it: no line is drawn between them."""
+    """Group the cells of the grid that no line parts."""
     middles = [median(line[0].middle for line in band) for band in bands]
     groups = {(row, column): [(row, column)] for row in range(len(bands)) for column in range(len(columns))}
 

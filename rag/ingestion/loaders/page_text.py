@@ -51,15 +51,15 @@ EDGE_LINES = 3
 #: Fewer pages than this show no repetition to rely on.
 FEWEST_PAGES = 3
 
-#: What is said of a page that shows nothing at all.
+#: Warning for a page that shows nothing at all.
 BLANK_PAGE = "This page is blank."
-#: What is said of a page with text beside a large picture that seems to hold some too.
+#: Warning for a page with text and a large picture that seems to hold text as well.
 PICTURED_PAGE = "A large picture on this page may hold text that is not in the file; text recognition reads it."
 
 #: Past ASCII and the common Latin letters: only such text is looked at more closely.
 UNUSUAL = re.compile(r"[^\x00-\x7f‘’“”–—…•€™]")
 LATIN_SYMBOLS = re.compile(r"[¡-¦¨ª¬¯±-¶¸-º¼-¾×÷]")  # without those that sentences use: « » § ° © ® · ¿
-#: Scripts that share words: Japanese writes in three, and Latin letters stand in any text.
+#: Scripts that share words: Japanese writes in three, and Latin letters occur in any text.
 CJK = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "KATAKANA-HIRAGANA"})
 
 
@@ -79,7 +79,7 @@ def unreadable_reason(text: str) -> str:
     unusual = UNUSUAL.findall(text)
     if not unusual:
         return ""
-    visible = sum(not c.isspace() for c in text) or 1
+    visible = len("".join(text.split())) or 1
     categories = Counter(unicodedata.category(c) for c in unusual)
     undefined = categories["Co"] + categories["Cn"] + categories["Cs"] + text.count("\ufffd")
     if undefined / visible > 0.05:
@@ -106,7 +106,7 @@ def _stray_accents(text: str) -> int:
 
 
 def _mixed_words(text: str) -> float:
-    """The share of words, among those with unusual letters, that are written in several scripts."""
+    """Return the share of words with unusual letters that mix several scripts."""
     looked_at = mixed = 0
     for word in text.split()[:2000]:
         if not UNUSUAL.search(word):
@@ -121,9 +121,9 @@ def _mixed_words(text: str) -> float:
 
 
 class RepeatedLines:
-    """Running heads, feet and page numbers: lines that stand at the edge of many pages. Pages come in their order.
+    """Running heads, feet and page numbers: lines at the edge of many pages. Pages come in their order.
 
-    A line goes when it stands at the edge of at least half of the pages, the same or with one figure that counts with
+    A line goes when it is at the edge of at least half of the pages, the same or with one number that counts with
     the pages. A page of nothing else keeps its lines.
     """
 
@@ -133,14 +133,14 @@ class RepeatedLines:
         self._seen: Counter[int] = Counter()  # by hash: many pages have many edges
 
     def add(self, lines: Sequence[str]) -> None:
-        """The next page, to be counted."""
+        """Count the next page."""
         self._pages += 1
         edges = _edges(lines)
         self._filled += bool(edges)
         self._seen.update({hash(shape) for position in edges for shape in _shapes(lines[position], self._pages)})
 
     def without(self, number: int, lines: Sequence[str]) -> list[str]:
-        """The lines of a page, counted from 1, that do not repeat; once all pages are known."""
+        """Return the lines of a page, counted from 1, that do not repeat. All pages have to be added first."""
         if self._pages < FEWEST_PAGES:
             return list(lines)
         dropped = {
@@ -152,13 +152,13 @@ class RepeatedLines:
         return kept if any(kept) else list(lines)
 
     def _repeats(self, line: str, number: int) -> bool:
-        # A page number may be missing on title pages and begin anew in an appendix.
+        # A page number may be missing on title pages and begin again in an appendix.
         needed = max(2, self._filled / 4) if _is_number(line) else max(FEWEST_PAGES, self._filled / 2)
         return max(self._seen[hash(shape)] for shape in _shapes(line, number)) >= needed
 
 
 def _is_row(lines: Sequence[str], position: int) -> bool:
-    """Whether a line is a row of a table, which has others of as many cells beside it."""
+    """Tell whether a line is a row of a table, which has others of as many cells beside it."""
     count = lines[position].count(" | ")
     beside = lines[max(0, position - 1) : position + 2]
     return count > 0 and sum(line.count(" | ") == count for line in beside) > 1
@@ -171,7 +171,7 @@ def _edges(lines: Sequence[str]) -> list[int]:
 
 
 def _shapes(line: str, page: int) -> list[str]:
-    """The line as it is, and with each of its figures in turn as the distance to the page's number.
+    """Return the line as it is, and with each of its numbers in turn as the distance to the page's number.
 
     One figure only: in a line where two move with the page, such as an office and its allowance, they are the content.
     """
@@ -192,7 +192,7 @@ def _is_number(line: str) -> bool:
 
 
 def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
-    """The text of a page: words broken at line ends whole again, blank space reduced to paragraph breaks.
+    """Join the lines of a page: broken words whole again, blank space reduced to paragraph breaks.
 
     `compounds` are words that the document writes with their hyphen elsewhere; they keep it.
     """
@@ -208,7 +208,7 @@ def joined_lines(lines: Sequence[str], compounds: frozenset[str]) -> str:
 
 
 def compounds_in(text: str) -> set[str]:
-    """Words with a hyphen inside a line: those are meant to have it."""
+    """Find words with a hyphen inside a line: they are meant to have it."""
     return {word.casefold() for word in COMPOUND.findall(text)}
 
 
@@ -249,7 +249,7 @@ class RawPages:
         self._sizes: Counter[float] = Counter()
 
     def add(self, page: RawPage) -> None:
-        """The next page."""
+        """Take the next page."""
         self.has_text = self.has_text or bool(page.text.strip())
         self._repeated.add(page.text.split("\n"))
         self._compounds |= compounds_in(page.text)
@@ -260,11 +260,11 @@ class RawPages:
 
     @property
     def body_size(self) -> float:
-        """The size in points that most characters are set in; 0 when no page has sizes."""
+        """Return the size in points that most characters are set in; 0 when no page has sizes."""
         return self._sizes.most_common(1)[0][0] if self._sizes else 0.0
 
     def finished(self, labels: Sequence[str], said_first: Sequence[str]) -> Iterator[tuple[Page, dict[str, Style]]]:
-        """The pages with their labels and the styles of their lines; the first says `said_first` besides its own."""
+        """Yield the pages with their labels and the styles of their lines; the first warns of `said_first` as well."""
         compounds = frozenset(self._compounds)
         for number, packed in enumerate(self._packed, 1):
             raw, styles, warnings = json.loads(zlib.decompress(packed))

@@ -1,4 +1,4 @@
-"""PDFs with a text layer: the text of each page with its provenance. Runs in the sandbox process, in little memory.
+"""Load PDFs with a text layer: the text of each page with its provenance. Runs in the sandbox, in little memory.
 
 pdfium reads the text. pypdf reads the structure (outline, labels, protection), writes a file again that pdfium cannot
 open, and reads the pages whose text pdfium does not get right; such a page says so.
@@ -199,7 +199,7 @@ class OpenPdf:
         return self._pdfium
 
     def _repaired(self) -> pypdfium2.PdfDocument | None:
-        """The file as pypdf writes it again, open; None when that does not help."""
+        """Open the file as pypdf writes it again; None when that does not help."""
         if self.reader is None:
             return None
         buffer = io.BytesIO()
@@ -268,7 +268,7 @@ class OpenPdf:
             return True
 
     def _without_text(self, page: pypdfium2.PdfPage | None, number: int, read: RawPage) -> RawPage:
-        """A page without text, which says so when there is nothing on it at all."""
+        """Warn of a page without text when it shows nothing at all."""
         if not read.has_hidden and self._shows_nothing(page, number):
             read.warnings.append(BLANK_PAGE)
         return read
@@ -293,7 +293,7 @@ class OpenPdf:
             self.reader.resolved_objects.clear()
 
     def decrypted(self) -> bytes | None:
-        """The same PDF without protection; None when it has none."""
+        """Return the same PDF without protection; None when it has none."""
         if not self._is_encrypted:
             return None
         buffer = io.BytesIO()
@@ -306,7 +306,7 @@ class OpenPdf:
 
 
 def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
-    """The page as a picture of `scale` pixels a point; None when it cannot be drawn."""
+    """Draw the page at `scale` pixels a point; None when it cannot be drawn."""
     try:
         width, height = page.get_size()
         return page.render(scale=scale).to_pil() if width * height <= LARGEST_DRAWN else None
@@ -315,7 +315,7 @@ def _drawn(page: pypdfium2.PdfPage, *, scale: float = 1) -> Any:
 
 
 def _has_print(page: pypdfium2.PdfPage, places: Sequence[tuple[float, float, float, float]]) -> bool:
-    """Whether one of the pictures of a page looks as if text were in it."""
+    """Tell whether one of the pictures of a page looks as if it held text."""
     if page.get_rotation() % 360 or (drawn := _drawn(page, scale=PRINT_SCALE)) is None:
         return False
     x, _, _, y = page.get_bbox()
@@ -327,7 +327,7 @@ def _has_print(page: pypdfium2.PdfPage, places: Sequence[tuple[float, float, flo
 
 
 def pages_of(content: bytes, numbers: Sequence[int]) -> bytes:
-    """A PDF of these pages only, counted from 1. Raises `PdfDamaged`."""
+    """Make a PDF of these pages only, counted from 1. Raises `PdfDamaged`."""
     buffer = io.BytesIO()
     try:
         source = pypdfium2.PdfDocument(content)

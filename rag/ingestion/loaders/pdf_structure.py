@@ -42,7 +42,7 @@ class StyledPage:
 
 
 def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section, ...]:
-    """Sections from how lines are set beside the text. `start` counts in the texts joined by one newline."""
+    """Return sections from how lines are set beside the text. `start` counts in the texts joined by one newline."""
     found: list[tuple[str, float, int, int]] = []
     start = 0
     for page in pages:
@@ -70,7 +70,7 @@ def sections_by_style(pages: Iterable[StyledPage], body: float) -> tuple[Section
 
 
 def _goes_on(heading: str, line: str, is_set_alike: bool) -> bool:
-    """Whether a line is the second half of the heading right above it."""
+    """Tell whether a line is the second half of the heading right above it."""
     return is_set_alike and line != heading and len(heading) + len(line) < LONGEST_HEADING
 
 
@@ -90,7 +90,7 @@ def _rank(line: str, style: Style | None, body: float) -> float:
 
 
 def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable[str]) -> tuple[Section, ...]:
-    """Sections from an outline of (title, level, page from 1): each begins where its title stands on its page."""
+    """Make sections of an outline of (title, level, page from 1): each begins at its title on its page."""
     wanted: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for title, level, page in entries[:MOST_SECTIONS]:
         wanted[page].append((title, level))
@@ -106,7 +106,7 @@ def sections_by_outline(entries: Sequence[tuple[str, int, int]], texts: Iterable
     return tuple(sorted(sections, key=lambda section: section.start))
 
 
-#: `D:20240131094500+09'00'`, of which anything after the year may be missing; some leave out the mark, some the quotes.
+#: `D:20240131094500+09'00'`, anything after the year may be missing; some leave out the mark, some the quotes.
 PDF_DATE = re.compile(
     r"\s*(?:D:)?\s*(?P<year>(?:19|20)\d\d)(?P<month>\d\d)?(?P<day>\d\d)?(?P<hour>\d\d)?(?P<minute>\d\d)?"
     r"(?P<second>\d\d)?\s*(?P<zone>Z|[+-]\d\d(?:'?:?\d\d)?)?.*",
@@ -129,13 +129,13 @@ class PdfFacts:
     modified_at: str = ""
 
     def metadata(self) -> dict[str, str]:
-        """The dates as a document's metadata has them."""
+        """Return the dates as a document's metadata has them."""
         dates = {"file_created_at": self.created_at, "file_modified_at": self.modified_at}
         return {name: value for name, value in dates.items() if value}
 
 
 def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
-    """What the file says; what its dictionary does not, its XMP may."""
+    """Read what the file says of itself in its dictionary, else in its XMP."""
     information, xmp = _information(reader), _xmp(reader)
     return PdfFacts(
         title=information.get("/Title") or _in_xmp(xmp, "dc:title"),
@@ -147,7 +147,7 @@ def facts_of(reader: pypdf.PdfReader) -> PdfFacts:
 
 
 def iso_date(text: str) -> str:
-    """A date as PDFs or XMP write it as ISO 8601; empty when it is no date, or one that cannot be."""
+    """Convert a date as PDFs or XMP write it to ISO 8601; empty when it is no date."""
     text = text.strip()[:60]
     if re.match(r"\d{4}-\d\d", text):
         return _iso_of_xmp(text)
@@ -170,7 +170,7 @@ def iso_date(text: str) -> str:
 
 
 def two_letters(claimed: str) -> str:
-    """A language tag as its two letters; empty for anything else."""
+    """Shorten a language tag to its two letters; empty for anything else."""
     match = re.match(r"[A-Za-z]{2}(?![A-Za-z])", claimed)
     return match[0].lower() if match else ""
 
@@ -184,7 +184,7 @@ def _iso_of_xmp(text: str) -> str:
 
 
 def _zone(text: str | None) -> timezone | None:
-    """The offset, or None when the file does not say or says what no place has."""
+    """Return the offset; None when the file gives none, or one that no place has."""
     if not text:
         return None
     if text == "Z":
@@ -230,7 +230,7 @@ def _language(reader: pypdf.PdfReader) -> str:
 
 
 def labels_of(reader: pypdf.PdfReader, page_count: int) -> list[str]:
-    """The numbers that are printed on the pages; empty when the file does not say."""
+    """Read the numbers that are printed on the pages; empty when the file does not give them."""
     try:
         labels = [str(label) for label in reader.page_labels]
     except (Exception, RecursionError):

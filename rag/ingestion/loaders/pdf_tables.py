@@ -37,7 +37,8 @@ def place_words(text_page: Any, text: str) -> list[PlacedWord]:
 
 def _words_in(text_page: Any, run: str, start: int) -> Iterator[PlacedWord]:
     if len(run) <= LONGEST_WORD and NARROW.fullmatch(run):
-        first, last = _box_of(text_page, start), _box_of(text_page, start + len(run) - 1)
+        first = _box_of(text_page, start)
+        last = first if len(run) == 1 else _box_of(text_page, start + len(run) - 1)
         if first is not None and last is not None:
             height = first[3] - first[1]
             is_level = abs(first[1] - last[1]) < 0.5 * height and last[0] >= first[0]
@@ -80,7 +81,7 @@ def _box_of(text_page: Any, index: int) -> Box | None:
 
 
 def rules_of(paths: Sequence[Any]) -> Rules:
-    """The horizontal and vertical lines among the paths of a page."""
+    """Return the horizontal and vertical lines among the paths of a page."""
     horizontal, vertical = [], []
     count = 0
     for item in paths:
@@ -96,7 +97,7 @@ def rules_of(paths: Sequence[Any]) -> Rules:
 
 
 def _segments(item: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """The straight lines of a path that is drawn."""
+    """Yield the straight lines of a path that is drawn."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     if not pdfium.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
         return

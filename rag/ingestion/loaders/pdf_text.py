@@ -42,7 +42,7 @@ FEWEST_RULES, FEWEST_GAPS = 3, 3
 SAME_LETTERS = 0.97
 #: Rows of a table without ruling lines from which on it may be text in columns.
 FEWEST_COLUMN_LINES = 6
-#: Lines that are longer are no headings; one character tells their size.
+#: Lines that are longer are no headings; their ends tell their size.
 LONGEST_STYLED = 90
 BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.IGNORECASE)
 #: pdfium writes U+FFFE for a hyphen that ends a line, and no line end after it.
@@ -150,7 +150,7 @@ class PageObjects:
             self.pictures.append(_moved((0.0, 0.0, 1.0, 1.0), matrix))
 
     def may_have_tables(self) -> bool:
-        """Whether lines are drawn, or several rows of text have a gap in them as between columns."""
+        """Tell whether lines are drawn, or several rows of text have a gap in them as between columns."""
         if self.rules >= FEWEST_RULES:
             return True
         rows = {
@@ -189,7 +189,7 @@ def read_page(page: Any, draw: Callable[[], Any], table_above: PageTable | None 
     finally:
         text_page.close()
     return RawPage(
-        normalise_characters("\n".join(lines)),
+        "\n".join(lines),
         styles=styles,
         warnings=[hidden.report] if hidden.report else [],
         has_hidden=bool(hidden.letters),
@@ -199,7 +199,7 @@ def read_page(page: Any, draw: Callable[[], Any], table_above: PageTable | None 
 
 
 def _text_of(text_page: Any) -> str:
-    """The text of a page, a character for each index by which pdfium knows it."""
+    """Return the text of a page, a character for each index by which pdfium knows it."""
     count = text_page.count_chars()
     text: str = text_page.get_text_range(0, count, errors="ignore") if count else ""
     if len(text) == count:
@@ -259,12 +259,12 @@ def _hidden_letters(page: Any, text_page: Any, text: str, objects: PageObjects, 
 
 
 def _owners(text_page: Any, text: str) -> list[int]:
-    """The address of the object that draws each letter; 0 for letters that pdfium adds, such as spaces in gaps."""
+    """Return the address of the object that draws each letter; 0 for letters that pdfium adds."""
     return [_owner(text_page, index) for index in range(len(text))]
 
 
 def _is_blank(picture: Any, region: Box, page_box: Box, rotation: int) -> bool:
-    """Whether there is nothing but white in a region of the drawn page."""
+    """Tell whether there is nothing but white in a region of the drawn page."""
     left, bottom, right, top = page_box
     width, height = right - left, top - bottom
     corners = []
@@ -307,7 +307,7 @@ def _put_tables(letters: list[str], text: str, words: Sequence[PlacedWord], tabl
 
 
 def _is_drawn_by_column(words: Sequence[PlacedWord], table: PageTable) -> bool:
-    """Whether each column is drawn to its end before the next: so are columns of text, as in the index of a book."""
+    """Tell whether each column is drawn to its end before the next, as columns of text are."""
     columns = [bisect_right(table.lefts, placed.word.box[0] + 2) for placed in words]
     changes = sum(before != after for before, after in pairwise(columns))
     return len(table.rows) >= FEWEST_COLUMN_LINES and changes < len(table.rows) / 2
@@ -316,7 +316,7 @@ def _is_drawn_by_column(words: Sequence[PlacedWord], table: PageTable) -> bool:
 def _styled_lines(
     text_page: Any, text: str, letters: Sequence[str], texts: dict[int, TextObject]
 ) -> tuple[list[str], dict[str, Style]]:
-    """The lines of a page and how they are set, by their content."""
+    """Return the lines of a page and how they are set, by their content."""
     # Word draws an empty paragraph as a space on a line of its own.
     blanks = [item for item in texts.values() if _is_space(item)]
     lines: list[str] = []
@@ -325,15 +325,15 @@ def _styled_lines(
     for start, end, is_broken in _line_spans(text):
         content = "".join(letters[start:end])
         line = _sampled(text_page, text, start, end, texts) if content.strip() and "\n" not in content else None
-        content = f"{content}-" if is_broken else content
+        content = normalise_characters(f"{content}-\n" if is_broken else f"{content}\n").removesuffix("\n")
         if line is not None and above is not None and line.goes_on_from(above):
             content = f"{lines.pop()}{line.space_after(above)}{content}"
             line = replace(line, first=above.first, style=above.style)
         elif line is not None and above is not None and blanks and _has_between(blanks, above, line):
             lines.append("")
         lines.append(content)
-        if line is not None and (shown := normalise_characters(content)):
-            styles.setdefault(shown, line.style)
+        if line is not None and content:
+            styles.setdefault(content, line.style)
         above = line
     return lines, styles
 
@@ -347,7 +347,7 @@ class _Line:
     style: Style
 
     def goes_on_from(self, above: _Line) -> bool:
-        """Whether it is the rest of the line above: pdfium ends a line at a raised figure."""
+        """Tell whether it is the rest of the line above: pdfium ends a line at a raised figure."""
         return (
             above.first.is_level
             and self.first.is_level
@@ -362,7 +362,7 @@ class _Line:
 
 
 def _is_space(item: TextObject) -> bool:
-    """Whether an object draws nothing: pdfium gives spaces no width, and leaves an object of spaces out of the text."""
+    """Tell whether an object is a space: pdfium gives it no width and leaves it out of the text."""
     return item.box[2] - item.box[0] < 0.01
 
 
@@ -389,7 +389,7 @@ def _owner(text_page: Any, index: int) -> int:
 
 
 def _has_between(blanks: Sequence[TextObject], above: _Line, line: _Line) -> bool:
-    """Whether an empty line was drawn between two lines."""
+    """Tell whether an empty line was drawn between two lines."""
     high, low = above.last.y, line.first.y
     return any(
         low + 0.3 * item.size < item.y < high - 0.3 * item.size and above.last.order < item.order < line.first.order
@@ -407,20 +407,20 @@ def _line_spans(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 def _sampled(text_page: Any, text: str, start: int, end: int, texts: dict[int, TextObject]) -> _Line | None:
-    """A line by the objects of some of its letters; all of them would take too long."""
+    """Describe a line by the objects of some of its letters; all of them would take too long."""
     line = text[start:end]
     first, last = start + len(line) - len(line.lstrip()), start + len(line.rstrip()) - 1
-    middle = (first + last) // 2
-    places = (first, (first + middle) // 2, middle, (middle + last) // 2, last)
-    seen = []
-    for index in dict.fromkeys(places if last - first < LONGEST_STYLED else (first, middle, last)):
-        item = pdfium.FPDFText_GetTextObject(text_page, index)
-        if item and (found := texts.get(ctypes.addressof(item.contents))) is not None:
-            seen.append(found)
+    ends = [_owner(text_page, first), _owner(text_page, last)]
+    if ends[0] == ends[1] or last - first >= LONGEST_STYLED:
+        addresses = ends
+    else:
+        places = (first + (last - first) * part // 4 for part in (1, 2, 3))
+        addresses = [ends[0], *(_owner(text_page, index) for index in places), ends[1]]
+    seen = [texts[address] for address in addresses if address in texts]
     if not seen:
         return None
-    size = Counter(found.size for found in seen).most_common(1)[0][0]
-    return _Line(seen[0], seen[-1], Style(size, all(found.is_bold for found in seen)))
+    sizes = [found.size for found in seen]
+    return _Line(seen[0], seen[-1], Style(max(sizes, key=sizes.count), all(found.is_bold for found in seen)))
 
 
 def _matrix_of(item: Any) -> Matrix:
@@ -431,7 +431,7 @@ def _matrix_of(item: Any) -> Matrix:
 
 
 def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
-    """The matrix of an object within a form, on the page."""
+    """Return the matrix on the page of an object within a form."""
     if outer is None:
         return inner
     a, b, c, d, e, f = inner
@@ -440,7 +440,7 @@ def _combined(inner: Matrix, outer: Matrix | None) -> Matrix:
 
 
 def _moved(box: Box, matrix: Matrix) -> Box:
-    """The box around a box that a matrix moves, turns or stretches."""
+    """Return the box around a box that a matrix moves, turns or stretches."""
     a, b, c, d, e, f = matrix
     corners = [(x, y) for x in (box[0], box[2]) for y in (box[1], box[3])]
     xs = [a * x + c * y + e for x, y in corners]

@@ -1,4 +1,4 @@
-"""A page as a picture with a passage marked where it stands. Runs in the sandbox process."""
+"""Draw pages with a passage marked; prepare pictures for models and Tesseract. Runs in the sandbox process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LONGEST_DRAWN = 5000
 INSIGNIFICANT = re.compile(r"[\s|\u00ad\u2010\ufffe-]+")
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ſt", "ﬆ": "st"}
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
-#: Shorter pieces of a passage stand in too many places to be marked.
+#: Shorter pieces of a passage occur in too many places to be marked.
 SHORTEST_PIECE = 12
 
 Box = tuple[float, float, float, float]
 
 
 def draw_page(content: bytes, number: int, *, highlight: str, scale: float) -> bytes:
-    """The page, counted from 1, as PNG; `highlight` is marked as far as it is found. Raises `PdfDamaged`."""
+    """Draw the page, counted from 1, as PNG; `highlight` is marked where it is found. Raises `PdfDamaged`."""
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as exc:
@@ -51,7 +51,7 @@ def draw_page(content: bytes, number: int, *, highlight: str, scale: float) -> b
 
 
 def passage_boxes(page: Any, passage: str) -> list[Box]:
-    """Where the passage stands, in points: rectangles (left, bottom, right, top) of its lines on this page."""
+    """Find the passage on this page: rectangles (left, bottom, right, top) of its lines, in points."""
     text_page = page.get_textpage()
     count = text_page.count_chars()
     text = text_page.get_text_range(0, count, errors="ignore") if count else ""
@@ -68,7 +68,7 @@ def passage_boxes(page: Any, passage: str) -> list[Box]:
 
 
 def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
-    """The text without what does not matter, and for each of its characters the index it came from."""
+    """Fold characters for comparison; return for each folded one the index it came from."""
     folded: list[str] = []
     positions: list[int] = []
     for index, character in enumerate(characters):
@@ -82,7 +82,7 @@ def folded_with_positions(characters: list[str]) -> tuple[str, list[int]]:
 
 
 def spans_of(folded: str, passage: str) -> list[tuple[int, int]]:
-    """Where the passage stands in a folded text: as a whole, else its parts, lines and sentences, in their order.
+    """Find the passage in a folded text: as a whole, else its lines and sentences, in their order.
 
     A passage that began on the page before or goes on to the next is found by its parts.
     """
@@ -109,7 +109,7 @@ def fold(text: str) -> str:
 
 
 def marked(picture: Image.Image, page: Any, boxes: list[Box]) -> Image.Image:
-    """The picture with translucent rectangles, also for turned and cropped pages."""
+    """Mark rectangles on the picture, also of turned and cropped pages."""
     layer = Image.new("RGB", picture.size, (255, 255, 255))
     draw = ImageDraw.Draw(layer)
     left, bottom, right, top = page.get_bbox()
@@ -140,7 +140,7 @@ def line_boxes(boxes: list[Box]) -> list[Box]:
 
 
 def turned(x: float, y: float, width: float, height: float, rotation: int) -> tuple[float, float]:
-    """A point of the unturned page (origin bottom left) on the page as shown (origin top left)."""
+    """Convert a point of the unturned page (origin bottom left) to the page as shown (origin top left)."""
     if rotation == 90:
         return y, x
     if rotation == 180:
@@ -157,7 +157,7 @@ MOST_PIXELS = 80_000_000
 
 
 def as_png(content: bytes) -> bytes:
-    """The first frame of a picture of any kind (jpg, png, gif, webp, bmp) as PNG. Raises `FileDamaged`."""
+    """Convert the first frame of a picture (jpg, png, gif, webp, bmp) to PNG. Raises `FileDamaged`."""
     try:
         with Image.open(io.BytesIO(content), formats=("JPEG", "PNG", "GIF", "WEBP", "BMP")) as picture:
             if picture.width * picture.height > MOST_PIXELS:
@@ -183,7 +183,7 @@ AROUND, DARKER = 24, 40
 
 
 def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, float, float]) -> bool:
-    """Whether a picture drawn by this matrix on a page of this box is large enough to be read."""
+    """Tell whether a picture drawn by this matrix on a page of this box is large enough to be read."""
     width, height = hypot(matrix[0], matrix[1]), hypot(matrix[2], matrix[3])
     page_width, page_height = box[2] - box[0], box[3] - box[1]
     if min(page_width, page_height) <= 0 or pixels < LEAST_PIXELS or width < LEAST_OF_WIDTH * page_width:
@@ -192,7 +192,7 @@ def is_large(matrix: Sequence[float], pixels: int, box: tuple[float, float, floa
 
 
 def looks_like_print(picture: Any) -> bool:
-    """Whether a picture may hold text: print on a ground, and neither a photograph nor a plain shape."""
+    """Tell whether a picture may hold text: print on a ground, and neither a photograph nor a plain shape."""
     grey = picture.convert("L")
     if grey.width < 8 or grey.height < 8:
         return False
@@ -205,7 +205,7 @@ def looks_like_print(picture: Any) -> bool:
 
 
 def as_ink(content: bytes) -> bytes:
-    """A drawn page in black on white, by what is darker than its surroundings: print on a coloured ground is seen."""
+    """Turn a drawn page to black on white where it is darker than its surroundings: so print on colour is seen."""
     with Image.open(io.BytesIO(content), formats=("PNG",)) as picture:
         grey = picture.convert("L")
     around = grey.filter(ImageFilter.BoxBlur(AROUND))

@@ -96,7 +96,7 @@ class Sandbox:
     def extract_pages(
         self, content: bytes, *, password: str | None = None, on_page: Callable[[int, int], None] | None = None
     ) -> ExtractedDocument:
-        """The text of every page of a PDF; `on_page(done, total)` is told now and then. Raises `DocumentError`s."""
+        """Load the text of every page of a PDF; calls `on_page(done, total)` now and then. Raises `DocumentError`s."""
         return self.load(content, file_name=".pdf", password=password, on_page=on_page)
 
     def check(
@@ -131,7 +131,7 @@ class Sandbox:
         on_page: Callable[[int, int], None] | None = None,
         tenant_id: str = "",
     ) -> ExtractedDocument:
-        """The pages of a file of any kind there is a loader for; `on_page(done, total)` is told now and then."""
+        """Load a file of any format in the table; calls `on_page(done, total)` now and then."""
         named = {"file_name": file_name, "mime_type": mime_type, "password": password}
         pages: list[dict[str, Any]] = []
         reply = self._run("extract", named, content, on_page, pages.append, tenant_id=tenant_id)
@@ -140,32 +140,32 @@ class Sandbox:
             return replace(extracted, pages=tuple(map(page_from_json, pages))) if pages else extracted
 
     def picture(self, content: bytes, *, tenant_id: str = "") -> bytes:
-        """A picture of any common kind as PNG for a model to look at. Raises `FileDamaged`."""
+        """Convert a picture of any common format to PNG for a model. Raises `FileDamaged`."""
         return self._run("picture", {}, content, tenant_id=tenant_id).blob
 
     def pages_of(self, content: bytes, numbers: Sequence[int], *, tenant_id: str = "") -> bytes:
-        """A PDF of these pages only, counted from 1. Raises `DocumentError`s."""
+        """Make a PDF of these pages only, counted from 1. Raises `DocumentError`s."""
         return self._run("pages", {"numbers": list(numbers)}, content, tenant_id=tenant_id).blob
 
     def draw_page(
         self, content: bytes, page: int, *, highlight: str, scale: float, ink: bool = False, tenant_id: str = ""
     ) -> bytes:
-        """A page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
+        """Draw a page as PNG with the passage marked; with `ink` in black on white. Raises `DocumentError`s."""
         values = {"page": page, "highlight": highlight, "scale": scale, "ink": ink}
         return self._run("draw", values, content, tenant_id=tenant_id).blob
 
     def of_tenant(self, tenant_id: str) -> TenantReader:
-        """The sandbox for files of one tenant."""
+        """Return the sandbox for files of one tenant."""
         return TenantReader(self, tenant_id)
 
     def means(self) -> Mapping[str, str]:
-        """By which means a process is confined: "account", "files", "calls", "network". Raises `DocumentError`s."""
+        """Name the means that confine a process: "account", "files", "calls", "network". Raises `DocumentError`s."""
         if self.known_means is None:
             self.check(b"a text", file_name="a.txt")
         return self.known_means or {}
 
     def interrupt(self) -> None:
-        """End all work under way: whoever waits for it gets `ReadingTookTooLong`. New work may follow."""
+        """End all work under way: its callers get `ReadingTookTooLong`. New work may follow."""
         with self._lock:
             running = list(self._all)
         for process in running:
@@ -208,7 +208,7 @@ class Sandbox:
         return reply
 
     def _take(self, tenant_id: str | None = None) -> _Process:
-        """A process that has read files of this tenant only: what a file left in it would see those of others."""
+        """Take a process that has read this tenant's files only: what a file left in it would see others' files."""
         with self._lock:
             self._end_idle(lambda process: not process.is_alive)
             for process in reversed(self._idle):
@@ -258,7 +258,7 @@ class TenantReader:
 
 
 class _Process:
-    """One child, started afresh rather than forked: the application has threads."""
+    """A child process, started rather than forked: the application has threads."""
 
     def __init__(self, limits: ExtractionLimits, command: Sequence[str], rules: Rules) -> None:
         self._limits = limits
@@ -292,7 +292,7 @@ class _Process:
         timer = self._killed_after(self._limits.timeout_seconds)
         try:
             write_message(process.stdin, task, values, content)  # type: ignore[arg-type]
-            room = self._limits.memory_mb * 2**20  # what is read of a file was in the process's memory
+            room = self._limits.memory_mb * 2**20  # the text of a file was in the process's memory
             while (reply := read_message(process.stdout, room)) is not None:  # type: ignore[arg-type]
                 room -= reply.size
                 if reply.kind == "page" and take is not None:
@@ -359,7 +359,7 @@ def _shared(limits: ExtractionLimits) -> Sandbox:
 
 
 def sandbox_for(settings: Settings) -> Sandbox:
-    """The process-wide sandbox of these settings; its processes start when first needed."""
+    """Return the process-wide sandbox of these settings; its processes start when first needed."""
     return _shared(ExtractionLimits.of(settings))
 
 
@@ -385,7 +385,7 @@ class PageImages:
         scale: float,
         tenant_id: str = "",
     ) -> bytes:
-        """The page as PNG; `content` is asked for the PDF only when the picture is not kept."""
+        """Draw the page as PNG; calls `content` for the PDF only when the picture is not kept."""
         key = (document_id, page, highlight, scale)
         with self._lock:
             if key in self._kept:

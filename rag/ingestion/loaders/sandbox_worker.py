@@ -1,4 +1,4 @@
-"""The process behind the sandbox: reads tasks from stdin, answers on stdout, and reaches nothing else."""
+"""Run tasks of the sandbox: read them from stdin, answer on stdout, reach nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIBRARIES = (
     *MODULES, "rag.ingestion.loaders.text",
     "_strptime", "colorsys", "heapq", "pypdf.filters", "pypdf.generic._image_xobject",
 )  # fmt: skip
-#: Progress is told at most this often, in seconds.
+#: Progress is reported at most this often, in seconds.
 PROGRESS_SECONDS = 0.1
 
 
@@ -60,7 +60,7 @@ def load_libraries() -> None:
 
 
 def perform(task: Reply, limits: ExtractionLimits, answers: Any) -> tuple[dict[str, Any], bytes]:
-    """One task: its values and bytes."""
+    """Perform one task; return its values and bytes."""
     values = task.values
     if task.kind == "check":
         options = LoadOptions(limits=limits, password=values["password"])

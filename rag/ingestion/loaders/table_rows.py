@@ -1,4 +1,4 @@
-"""A table's grid as lines of text, whatever file it comes from: the heads in one row, a row with all that spans it."""
+"""Write a table's grid as lines of text, whatever file it is from: heads in one row, spanned cells in each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Grid = Sequence[Sequence[str | None]]
 
 #: Rows of heads above each other; more are no heads.
 MOST_HEAD_ROWS = 3
-#: A cell over several columns is said in each of them up to this length; a longer one is text, and said once.
+#: A cell over several columns is repeated in each of them up to this length; a longer one is text, and kept once.
 LONGEST_REPEATED = 80
 
 
 def guessed_head_rows(grid: Grid) -> int:
-    """How many rows name the columns, where the file does not say: one more for each that has a cell over several."""
+    """Guess how many rows name the columns: one more for each that has a cell over several."""
     rows = 1
     while rows < min(MOST_HEAD_ROWS, len(grid) - 1) and _spans_columns(grid[rows - 1]):
         rows += 1
@@ -28,7 +28,7 @@ def guessed_head_rows(grid: Grid) -> int:
 
 
 def lines_of(grid: Grid, head_rows: int) -> list[str]:
-    """The lines of a table, its rows of heads as one: "Notice" over "Employee" and "Company" is "Notice Employee", ….
+    """Return the lines of a table, its head rows as one: "Notice" over "Employee" is "Notice Employee".
 
     A row that is one cell over all columns is a line of its own, and the heads are said again below it.
     """
@@ -73,7 +73,7 @@ def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
 
 
 def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
-    """Whether a row is one cell over all columns; where the grid repeats what spans them, three alike tell it."""
+    """Tell whether a row is one cell over all columns; where the grid repeats what spans them, three alike tell it."""
     if len(row) < 2 or not row[0]:
         return False
     return all(cell is None for cell in cells[1:]) or (len(row) > 2 and len(set(row)) == 1)

@@ -31,7 +31,7 @@ def check_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Checke
 
 
 def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """Plain text in whatever encoding; a form feed begins a page."""
+    """Load plain text in any encoding; a form feed begins a page."""
     text, encoding = decode(content)
     pages = tuple(
         Page(
@@ -46,12 +46,12 @@ def load_text(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> Extract
 
 
 def warnings_for(encoding: str) -> tuple[str, ...]:
-    """What a page says of the encoding that its file was read in."""
+    """Warn when a file was read in another encoding than UTF-8."""
     return () if encoding == "utf-8" else (ENCODED.format(encoding=encoding),)
 
 
 def load_markdown(content: bytes, options: LoadOptions = DEFAULT_OPTIONS) -> ExtractedDocument:
-    """A Markdown text as it is written, with its headings as sections; comments and front matter are left out."""
+    """Load Markdown as it is written, with its headings as sections, without comments and front matter."""
     text, _ = decode(content)
     text = text.replace("\r\n", "\n").removeprefix("\ufeff")
     front = FRONT_MATTER.match(text)
@@ -90,16 +90,16 @@ GUESSED = [
     "cp949", "shift_jis", "euc_jp", "gb18030", "big5", "utf_16_le", "utf_16_be",
     "cp1252", "cp1254", "cp1250", "cp1251", "cp1256",
 ]  # fmt: skip
-#: An encoding is told by so many bytes from the start.
+#: An encoding is guessed by so many bytes from the start.
 LOOKED_AT = 65_536
 DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
-#: Names boards declare for what is really the larger Windows set.
+#: Names that boards declare for the larger Windows set.
 LARGER_SETS = {"euc-kr": "cp949", "euckr": "cp949", "ks_c_5601-1987": "cp949", "iso-8859-1": "cp1252",
                "latin-1": "cp1252", "us-ascii": "utf-8", "gb2312": "gb18030", "gbk": "gb18030"}  # fmt: skip
 
 
 def decode(content: bytes) -> tuple[str, str]:
-    """The text and the name of its encoding. What no encoding reads becomes U+FFFD; nothing is raised."""
+    """Decode bytes to text and the name of their encoding. What no encoding reads becomes U+FFFD; nothing is raised."""
     for mark, name in MARKS:
         if content.startswith(mark):
             return content[len(mark) :].decode(name, "replace"), name
@@ -128,7 +128,7 @@ def _wide(content: bytes) -> str | None:
 
 
 def _declared(content: bytes) -> str | None:
-    """What the head of an HTML or XML file says, if the bytes can be that."""
+    """Return the encoding that an HTML or XML file declares, if the bytes can be that."""
     found = DECLARED.search(content[:4096])
     if found is None:
         return None

@@ -1,1 +1,4 @@
-"""Passages of another vector store taken over: an export file read, grouped into documents and embedded again."""
+"""Where documents come from besides uploads: folders, GitHub, notice boards, and exports of other vector stores.
+
+`sync` makes a collection equal to a source, `runs` does so on request, `registry` makes each kind of source.
+"""

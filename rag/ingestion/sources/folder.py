@@ -1,4 +1,4 @@
-"""Files of a folder or a ZIP archive, one after the other, none of them able to leave it or to unpack without end."""
+"""Read the files of a folder or a ZIP archive, none of which can leave it or unpack without end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FoundFile:
 
 
 def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
-    """The readable kinds of files at a path, in the order of their names: one file, a folder's, or a ZIP archive's.
+    """Yield the readable files at a path by name: one file, a folder's, or a ZIP archive's.
 
     Hidden files, links out of the folder and archives within archives are left out; a file that may not be unpacked
     comes with its `refusal`. Raises `InvalidInput` when the archive as a whole cannot be used.
@@ -59,7 +59,7 @@ def files_at(path: Path, limits: ExtractionLimits) -> Iterator[FoundFile]:
 
 
 def count_files(path: Path, limits: ExtractionLimits) -> int:
-    """How many `files_at` will give, without reading them."""
+    """Count the files of `files_at` without reading them."""
     if path.is_dir():
         return sum(1 for _ in _paths(path))
     if zipfile.is_zipfile(path) and path.suffix.lower() == ".zip":
@@ -126,7 +126,7 @@ def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits) -> Iterator[FoundFile]:
-    """The readable kinds of files of a ZIP archive, in the order of their names, as `files_at` gives them."""
+    """Yield the readable files of a ZIP archive by name, as `files_at` does."""
     unpacked = 0
     with _opened(source) as archive:
         for entry in _entries(archive):
@@ -149,7 +149,7 @@ def files_in_archive(source: Path | IO[bytes], limits: ExtractionLimits) -> Iter
 
 
 def _name(entry: zipfile.ZipInfo) -> str:
-    """The entry's name with plain slashes; names written by Korean Windows are read as what they are."""
+    """Return the entry's name with plain slashes, decoding names written by Korean Windows."""
     name = entry.filename
     if not entry.flag_bits & 0x800:
         try:
@@ -160,7 +160,7 @@ def _name(entry: zipfile.ZipInfo) -> str:
 
 
 def _refusal(entry: zipfile.ZipInfo, limits: ExtractionLimits) -> str:
-    """Why an entry is not unpacked, or nothing."""
+    """Say why an entry is not unpacked; empty when it is."""
     path = PurePosixPath(_name(entry))
     if path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
         return "Its name points out of the archive."
@@ -178,7 +178,7 @@ def _refusal(entry: zipfile.ZipInfo, limits: ExtractionLimits) -> str:
 
 
 def _read(packed: IO[bytes], most: int) -> bytes:
-    """No more than the entry said it has, whatever is packed in it."""
+    """Read no more bytes than the entry declares, whatever is packed in it."""
     parts = []
     left = most + 1
     while left > 0 and (part := packed.read(min(left, READ_AT_ONCE))):
@@ -194,7 +194,7 @@ def _too_large(limits: ExtractionLimits) -> str:
 
 
 class FolderSource:
-    """The readable files of a folder and the folders in it. Implements `Source`."""
+    """A source of the readable files of a folder and the folders in it."""
 
     kind = "folder"
 
@@ -205,7 +205,7 @@ class FolderSource:
         self._limits = limits
 
     def items(self) -> Iterator[SourceItem]:
-        """Every file, known by its place in the folder."""
+        """Yield every file, identified by its path in the folder."""
         for found in files_at(self._folder, self._limits):
             yield SourceItem(
                 key=found.place,
@@ -217,12 +217,12 @@ class FolderSource:
             )
 
     def expected(self) -> int:
-        """As many as there are now."""
+        """Count the files there are now."""
         return count_files(self._folder, self._limits)
 
 
 def allowed_folder(path: str, settings: Settings) -> Path:
-    """A folder that collections of any tenant may follow. Raises `InvalidInput` for one outside RAG_SYNC_FOLDERS."""
+    """Return a folder that any tenant's collection may follow. Raises `InvalidInput` outside RAG_SYNC_FOLDERS."""
     folder = Path(path).expanduser().resolve()
     roots = [Path(root).expanduser().resolve() for root in settings.sync_folders.split(os.pathsep) if root.strip()]
     if not any(folder == root or root in folder.parents for root in roots):

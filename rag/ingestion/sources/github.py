@@ -1,4 +1,4 @@
-"""A GitHub account's repositories through the REST API: README and particulars, each a document of its own."""
+"""Read a GitHub account's repositories through the REST API: README and details, each a document of its own."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """What GitHub says of a repository. `updated_at` decides whether it has to be read again."""
+    """A repository as GitHub lists it. `updated_at` decides whether it has to be read again."""
 
     name: str
     full_name: str
@@ -52,7 +52,7 @@ class Repository:
     url: str
 
     def front(self) -> str:
-        """The particulars as they stand before every passage, source 001's names and order."""
+        """Write the details that precede every passage, with source 001's names and order."""
         lines = {
             "Repository": self.full_name,
             "Description": " ".join(self.description.split()),
@@ -101,7 +101,7 @@ class GitHub:
         self._client.close()
 
     def repositories(self, owner: str, *, with_forks: bool = False) -> Iterator[Repository]:
-        """The account's repositories, last updated first. Raises `NotFound` and `ProviderError`s."""
+        """Yield the account's repositories, last updated first. Raises `NotFound` and `ProviderError`s."""
         if not OWNER.fullmatch(owner):
             raise NotFound(f"GitHub has no account {owner!r}.")
         for page in range(1, MOST_PAGES + 1):
@@ -116,7 +116,7 @@ class GitHub:
                 return
 
     def readme(self, repository: Repository) -> bytes:
-        """The README's bytes; empty when the repository has none."""
+        """Fetch the README's bytes; empty when the repository has none."""
         try:
             found = self._get(f"/repos/{repository.full_name}/readme", {})
         except NotFound:
@@ -127,7 +127,7 @@ class GitHub:
             raise ProviderAnswerInvalid("GitHub sent a README that cannot be read.") from exc
 
     def source_of(self, repository: Repository) -> bytes:
-        """The repository as Markdown: its particulars, then its README, or its description where there is none."""
+        """Write the repository as Markdown: its details, then its README, or its description where there is none."""
         readme = self.readme(repository)
         return f"{repository.front()}\n".encode() + (readme or repository.description.encode())
 
@@ -153,7 +153,7 @@ class GitHub:
         raise ProviderUnavailable
 
     def _ask(self, address: str, query: Mapping[str, Any]) -> httpx.Response:
-        """The answer, after redirects: renamed repositories have them. They are followed on the same server only."""
+        """Fetch an address, following redirects of renamed repositories on the same server only."""
         answer = self._client.get(address, params=dict(query), headers=self._headers, follow_redirects=False)
         for _ in range(MOST_REDIRECTS):
             onward = answer.next_request
@@ -168,7 +168,7 @@ def _origin(url: httpx.URL) -> tuple[str, bytes]:
 
 
 def limited_seconds(answer: httpx.Response) -> float | None:
-    """How long GitHub wants to be left alone; None when it does not.
+    """Return the seconds that GitHub asks to wait; None when it does not.
 
     `Retry-After` for bursts, `X-RateLimit-Remaining` 0 with `X-RateLimit-Reset` for the hourly limit; both come with
     403 or 429. An answer of 5xx is tried again in a moment.
@@ -217,7 +217,7 @@ def _repository(item: Mapping[str, Any]) -> Repository:
 
 
 class GitHubSource:
-    """The repositories of an account, each its particulars and README. Implements `Source`."""
+    """A source of the repositories of an account, each its details and README."""
 
     kind = "github"
 
@@ -227,7 +227,7 @@ class GitHubSource:
         self._with_forks = with_forks
 
     def items(self) -> Iterator[SourceItem]:
-        """Every repository; its README is read only when it was updated since."""
+        """Yield every repository; its README is read only when it was updated since."""
         for repository in self._github.repositories(self._owner, with_forks=self._with_forks):
             yield SourceItem(
                 key=repository.full_name,

@@ -1,7 +1,7 @@
-"""An import: what it would add and cost, then its documents one by one through the pipeline of all others.
+"""Import exports of vector stores: plan and cost first, then their documents one by one through the pipeline.
 
-Documents are known by their source, as those of a sync are: one that has not changed is left alone and costs nothing,
-and an import that was killed goes on where it was. Nothing is removed: an export may be a part of what is there.
+Documents are identified by their source, as in a sync: one that has not changed is left alone and costs nothing, and
+an import that was killed goes on where it was. Nothing is removed: an export may be a part of the store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KIND = "vectors"
 
 @dataclass(frozen=True, kw_only=True)
 class ImportPlan:
-    """What an import would do. `cost` is in dollars, None where no price is known."""
+    """The effect of an import. `cost` is in dollars, None where no price is known."""
 
     documents: tuple[Passages, ...]
     #: Stored by an import before that did not come to its end.
@@ -52,7 +52,7 @@ class ImportPlan:
 
 
 class VectorImport:
-    """Imports export files into one collection, whose model makes all vectors anew."""
+    """Imports export files into one collection, whose model embeds them again."""
 
     def __init__(
         self,
@@ -105,12 +105,12 @@ class VectorImport:
         )
 
     def store(self, passages: Passages) -> SyncReport:
-        """Store one document, or its next version, to be processed; what became of it."""
+        """Store one document, or its next version, to be processed, and report the outcome."""
         known = self._keeper.known(passages.key).get(passages.key)
         return self._keeper.follow(_item(passages), known, SyncReport())
 
     def _latest(self, known: Mapping[str, KnownItem]) -> dict[str, Document]:
-        """The last version of each imported document that is there, by its key."""
+        """Find the last version of each imported document by its key."""
         keys = {item.original_id: key for key, item in known.items() if item.has_document and not item.is_deleted}
         latest: dict[str, Document] = {}
         found = find_documents(self._database, self._collection.tenant_id, collection_id=self._collection.id)
@@ -123,7 +123,7 @@ class VectorImport:
         return passages_from_bytes(self._files.get(document.tenant_id, document.file_path), key=key)
 
     def _estimate(self, documents: Sequence[Passages]) -> tuple[int, Decimal | None]:
-        """Tokens and dollars of what has to be embedded, and tagged where that is wanted."""
+        """Estimate the tokens and dollars of embedding documents, and of tagging where wanted."""
         tenant_id = self._collection.tenant_id
         profile = profile_of(self._collection)
         embedder = self._providers.embedder_for(self._collection.embedding_model)

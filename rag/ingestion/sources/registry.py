@@ -1,4 +1,4 @@
-"""Which sources there are: each kind with what makes it from a collection's settings and the installation's."""
+"""The table of sources: each kind, and how it is made from the settings of a collection and the installation."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rag.ingestion.loaders.attachments import MAXIMUM_BYTES
 from rag.ingestion.sources.board.attachments import AttachmentFiles
 from rag.ingestion.sources.board.events import PostEvents
 from rag.ingestion.sources.board.posts import mapping_from
+from rag.ingestion.sources.board.sample import SampleBoard
 from rag.ingestion.sources.board.table import PostsTable
 from rag.ingestion.sources.folder import FolderSource, allowed_folder
 from rag.ingestion.sources.github import GitHub, GitHubSource
 from rag.ingestion.sources.runs import SourceMaker, Syncs
 from rag.ingestion.sources.sync import Source
 from rag.profiles import BOARD_PROFILES, profile_of
-from rag.samples.board import SampleBoard
 from rag.settings import Settings
 from rag.storage.database import Database
 from rag.storage.files import Originals
@@ -25,13 +25,13 @@ from rag.types import Collection
 
 
 def github_source(settings: Settings, owner: str, *, with_forks: bool = False) -> GitHubSource:
-    """The repositories of an account, read with the installation's token."""
+    """Make the source of an account's repositories, read with the installation's token."""
     github = GitHub(token=settings.github_token, api_url=settings.github_api_url)
     return GitHubSource(github, owner, with_forks=with_forks)
 
 
 def make_syncs(database: Database, files: Originals, control: JobControl, queue: JobQueue, settings: Settings) -> Syncs:
-    """The syncs of this installation with every kind of source there is."""
+    """Make the syncs of this installation, with every kind of source."""
     attachment_files = AttachmentFiles(
         tuple(filter(None, (url.strip() for url in settings.attachment_urls.split(","))))
     )

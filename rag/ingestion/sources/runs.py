@@ -1,4 +1,4 @@
-"""Runs that keep collections equal to their sources: asked for by people, commands and events, done by the queue."""
+"""Sync runs: people, commands and events ask for them, the queue does them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SyncRun:
 
 
 class Syncs:
-    """Asks for runs, does them, and says what they found. Thread-safe; a collection is synced by one worker at a time.
+    """Requests runs, does them, and reports them. Thread-safe; one worker at a time syncs a collection.
 
     `makers` make a source of each kind; `usual` says which kind a profile's collection has when none is kept for it.
     """
@@ -103,7 +103,7 @@ class Syncs:
     # Where documents come from
 
     def sources(self, collection: Collection) -> list[SourceSettings]:
-        """The collection's sources; the usual one of its profile where none is kept."""
+        """List the collection's sources; the usual one of its profile where none is set."""
         found = self._database.fetch_all(
             collection.tenant_id, "find_sources", SourceSettings, collection_id=collection.id
         )
@@ -116,7 +116,7 @@ class Syncs:
         return [SourceSettings(collection_id=collection.id, kind=kind, settings={})]
 
     def default_collection(self, who: Who) -> Collection | None:
-        """The collection that is synced unless another is named: the oldest notice board, the sample after all others.
+        """Return the collection that is synced by default: the oldest notice board, the sample after all others.
 
         Without a notice board it is the oldest collection with a source, if there is one.
         """
@@ -135,19 +135,19 @@ class Syncs:
         return kept
 
     def set_source(self, identity: Identity, collection: Collection, kind: str, settings: Mapping[str, Any]) -> None:
-        """Keep where a collection's documents come from. Raises `InvalidInput` for settings that do not fit."""
+        """Set a source of a collection's documents. Raises `InvalidInput` for settings that do not fit."""
         _require_administrator_of(identity, collection)
         self.source(collection, kind, settings)
         row = {"collection_id": collection.id, "kind": kind, "settings": Jsonb(dict(settings))}
         self._database.execute(identity, "set_source", **row)
 
     def drop_source(self, identity: Identity, collection: Collection, kind: str) -> None:
-        """Follow a source no longer; the documents that came from it stay."""
+        """Stop following a source; its documents stay."""
         _require_administrator_of(identity, collection)
         self._database.execute(identity, "drop_source", collection_id=collection.id, kind=kind)
 
     def source(self, collection: Collection, kind: str, settings: Mapping[str, Any]) -> Source:
-        """A source of a kind there is a maker for. Raises `InvalidInput`."""
+        """Make a source of one kind. Raises `InvalidInput` for an unknown kind."""
         if kind not in self._makers:
             raise InvalidInput(f"There is no source of kind {kind!r}; there are {', '.join(self._makers)}.")
         return self._makers[kind](collection, settings)
@@ -168,7 +168,7 @@ class Syncs:
         return [run for run in self.runs(identity, collection.id) if run.id in ids]
 
     def runs(self, who: Who, collection_id: UUID, *, limit: int = 20) -> list[SyncRun]:
-        """The collection's runs, the latest first."""
+        """List the collection's runs, the latest first."""
         parameters = {"collection_id": collection_id, "run_id": None, "limit": limit}
         return self._database.fetch_all(who, "find_runs", SyncRun, **parameters)
 
@@ -210,7 +210,7 @@ class Syncs:
         return whole
 
     def _run_one(self, collection: Collection, run_id: UUID, kind: str) -> None:
-        """Do one run; what keeps it from being done is written to it."""
+        """Do one run; an error that prevents it is written to it."""
         kept = next((s for s in self.sources(collection) if s.kind == kind), None)
         if kept is None:
             self._end(collection, run_id, SyncReport(), "This source is no longer set.")
@@ -228,15 +228,15 @@ class Syncs:
     def _compare(
         self, collection: Collection, run_id: UUID, kept: SourceSettings, *, allow_empty: bool = False
     ) -> SyncReport:
-        """One comparison with its row; the caller writes what kept it from ending."""
-        tenant_id, told = collection.tenant_id, 0.0
+        """Compare with one source and store the outcome; the caller stores an error."""
+        tenant_id, reported_at = collection.tenant_id, 0.0
         self._database.execute(tenant_id, "begin_run", run_id=run_id)
 
-        def tell(done: int, total: int) -> None:
-            nonlocal told
+        def report_progress(done: int, total: int) -> None:
+            nonlocal reported_at
             self._control.stop_if_asked()
-            if time.monotonic() - told >= PROGRESS_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - reported_at >= PROGRESS_SECONDS:
+                reported_at = time.monotonic()
                 self._control.stop_if_suspended(tenant_id)
                 self._database.execute(tenant_id, "note_run", run_id=run_id, items_done=done, items_total=total)
 
@@ -247,7 +247,7 @@ class Syncs:
             self.source(collection, kept.kind, kept.settings),
             queue=self._queue,
             allow_empty=allow_empty,
-            on_progress=tell,
+            on_progress=report_progress,
         )
         self._end(collection, run_id, report)
         return report
@@ -270,7 +270,7 @@ class Syncs:
     # Events
 
     def receive(self, tenant_id: str, payload: Mapping[str, Any], *, collection: Collection | None = None) -> bool:
-        """Take an event of a table of posts; whether it says anything new. What has to be done for it is queued.
+        """Take an event of a table of posts, and queue its work. Returns whether it is new.
 
         Raises `InvalidInput` for what is no event, `NotFound` when no collection follows its table, `TenantSuspended`.
         """
@@ -284,7 +284,7 @@ class Syncs:
     def _following(
         self, connection: Connection, payload: Mapping[str, Any], collection: Collection | None
     ) -> list[tuple[Collection, Mapping[str, Any]]]:
-        """The collections that an event is for, of all or the one given, with how they read it. Raises `NotFound`."""
+        """Find the collections an event is for, of all or the one given, with their settings. Raises `NotFound`."""
         with connection.cursor(row_factory=class_row(Collection)) as cursor:
             all_of_them = {"collection_id": collection.id if collection else None, "collection_name": None}
             chosen = cursor.execute(queries["find_collections"], all_of_them).fetchall()
@@ -305,7 +305,7 @@ class Syncs:
     def _event_settings(
         self, collection: Collection, sources: list[SourceSettings]
     ) -> tuple[Mapping[str, Any] | None, bool]:
-        """How a collection reads events, None when it does not; and whether a table of posts is its source."""
+        """Return a collection's settings for events, None without; and whether a table of posts is its source."""
         for kept in self._or_usual(collection, sources):
             if kept.kind == self._events.kind:
                 return kept.settings, True

@@ -1,4 +1,4 @@
-"""Keeps a collection equal to a source: a table of posts, a folder, a GitHub account.
+"""Keep a collection equal to a source: a table of posts, a folder, a GitHub account.
 
 A source lists what it holds with a hash or a time of change; only what differs is loaded, stored as the next version of
 its document and left to the queue. So a sync that finds nothing new costs nothing, and one that was killed begins again
@@ -31,7 +31,7 @@ log = logging.getLogger("rag.ingestion")
 
 @dataclass(frozen=True, kw_only=True)
 class SourceContent:
-    """What is stored and read of one thing of a source: a file, and what is known of it beside its text."""
+    """The file and the metadata that an item of a source is stored with."""
 
     file_name: str
     content: bytes
@@ -43,7 +43,7 @@ class SourceContent:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceItem:
-    """One thing of a source, as it lists it. `key` is its name there and never changes."""
+    """An item as its source lists it. `key` is its name there and never changes."""
 
     key: str
     #: When it was last changed; None where the source does not know.
@@ -57,22 +57,22 @@ class SourceItem:
 
 
 class Source(Protocol):
-    """Where things come from. `kind` names it in the tables; a collection may have one source of each kind."""
+    """Where items come from. `kind` names it in the tables; a collection may have one source of each kind."""
 
     kind: str
 
     def items(self) -> Iterator[SourceItem]:
-        """Everything the source holds now. Raises `ProviderError`s, `DatabaseUnavailable`."""
+        """Yield every item the source holds now. Raises `ProviderError`s, `DatabaseUnavailable`."""
         ...
 
     def expected(self) -> int:
-        """About how many things that will be, for those who wait; 0 where only listing them tells."""
+        """Estimate the number of items, for the progress bar; 0 where only listing them tells."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class SyncReport:
-    """What a sync found. `documents` are those that have to be processed, by their ids."""
+    """The outcome of a sync. `documents` are the ids of documents to process."""
 
     added: int = 0
     updated: int = 0
@@ -80,27 +80,27 @@ class SyncReport:
     removed: int = 0
     failed: int = 0
     documents: tuple[UUID, ...] = ()
-    #: Sentences on things that could not be read, by their titles.
+    #: Sentences on items that could not be read, by their titles.
     problems: tuple[str, ...] = ()
     #: Whether one of them is worth another try later.
     is_temporary: bool = False
 
     @property
     def items(self) -> int:
-        """How many things the source holds."""
+        """The number of items the source holds."""
         return self.added + self.updated + self.unchanged + self.failed
 
     def with_one(self, outcome: str, document_id: UUID | None = None, problem: str = "") -> SyncReport:
-        """The report with one more of an outcome."""
-        counted = replace(self, **{outcome: getattr(self, outcome) + 1})
+        """Return the report with one more of an outcome."""
+        report = replace(self, **{outcome: getattr(self, outcome) + 1})
         if document_id is not None:
-            counted = replace(counted, documents=(*self.documents, document_id))
-        return replace(counted, problems=(*self.problems, problem)) if problem else counted
+            report = replace(report, documents=(*self.documents, document_id))
+        return replace(report, problems=(*self.problems, problem)) if problem else report
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownItem:
-    """What is known of a thing from before."""
+    """An item as the last sync left it."""
 
     key: str
     updated_at: datetime | None
@@ -110,7 +110,7 @@ class KnownItem:
     has_document: bool
 
     def is_same_as(self, item: SourceItem) -> bool:
-        """Whether its document is the thing as it is now."""
+        """Return whether the document holds the item as it is now."""
         if self.is_deleted or not self.has_document:
             return False
         return self.hash == item.hash if item.hash else self.updated_at == item.updated_at
@@ -130,12 +130,12 @@ def sync_collection(
     """Make the collection hold what the source holds: add, renew and remove documents.
 
     Changed documents are queued; without a queue the caller processes those of the report. `on_progress(done, total)`
-    is told after each thing; `total` is 0 where it is not known. A thing that cannot be read is counted and keeps the
-    document it has. Raises `InvalidInput` when the source suddenly lists nothing, unless that is allowed, and what
+    is called after each item; `total` is 0 where it is not known. An item that cannot be read is counted and keeps
+    its document. Raises `InvalidInput` when the source suddenly lists nothing, unless that is allowed, and what
     `source.items` raises; nothing is removed then.
     """
-    keeper = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
-    known = keeper.known()
+    writer = SyncWriter(database, files, collection, source.kind, queue=queue, generate_metadata=generate_metadata)
+    known = writer.known()
     report, seen = SyncReport(), set[str]()
     there = sum(not before.is_deleted for before in known.values())
     total = max(there, source.expected() if on_progress is not None else 0)
@@ -143,7 +143,7 @@ def sync_collection(
         if item.key in seen:
             continue  # a source that lists a thing twice, as pages of a list that grows meanwhile do
         seen.add(item.key)
-        report = keeper.follow(item, known.get(item.key), report)
+        report = writer.follow(item, known.get(item.key), report)
         if on_progress is not None:
             on_progress(len(seen), total if total >= len(seen) else 0)
     missing = [before for key, before in known.items() if key not in seen and not before.is_deleted]
@@ -153,7 +153,7 @@ def sync_collection(
             "can be read, and sync with --allow-empty if it is really empty."
         )
     for before in missing:
-        keeper.remove(before.key, before)
+        writer.remove(before.key, before)
         report = report.with_one("removed")
     return report
 
@@ -181,12 +181,12 @@ class SyncWriter:
         self._method = profile.chunking.chunking_method
 
     def known(self, key: str | None = None) -> dict[str, KnownItem]:
-        """What is known of the source's things, by their keys; of one, when it is named."""
+        """Return the known items by their keys, or only the one named."""
         found = self._database.fetch_all(self._collection.tenant_id, "known_items", KnownItem, **self._where, key=key)
         return {item.key: item for item in found}
 
     def follow(self, item: SourceItem, before: KnownItem | None, report: SyncReport) -> SyncReport:
-        """Make the document of one thing what the thing is; the report with its outcome."""
+        """Make a document equal to its item, and add the outcome to the report."""
         if before is not None and before.is_same_as(item):
             return report.with_one("updated" if self._renew_metadata(item, before) else "unchanged")
         try:
@@ -202,7 +202,7 @@ class SyncWriter:
         return report.with_one("added" if is_new else "updated", document_id)
 
     def remove(self, key: str, before: KnownItem | None, *, updated_at: datetime | None = None) -> None:
-        """Remove a thing's document with all its versions, and mark the thing as gone."""
+        """Remove an item's document with all its versions, and mark the item as gone."""
         tenant_id = self._collection.tenant_id
         original_id = before.original_id if before else None
         with self._database.transaction(tenant_id) as connection:
@@ -218,7 +218,7 @@ class SyncWriter:
         return {"collection_id": self._collection.id, "kind": self._kind}
 
     def _renew_metadata(self, item: SourceItem, before: KnownItem) -> bool:
-        """Write what changed beside the text; whether anything did."""
+        """Write metadata that changed beside the text. Returns whether any did."""
         with self._database.transaction(self._collection.tenant_id) as connection:
             parameters = {"original_id": before.original_id, "metadata": Jsonb(dict(item.metadata))}
             renewed = connection.execute(queries["renew_metadata"], parameters).rowcount if item.metadata else 0
@@ -227,7 +227,7 @@ class SyncWriter:
         return bool(renewed)
 
     def _store(self, item: SourceItem, content: SourceContent, before: KnownItem | None) -> UUID:
-        """Store a thing's file and give it the next version of its document, queued to be read."""
+        """Store an item's file as the next version of its document, queued to be read."""
         tenant_id = self._collection.tenant_id
         digest = hashlib.sha256(content.content).hexdigest()
         file_path = f"{digest[:2]}/{digest}"

@@ -1,4 +1,6 @@
-"""Export files of vector stores: JSON lines, a JSON array, or what Pinecone's fetch and query answer.
+"""Read export files of vector stores: JSON lines, a JSON array, or answers of Pinecone's fetch and query.
+
+Records are grouped into documents. A passage stays one chunk, with its id as `sourceId` and its metadata.
 
 Vectors are dropped as they are read: they are of another model, or of unknown origin. A record that cannot be used is a
 problem with its line; the others are taken.
@@ -83,7 +85,7 @@ def read_export(path: Path) -> Export:
 
 
 def record_to_json(record: Record) -> str:
-    """A record as one line of an export file."""
+    """Write a record as one line of an export file."""
     values: dict[str, Any] = {"id": record.id, "text": record.text, "metadata": dict(record.fields)}
     if record.namespace:
         values["namespace"] = record.namespace
@@ -91,12 +93,12 @@ def record_to_json(record: Record) -> str:
 
 
 def records_from_bytes(content: bytes) -> list[Record]:
-    """The records of lines that `record_to_json` has written."""
+    """Parse the lines that `record_to_json` has written."""
     return [_record(json.loads(line)) for line in content.decode("utf-8").split("\n") if line]
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
-    """Each value of the file with its place; what is no JSON as the error it gave."""
+    """Yield each value of the file with its line; an error in place of a value that is no JSON."""
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     value = _parsed(first)
@@ -120,7 +122,7 @@ def _numbered(path: Path) -> Iterator[tuple[int, str, Any]]:
 
 
 def _parsed(content: bytes) -> Any:
-    """The JSON value of some bytes; `_Unusable` as a value where there is none."""
+    """Parse bytes as JSON; return `_Unusable` as a value where they are none."""
     try:
         return json.loads(content.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -137,7 +139,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _listed(value: Mapping[str, Any]) -> list[Any] | None:
-    """The records in an answer of Pinecone's: `vectors` of a fetch by their ids, `matches` of a query."""
+    """Return the records of an answer of Pinecone's: `vectors` of a fetch by their ids, `matches` of a query."""
     for key in ("vectors", "matches", "records"):
         found = value.get(key)
         if isinstance(found, dict):
@@ -179,7 +181,7 @@ def _record(value: Any) -> Record:
     )
 
 
-#: How an imported document's file, lines of records, is told from others.
+#: The type of an imported document's file, which has lines of records.
 EXPORT_TYPE = "application/vnd.hr-assistant.passages+jsonl"
 SOURCE_KEYS = (
     "source", "file_name", "fileName", "filename", "document", "documentId", "document_id", "doc_id", "url", "title",
@@ -212,7 +214,7 @@ class Passages:
         return f"{self.source}.jsonl"
 
     def to_bytes(self) -> bytes:
-        """The document's file: its records in their order, without vectors."""
+        """Write the document's file: its records in their order, without vectors."""
         return "\n".join(map(record_to_json, self.records)).encode()
 
 
@@ -225,19 +227,19 @@ def documents_from(records: Iterable[Record], *, name: str) -> list[Passages]:
 
 
 def joined(before: Passages, after: Passages) -> Passages:
-    """The passages of both; where an id is in both, that of `after`."""
+    """Join the passages of both; where an id is in both, that of `after` counts."""
     records = {record.id: record for record in (*before.records, *after.records)}
     return _document(after.records[0].namespace, after.source, list(records.values()))
 
 
 def passages_from_bytes(content: bytes, *, key: str) -> Passages:
-    """A document as `to_bytes` has written it."""
+    """Parse a document that `to_bytes` has written."""
     namespace, source = json.loads(key)
     return _document(namespace, source, records_from_bytes(content))
 
 
 def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[Chunk]]:
-    """Pages whose text is that of their passages, and a chunk for each passage. Records are in their order."""
+    """Make pages of the passages' texts, and a chunk of each passage, from records in their order."""
     texts: dict[int, list[str]] = {}
     places: list[tuple[Record, int, int]] = []
     start = 0
@@ -265,19 +267,19 @@ def pages_and_chunks(records: Sequence[Record]) -> tuple[tuple[Page, ...], list[
 
 
 def read_passages(content: bytes) -> ExtractedDocument:
-    """An imported document as other files are read: pages, and the metadata that all its passages share."""
+    """Read an imported document like any other file: pages, and the metadata that all its passages share."""
     records = records_from_bytes(content)
     pages, _ = pages_and_chunks(records)
     return ExtractedDocument(pages=pages, metadata=shared_fields(records))
 
 
 def chunks_from_bytes(content: bytes) -> list[Chunk]:
-    """The chunks of an imported document; the same at any time."""
+    """Return the chunks of an imported document; the same at any time."""
     return pages_and_chunks(records_from_bytes(content))[1]
 
 
 def shared_fields(records: Sequence[Record]) -> dict[str, Any]:
-    """The fields that have one value in all records: they are the document's."""
+    """Return the fields with one value in all records: they become the document's."""
     shared = {key: value for key, value in records[0].fields.items() if key not in RESERVED}
     for record in records[1:]:
         shared = {key: value for key, value in shared.items() if key in record.fields and record.fields[key] == value}
@@ -299,7 +301,7 @@ def _document(namespace: str, source: str, records: list[Record]) -> Passages:
 
 
 def _pages(records: Sequence[Record]) -> list[int]:
-    """The page of each record from 1; one that names none stands on the page of the one before."""
+    """Return the page of each record from 1; without one, the page of the record before."""
     named = [_number(record.fields, PAGE_KEYS) for record in records]
     first = 1 if 0 in named else 0
     pages, page = [], next((number + first for number in named if number is not None), 1)
@@ -315,7 +317,7 @@ def _index(record: Record) -> int:
 
 
 def _number(fields: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """The first of the fields that is a whole number, also where a store keeps all numbers as floats."""
+    """Return the first field that is a whole number, also where a store keeps all numbers as floats."""
     for key in keys:
         value: Any = fields.get(key)
         if value is None and "." in key and isinstance(fields.get(key.partition(".")[0]), dict):

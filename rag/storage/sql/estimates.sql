@@ -1,6 +1,6 @@
 -- What estimates learn from what was billed.
 
--- counted_before --
+-- estimate_correction --
 -- For the latest documents of the tenant that were embedded, or tagged, with these models: tokens the provider counted
 -- for each token estimated, and tokens a tagging call's answer had in this collection, else in others of its profile,
 -- which ask for the same. Null where nothing is known yet

@@ -1,4 +1,4 @@
-"""The files behind attachments' addresses: fetched only from where the installation's settings allow, and if small.
+"""Fetch attachments by their addresses: only from where the installation's settings allow, and only small ones.
 
 Addresses come from a table that others write. Without such a rule they could name machines that only this one reaches.
 Names that lead to addresses within a network are refused too, unless the settings give that very address.
@@ -28,7 +28,7 @@ class AttachmentFiles:
         self._client: httpx.Client | None = None
 
     def with_content(self, attachment: PostAttachment, *, maximum_bytes: int) -> PostAttachment:
-        """The attachment with its bytes where they can be described and are no more than allowed; else as it is.
+        """Return the attachment with its bytes where they can be described and are few enough; else as it is.
 
         Raises `ProviderUnavailable` when they cannot be fetched now.
         """
@@ -43,7 +43,7 @@ class AttachmentFiles:
         return replace(attachment, content=content, size=len(content)) if content else attachment
 
     def allowed_address(self, url: str) -> str:
-        """The address to fetch, a relative one taken from the first that is allowed; "" where it may not be."""
+        """Return the address to fetch, a relative one from the first that is allowed; "" where none is."""
         if not url or not self._allowed:
             return ""
         try:
@@ -55,7 +55,7 @@ class AttachmentFiles:
         return address if is_allowed and not _leaves(wanted.path) else ""
 
     def _fetch(self, address: str, maximum_bytes: int) -> bytes | None:
-        """The bytes; None when they are not there or too many."""
+        """Fetch the bytes; None when there are none or too many."""
         try:
             # Never elsewhere: a redirect could leave what is allowed.
             with self._http().stream("GET", address, follow_redirects=False) as answer:
@@ -84,7 +84,7 @@ class AttachmentFiles:
 
 
 def _leaves(path: str) -> bool:
-    """Whether a path climbs, also where its dots or slashes are encoded."""
+    """Return whether a path climbs, also where its dots or slashes are encoded."""
     return ".." in unquote(path).replace("\\", "/").split("/")
 
 

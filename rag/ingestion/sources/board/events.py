@@ -1,4 +1,4 @@
-"""Word of changed posts, as Supabase's database webhooks send it: kept per post, followed by the queue.
+"""Follow events of changed posts, as Supabase's database webhooks send them.
 
 Events come late, twice and out of order. Of each post only the newest is kept, by the time of its change; an older or
 equal one changes nothing. Following it, the table itself is asked for the post as it is now; where there is no table to
@@ -44,15 +44,15 @@ class PostEvents:
         self._database = database
 
     def is_of(self, payload: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
-        """Whether the event is of the table that these settings name."""
+        """Return whether the event is of the table that these settings name."""
         return mapping_from(settings).is_table(str(payload.get("table") or ""))
 
     def note(
         self, connection: Connection, collection: Collection, payload: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> bool:
-        """Keep the event if it is the newest of its post, and queue what has to be done, in the caller's transaction.
+        """Keep the event if it is the newest of its post, and queue its work, in the caller's transaction.
 
-        Raises `InvalidInput` for what is no event.
+        Raises `InvalidInput` for a payload that is no event.
         """
         mapping = mapping_from(settings)
         kind = payload.get("type")
@@ -85,9 +85,9 @@ class PostEvents:
         queue: JobQueue,
         control: JobControl,
     ) -> SyncReport:
-        """Do what the waiting events ask for, until none is left; those that fail for now stay."""
+        """Follow the waiting events until none is left; those that fail for now stay."""
         mapping = mapping_from(settings)
-        keeper = SyncWriter(self._database, files, collection, self.kind, queue=queue)
+        writer = SyncWriter(self._database, files, collection, self.kind, queue=queue)
         table = cast(PostsTable, source)
         report, tried = SyncReport(), set[tuple[str, datetime]]()
         while True:
@@ -100,9 +100,9 @@ class PostEvents:
             for event in waiting:
                 control.stop_if_asked()
                 tried.add((event.key, event.event_at))
-                item = current.get(event.key) if current is not None else self._told(table, event, mapping)
+                item = current.get(event.key) if current is not None else self._item_of(table, event, mapping)
                 before = report
-                report = self._follow_one(keeper, event, item, report)
+                report = self._follow_one(writer, event, item, report)
                 if report.failed == before.failed or not report.is_temporary:
                     self._database.execute(
                         collection.tenant_id,
@@ -114,18 +114,18 @@ class PostEvents:
                     )
 
     def _follow_one(
-        self, keeper: SyncWriter, event: WaitingEvent, item: SourceItem | None, report: SyncReport
+        self, writer: SyncWriter, event: WaitingEvent, item: SourceItem | None, report: SyncReport
     ) -> SyncReport:
-        before = keeper.known(event.key).get(event.key)
+        before = writer.known(event.key).get(event.key)
         if item is not None:
-            return keeper.follow(item, before, report)
+            return writer.follow(item, before, report)
         if before is not None and (before.has_document or not before.is_deleted):
-            keeper.remove(event.key, before, updated_at=event.event_at)
+            writer.remove(event.key, before, updated_at=event.event_at)
             return report.with_one("removed")
         return report
 
-    def _told(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
-        """The post as the event has it; None when it is gone or hidden."""
+    def _item_of(self, table: PostsTable, event: WaitingEvent, mapping: PostsMapping) -> SourceItem | None:
+        """Return the post as the event has it; None when it is gone or hidden."""
         record = event.event["record"]
         if event.event["type"] == "DELETE" or is_hidden(record, mapping):
             return None

@@ -1,4 +1,4 @@
-"""A post as a value: made from a row of the table or an event, stored as one file with its attachments.
+"""Posts of a board: made from a row of the table or an event, stored as one file with their attachments.
 
 The names of the metadata are those of source 000's vector record; times are milliseconds since 1970, 0 where not set.
 """
@@ -47,7 +47,7 @@ class PostAttachment:
 
     @property
     def fingerprint(self) -> list[Any]:
-        """What changes when the file does."""
+        """The values that change when the file does."""
         digest = hashlib.sha256(self.content).hexdigest() if self.content is not None else ""
         return [self.file_name, self.size, self.url, digest, self.description]
 
@@ -73,12 +73,12 @@ class Post:
 
     @property
     def hash(self) -> str:
-        """Of all that makes its text; pins, views and dates are not among it."""
+        """The hash of everything that makes its text, without pins, views and dates."""
         parts = [READING, self.title, self.html, [a.fingerprint for a in self.attachments]]
         return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()
 
     def metadata(self) -> dict[str, Any]:
-        """The vector record's metadata as far as the row itself has it."""
+        """Return the vector record's metadata that the row itself has."""
         kinds = {KINDS.get(a.ending, "other") for a in self.attachments}
         return {
             "postId": self.id,
@@ -106,7 +106,7 @@ def post_from_record(
     categories: Mapping[str, Mapping[str, Any]] | None = None,
     attachments: Sequence[Mapping[str, Any]] = (),
 ) -> Post:
-    """A post from a row as JSON, with the categories by id and the rows of its attachments.
+    """Make a post from a row as JSON, with the categories by id and the rows of its attachments.
 
     What a row lacks is not set. Raises `InvalidInput` for one without an id.
     """
@@ -133,7 +133,7 @@ def post_from_record(
 
 
 def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAttachment:
-    """An attachment from a row as JSON; bytes are hexadecimal, as Postgres writes them, or base64."""
+    """Make an attachment from a row as JSON; bytes are hexadecimal, as Postgres writes them, or base64."""
     content = _bytes(row.get(names.content))
     return PostAttachment(
         file_name=_text(row.get(names.file_name)).replace("\n", " ")[:200] or "attachment",
@@ -145,12 +145,12 @@ def attachment_from_record(row: Mapping[str, Any], names: Attachments) -> PostAt
 
 
 def is_hidden(record: Mapping[str, Any], mapping: PostsMapping) -> bool:
-    """Whether people are not meant to read this row."""
+    """Return whether people are not meant to read this row."""
     return _text(record.get(mapping.status)).lower() in mapping.hidden_statuses
 
 
 def moment(value: Any) -> datetime | None:
-    """A time from ISO text, or milliseconds since 1970; UTC where no zone is given. None for anything else."""
+    """Parse a time from ISO text or milliseconds since 1970, in UTC where no zone is given; else None."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else None
@@ -161,12 +161,12 @@ def moment(value: Any) -> datetime | None:
 
 
 def milliseconds(value: datetime | None) -> int:
-    """Milliseconds since 1970; 0 for none."""
+    """Return milliseconds since 1970; 0 for none."""
     return round(value.timestamp() * 1000) if value is not None else 0
 
 
 def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
-    """The file that a post is stored as: what is read of it, nothing that changes without its text."""
+    """Write the file a post is stored as, without anything that changes without its text."""
     stored = {
         "title": post.title,
         "html": post.html,
@@ -186,7 +186,7 @@ def post_to_bytes(post: Post, attachments: Sequence[PostAttachment]) -> bytes:
 
 
 def post_from_bytes(content: bytes) -> tuple[str, str, tuple[PostAttachment, ...]]:
-    """Title, HTML and attachments of a stored post."""
+    """Read title, HTML and attachments of a stored post."""
     stored = json.loads(content)
     return (
         str(stored["title"]),
@@ -259,7 +259,7 @@ class Attachments(_Columns):
 
 
 class PostsMapping(_Columns):
-    """The table of posts and the tables beside it; one that does not exist is done without."""
+    """The table of posts and the tables beside it, which need not exist. The defaults are those of source 000."""
 
     table: str = "hof_posts"
     id: str = "id"
@@ -279,12 +279,12 @@ class PostsMapping(_Columns):
     attachments: Attachments = Field(default_factory=Attachments)
 
     def is_table(self, name: str) -> bool:
-        """Whether an event names this table, with or without its schema."""
+        """Return whether an event names this table, with or without its schema."""
         return name == self.table or name == self.table.rpartition(".")[2]
 
 
 def mapping_from(settings: Mapping[str, Any]) -> PostsMapping:
-    """The mapping that a collection's source keeps. Raises `InvalidInput` naming the setting that does not fit."""
+    """Parse the mapping of a collection's source. Raises `InvalidInput` naming the setting that does not fit."""
     try:
         return PostsMapping.model_validate(settings)
     except ValidationError as exc:

@@ -1,4 +1,4 @@
-"""A stored post as pages: its HTML as text, then its attachments, described or summarised where a model can.
+"""Read a stored post as pages: its HTML as text, then its attachments, described or summarised by a model.
 
 Each paid call is stored with its bill before the next is made, by the attachment's content: a kill or the next version
 of the post does not pay for it again.
@@ -46,7 +46,7 @@ class PostReader:
         self._sandbox = sandbox
 
     def load(self, job: DocumentJob, content: bytes, *, on_page: Callable[[int, int], None]) -> ExtractedDocument:
-        """The post's one page with sections and metadata; `on_page(done, total)` is told after each attachment.
+        """Read the post's one page with sections and metadata; call `on_page(done, total)` after each attachment.
 
         Raises `DocumentError`s, `JobInterrupted`, and `ProviderError`s that are worth another try.
         """
@@ -83,7 +83,7 @@ class PostReader:
             return ExtractedDocument(pages=())
 
     def _describe(self, job: DocumentJob, attachment: PostAttachment, language: str) -> AttachmentText:
-        """What is known of an attachment, asked of a model where it has to be. Nothing is asked twice."""
+        """Describe an attachment, by a model where needed. Nothing is asked twice."""
         profile, name, size = job.profile, attachment.file_name, attachment.size
         limits = AttachmentLimits(
             maximum_bytes=profile.reading.maximum_attachment_bytes,
@@ -141,7 +141,7 @@ class PostReader:
         return found
 
     def _keep(self, job: DocumentJob, call: PaidCall, digest: str, found: AttachmentText) -> None:
-        """Text and bill in one transaction. What failed for now is not kept: the next version asks again."""
+        """Store text and bill in one transaction. A failure is not kept: the next version asks again."""
         document = job.document
         with self._control.database.transaction(document.tenant_id) as connection:
             is_there = connection.execute(queries["hold_document"], job.key).fetchone() is not None
@@ -162,7 +162,7 @@ class PostReader:
 
 
 def _to_json(attachment: PostAttachment, described: AttachmentText) -> dict[str, Any]:
-    """An attachment as `attachmentsJson` holds it."""
+    """Return an attachment as `attachmentsJson` holds it."""
     return {
         "fileName": attachment.file_name,
         "fileSize": attachment.size,

@@ -1,4 +1,4 @@
-"""A board's table in Postgres as a source: rows are read as JSON, page by page, and nothing is ever written.
+"""Read a board's table in Postgres as a source: rows as JSON, page by page; nothing is ever written.
 
 Only names of tables and columns are put into statements, quoted by the driver; everything else is the mapping's, in
 Python, and so the same for rows and for the records of webhook events.
@@ -25,7 +25,7 @@ Rows = list[Mapping[str, Any]]
 
 
 class PostsTable:
-    """The posts of one table. Implements `Source`.
+    """A source of the posts of one table.
 
     In the application's own database it reads as `rag_app` without a tenant: of our tables it sees nothing, and the
     table of posts has to be granted to that role. The queue's tables and Postgres's own, which that role sees without a
@@ -50,12 +50,12 @@ class PostsTable:
         self._maximum_bytes = maximum_attachment_bytes
 
     def is_readable(self) -> bool:
-        """Whether the table is there. Raises `ProviderUnavailable` when its database does not answer."""
+        """Return whether the table is there. Raises `ProviderUnavailable` when its database does not answer."""
         with self._reading() as connection:
             return self._exists(connection, self._mapping.table)
 
     def items(self) -> Iterator[SourceItem]:
-        """The posts that people may read, in the order of their keys."""
+        """Yield the posts that people may read, in the order of their keys."""
         last: str | None = None
         while True:
             with self._reading() as connection:
@@ -73,7 +73,7 @@ class PostsTable:
             last = str(rows[-1][self._mapping.id])
 
     def expected(self) -> int:
-        """Rows of the table, those that people may not read included; 0 where there is no table."""
+        """Count the rows of the table, hidden posts included; 0 where there is no table."""
         with self._reading() as connection:
             if not self._exists(connection, self._mapping.table):
                 return 0
@@ -82,7 +82,7 @@ class PostsTable:
         return int(found[0]) if found else 0
 
     def find(self, keys: Sequence[str]) -> dict[str, SourceItem]:
-        """Those of these posts that the table holds and people may read, by their keys."""
+        """Find these posts by their keys, where the table holds them and people may read them."""
         with self._reading() as connection:
             if not self._exists(connection, self._mapping.table):
                 return {}
@@ -90,11 +90,11 @@ class PostsTable:
             return {post.id: self.item_of(post) for post in self._complete(connection, rows)}
 
     def item_of(self, post: Post) -> SourceItem:
-        """A post as the sync takes it."""
+        """Make a sync item of a post."""
         return item_from_post(post, files=self._files, maximum_bytes=self._maximum_bytes)
 
     def _complete(self, connection: Connection, rows: Rows) -> list[Post]:
-        """The posts of rows with their categories and attachments."""
+        """Make posts of rows, with their categories and attachments."""
         mapping = self._mapping
         shown = [row for row in rows if not is_hidden(row, mapping)]
         ids = [str(row[mapping.id]) for row in shown]
@@ -123,7 +123,7 @@ class PostsTable:
         return [row[0] for row in connection.execute(statement, {"value": value, "limit": limit}).fetchall()]
 
     def _rows(self, connection: Connection, table: str, column: str, values: list[str]) -> Rows:
-        """Rows of a table beside the posts, none where there is no such table."""
+        """Read rows of a table beside the posts; none where there is no such table."""
         if not values or not self._exists(connection, table):
             return []
         statement = sql.SQL("SELECT to_jsonb(p) FROM {} AS p WHERE p.{}::text = ANY (%(values)s) ORDER BY 1").format(
@@ -142,7 +142,7 @@ class PostsTable:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A connection for a moment; what the database says becomes a sentence."""
+        """Open a connection for a moment; errors of the database become sentences."""
         try:
             with psycopg.connect(self._conninfo, connect_timeout=10, prepare_threshold=None) as connection:
                 connection.read_only = True
@@ -162,7 +162,7 @@ class PostsTable:
 
 
 def item_from_post(post: Post, *, files: AttachmentFiles, maximum_bytes: int = MAXIMUM_BYTES) -> SourceItem:
-    """A post as the sync takes it; its attachments are fetched when it is loaded."""
+    """Make a sync item of a post; its attachments are fetched when it is loaded."""
     return SourceItem(
         key=post.id,
         updated_at=post.updated_at,

@@ -1,6 +1,6 @@
-"""The sample notice board: posts of several editors, written for it, as a source that a collection can follow.
+"""The sample notice board, as a source that a collection can follow.
 
-`board/posts.toml` says when and where each was posted; its HTML lies beside it as its editor leaves it.
+`rag/samples/board/posts.toml` has the time and category of each post; its HTML lies beside it.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from rag.ingestion.sources.board.table import item_from_post
 from rag.ingestion.sources.runs import SAMPLES
 from rag.ingestion.sources.sync import SourceItem
 
-FOLDER = Path(__file__).parent / "board"
+FOLDER = Path(__file__).parents[3] / "samples" / "board"
 
 
 class SampleBoard:
-    """The sample posts. Implements `Source`."""
+    """A source of the sample posts."""
 
     kind = SAMPLES
 
     def items(self) -> Iterator[SourceItem]:
-        """Every sample post."""
+        """Yield every sample post."""
         for post in sample_posts():
             yield item_from_post(post, files=AttachmentFiles())
 
     def expected(self) -> int:
-        """As many as there are."""
+        """Count the sample posts."""
         return len(sample_posts())
 
 
 def sample_posts() -> list[Post]:
-    """The posts of the sample board."""
+    """Read the posts of the sample board."""
     listed = tomllib.loads((FOLDER / "posts.toml").read_text("utf-8"))
     return [_post(entry, listed["categories"]) for entry in listed["posts"]]
 
