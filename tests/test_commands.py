@@ -182,3 +182,13 @@ def test_a_collection_is_made_configured_listed_and_deleted(command: Command) ->
     assert (refused.returncode, refused.stderr) == (1, "Type the collection's name, Rules, to delete it.\n")
     assert command("collection", "delete", "Rules", "--confirm", "Rules", "--tenant", "demo").returncode == 0
     assert "Rules" not in command("collection", "list", "--tenant", "demo").stdout
+
+
+def test_options_of_a_search_take_the_place_of_the_collections(command: Command, rules: Collection) -> None:
+    options = ["--top-k", "1", "--search-type", "vector", "--threshold", "0", "--no-rerank", "--language", "en"]
+    shown = command("search", "What does page seven say?", "--collection", "Rules", *options, "--explain")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[1].startswith("profile       hr: 1 passages of ")
+    wrong = command("search", "What does page seven say?", "--collection", "Rules", "--threshold", "2")
+    assert (wrong.returncode, wrong.stdout, "Traceback" in wrong.stderr) == (1, "", False)
+    assert wrong.stderr.strip().endswith(".")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from anyio import to_thread
@@ -23,7 +23,7 @@ from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
 from rag.profile import SETTINGS, Options
-from rag.profiles import profile_of
+from rag.profiles import PROFILES, profile_of
 from rag.services import Services, services
 from rag.types import (
     Collection,
@@ -63,15 +63,34 @@ FieldName = Annotated[str, Field(max_length=100)]
 FieldValue = Annotated[str, Field(max_length=1000)] | bool | int | float
 
 
+def _default(setting: str) -> str:
+    """Describe a default: the collection's own, which is its profile's until somebody changes it."""
+    names: dict[str, list[str]] = {}
+    for name, profile in PROFILES.items():
+        names.setdefault(str(profile.value(setting)).lower(), []).append(name)
+    shown = "; ".join(f"{value} ({', '.join(profiles)})" for value, profiles in names.items())
+    return f"Default: the collection's; its profile has {shown}."
+
+
 class SearchOptions(ApiBody):
-    """Options of this call in place of the collection's. The profile `notices` has the defaults named here."""
+    """Options of this call in place of the collection's."""
 
     top_k: int | None = Field(
-        default=None, ge=1, le=MOST_PASSAGES, description="Initial number of passages to retrieve. Default 10."
+        default=None, ge=1, le=MOST_PASSAGES, description=f"Initial number of passages to retrieve. {_default('top_k')}"
     )
-    rerank: bool | None = Field(default=None, description="Apply reranking. Default true.")
+    search_type: Literal["vector", "hybrid"] | None = Field(
+        default=None, description=f"By meaning alone, or by meaning and keywords. {_default('search_type')}"
+    )
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Least similarity of what is found by meaning. Default: the collection's, measured on its text or "
+        "set by its profile.",
+    )
+    rerank: bool | None = Field(default=None, description=f"Apply reranking. {_default('reranking')}")
     rerank_top_n: int | None = Field(
-        default=None, ge=1, le=MOST_PASSAGES, description="Results after reranking. Default 5."
+        default=None, ge=1, le=MOST_PASSAGES, description=f"Results after reranking. {_default('rerank_top_n')}"
     )
     category_filter: list[str] | None = Field(
         default=None, max_length=50, description="Slugs of categories. Default: all."
@@ -84,9 +103,13 @@ class SearchOptions(ApiBody):
         description="Fields of the vector record or of a collection's own metadata with the values they must have, "
         'such as {"isPinned": true} or {"department": "HR"}. Default: none.',
     )
-    include_important_only: bool | None = Field(default=None, description="Only important posts. Default false.")
-    include_pinned_first: bool | None = Field(default=None, description="Pinned posts first. Default true.")
-    recency_boost: bool | None = Field(default=None, description="Raise recent posts. Default true.")
+    include_important_only: bool | None = Field(
+        default=None, description=f"Only important posts. {_default('important_only')}"
+    )
+    include_pinned_first: bool | None = Field(
+        default=None, description=f"Pinned posts first. {_default('pinned_first')}"
+    )
+    recency_boost: bool | None = Field(default=None, description=f"Raise recent posts. {_default('recency_boost')}")
 
     def to_options(self) -> Options:
         """Return them as options of the retrieval."""
@@ -100,6 +123,8 @@ class SearchOptions(ApiBody):
         return Options(
             filters=None if filters.is_empty else filters,
             top_k=self.top_k,
+            search_type=self.search_type,
+            similarity_threshold=self.threshold,
             reranking=self.rerank,
             rerank_top_n=self.rerank_top_n,
             recency_boost=self.recency_boost,
@@ -146,6 +171,9 @@ class SearchBody(ApiBody):
     query: Query
     options: SearchOptions = Field(default_factory=SearchOptions)
     collection: CollectionName | None = None
+    language: str | None = Field(
+        default=None, pattern="^[a-z]{2}$", description="The question's language, ISO 639-1. Default: detected."
+    )
 
 
 class ChatBody(ApiBody):
@@ -220,6 +248,7 @@ def search(
     found = parts.searches.search(
         Question(text=text, identity=caller, collection=collection, reader_languages=accepted_languages(request)),
         profile=profile_of(collection),
+        language=body.language,
         options=body.options.to_options(),
     ).response
     parts.documents.note_last(caller, collection)

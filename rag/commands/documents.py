@@ -43,6 +43,9 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         default=None,
         help="scanned: recognise the text of every page; digital: of none; auto: of pages without text",
     )
+    parser.add_argument(
+        "--metadata", action=argparse.BooleanOptionalAction, default=True, help="have a model sum up and tag the files"
+    )
     parser.set_defaults(run=ingest)
     parser = add_command(
         commands,
@@ -84,6 +87,7 @@ def ingest(arguments: argparse.Namespace, settings: Settings) -> int:
             tenant_id=tenant,
             collection=collection,
             chunking_method=arguments.chunking,
+            generate_metadata=arguments.metadata,
             pdf_type=arguments.pdf_type,
         )
 

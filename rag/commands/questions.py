@@ -14,6 +14,7 @@ from rag.errors import InvalidInput
 from rag.settings import Settings
 
 if TYPE_CHECKING:
+    from rag.profile import Options
     from rag.services import Services
     from rag.types import Collection, MessageState, Outcome, Question
 
@@ -32,9 +33,14 @@ def add_parsers(commands: Commands[argparse.ArgumentParser]) -> None:
         command = add_command(commands, name, text, more=MORE[name])
         command.add_argument("question")
         add_place(command)
+        command.add_argument("--top-k", type=int, default=None, help="passages wanted")
+        command.add_argument("--threshold", type=float, default=None, help="least similarity, 0 to 1")
+        command.add_argument("--search-type", choices=("vector", "hybrid"), default=None, help="or with keywords too")
+        command.add_argument("--rerank", action=argparse.BooleanOptionalAction, default=None)
         command.set_defaults(run=search if name == "search" else ask)
         if name == "search":
             command.add_argument("--profile", default="", help="search as this profile does, not the collection's own")
+            command.add_argument("--language", default=None, help="of the question, such as en; detected otherwise")
             command.add_argument("--explain", action="store_true", help="show every step and every score")
 
 
@@ -51,7 +57,8 @@ def search(arguments: argparse.Namespace, settings: Settings) -> int:
         profile = profile_by_name(arguments.profile) if arguments.profile else profile_of(collection)
         _require_documents(parts, collection)
         question = _question(arguments, collection)
-        retrieval = parts.searches.search(question, profile=profile)
+        profile = _options(arguments).applied_to(profile)
+        retrieval = parts.searches.search(question, profile=profile, language=arguments.language)
     finally:
         parts.close()
     found = retrieval.response
@@ -78,7 +85,7 @@ def ask(arguments: argparse.Namespace, settings: Settings) -> int:
     tenant = arguments.tenant or settings.tenant
     try:
         collection = parts.choose_collection(tenant, arguments.collection)
-        profile = profile_of(collection)
+        profile = _options(arguments).applied_to(profile_of(collection))
         _require_documents(parts, collection)
         question = _question(arguments, collection)
         status = 1
@@ -115,6 +122,18 @@ def terminal_languages() -> list[str]:
     variables = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     language = next(filter(None, variables), "").partition(".")[0]
     return [language] if re.fullmatch("[a-z]{2,3}(_.+)?", language) else []
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    """Return the options that were given; the others are the collection's own, which are its profile's at first."""
+    from rag.profile import Options
+
+    return Options(
+        top_k=arguments.top_k,
+        similarity_threshold=arguments.threshold,
+        search_type=arguments.search_type,
+        reranking=arguments.rerank,
+    )
 
 
 def _question(arguments: argparse.Namespace, collection: Collection) -> Question:

@@ -10,7 +10,10 @@ import httpx
 import pytest
 
 from rag.answering.answer_run import TOO_LONG
+from rag.api.app import API
+from rag.api.questions import SearchOptions
 from rag.errors import ProviderRefused
+from rag.profiles import HR, NOTICES
 from rag.retrieval.understanding import NO_TRANSLATION
 from rag.types import Outcome, Role
 from tests.api.callers import Api
@@ -147,6 +150,28 @@ def test_a_conversation_goes_on_under_its_id_for_the_same_key_only(api: Api, pro
     second = {"query": "And with five years of service?", "conversationId": conversation}
     assert caller.post("/api/rag/chat", json=second).headers["x-conversation-id"] == conversation
     assert api.client(api.key("chat")).post("/api/rag/chat", json=second).status_code == 404
+
+
+def test_options_of_a_call_take_the_place_of_the_collections_for_this_call() -> None:
+    chosen = SearchOptions(search_type="vector", threshold=0.3, rerank=False, top_k=9).to_options().applied_to(HR)
+    assert (chosen.search.search_type, chosen.search.top_k, chosen.ranking.reranking) == ("vector", 9, False)
+    assert (chosen.search.similarity_threshold, chosen.search.threshold_mode) == (0.3, "absolute")
+    assert SearchOptions().to_options().applied_to(HR).changed(follow_ups=HR.answer.follow_ups) == HR
+
+
+def test_the_defaults_of_options_are_described_as_the_profiles_have_them() -> None:
+    described = API.openapi()["components"]["schemas"]["SearchOptions"]["properties"]
+    assert f"{HR.search.top_k} (hr" in described["topK"]["description"]
+    assert f"{NOTICES.search.top_k} (notices)" in described["topK"]["description"]
+
+
+def test_how_a_search_is_made_and_its_language_can_be_said(api: Api) -> None:
+    api.ready_document()
+    caller = api.client(api.key("search"))
+    body = {"query": QUESTION, "language": "en", "options": {"searchType": "hybrid", "threshold": 0.0, "topK": 1}}
+    assert caller.post("/api/rag/search", json=body).json()["total"] == 1
+    for wrong in ({"language": "English"}, {"options": {"searchType": "words"}}, {"options": {"threshold": 2}}):
+        assert caller.post("/api/rag/search", json={"query": QUESTION, **wrong}).status_code == 422
 
 
 # How it ended
