@@ -213,11 +213,11 @@ def _draw_top_documents(analytics: Analytics, who: Who, period: Period, filters:
         hide_index=True,
         key="analytics_top_documents",
         column_config={
-            "Document": st.column_config.TextColumn(width="medium"),
+            "Document": st.column_config.TextColumn(width=165),
             "Questions": st.column_config.ProgressColumn(
-                min_value=0, max_value=max(u.questions for u in used), format="%d"
+                min_value=0, max_value=max(u.questions for u in used), format="%d", width=125
             ),
-            "Helpful": st.column_config.TextColumn(alignment="right", help="Of the answers that were rated."),
+            "Helpful": st.column_config.TextColumn(alignment="right", width=85, help="Of the answers that were rated."),
         },
         alt="Documents by the number of questions answered from them",
     )
@@ -234,15 +234,16 @@ def _draw_models(analytics: Analytics, who: Who, period: Period, filters: Filter
             {
                 "Model": [m.model for m in models],
                 "For": [OPERATION_NAMES.get(m.operation, m.operation) for m in models],
+                # On a small screen the last columns are out of sight.
+                "Cost": [_model_cost(m.cost, m.unpriced_calls) for m in models],
                 "Calls": [m.calls for m in models],
                 "Tokens": [m.input_tokens + m.output_tokens for m in models],
-                "Cost": [_model_cost(m.cost, m.unpriced_calls) for m in models],
             }
         ),
         hide_index=True,
         key="analytics_models",
         column_config={
-            "Model": st.column_config.TextColumn(width=165),
+            "Model": st.column_config.TextColumn(width=150),
             "For": st.column_config.TextColumn(width=80),
             "Calls": st.column_config.NumberColumn(format="localized", width=50),
             "Tokens": st.column_config.NumberColumn(format="compact", width=58),
