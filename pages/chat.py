@@ -94,7 +94,9 @@ def rate(message_id: UUID) -> None:
 
 
 def searched_as(message: Message) -> str:
-    """What was searched for in place of the question before an answer, read only when somebody wants to see it."""
+    """Return what was searched for in place of the question before an answer, read only when somebody wants to see
+    it.
+    """
     return running.chat_logs.searched_as(identity, message.chat_log_id) if message.chat_log_id else ""
 
 

@@ -19,10 +19,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
+from rag.access.problems import problem, unexpected
 from rag.api import app, sign_in
 from rag.api.app import API_ROUTES
 from rag.api.middleware import REQUEST_IDS, Cors, RequestLog
-from rag.api.problems import problem, unexpected
 from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services

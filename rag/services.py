@@ -184,7 +184,7 @@ def assemble(
 def _at_supabase(
     settings: Settings, database: Database, sessions: Sessions
 ) -> tuple[Originals, Accounts | None, Callable[[], Any]]:
-    """What a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
+    """Return what a Supabase project does for us: originals in its Storage and, if it is set, passwords in its Auth."""
     # Half a second of imports that nobody else waits for.
     from rag.access.supabase import SupabaseAccounts
     from rag.providers.supabase import SupabaseFiles, SupabaseProject
@@ -230,7 +230,7 @@ def connect_services(settings: Settings) -> Services:
 
 @st.cache_resource(show_spinner=False)
 def services() -> Services:
-    """The services of this process, made at the first call."""
+    """Return the services of this process, made at the first call."""
     return connect_services(load_settings())
 
 
@@ -244,7 +244,7 @@ def current_identity() -> Identity:
 
 
 def require(role: Role) -> Identity:
-    """The identity of this page's user, if their role includes `role`. The first line of every page.
+    """Return the identity of this page's user, if their role includes `role`. The first line of every page.
 
     Raises `NotAllowed`, `AccessError`.
     """

@@ -32,6 +32,9 @@ DocumentSort = Literal["newest", "oldest", "title", "language", "pages", "chunks
 Operation = Literal["embedding", "chunking", "reranking", "translation", "chat", "tagging", "ocr"]
 """What a paid call was made for; the ledger and the analytics group by it."""
 
+#: The line above the attachments in the text of a post, in Korean and in English.
+ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
+
 
 # Who
 
@@ -70,7 +73,7 @@ Who = Identity | str
 
 
 def tenant_of(who: Who) -> str:
-    """The tenant somebody works for."""
+    """Return the tenant somebody works for."""
     return who if isinstance(who, str) else who.tenant_id
 
 
@@ -325,7 +328,7 @@ class DocumentFilters:
     document_ids: tuple[UUID, ...] | None = None
 
     def parameters(self) -> dict[str, Any]:
-        """The filters as the statements of the library take them."""
+        """Return the filters as the statements of the library take them."""
         return {
             "text": self.text.strip().lower() or None,
             "statuses": [status.value for status in self.statuses] or None,
@@ -382,7 +385,7 @@ class PostFilters:
     has_attachments: bool = False
 
     def parameters(self) -> dict[str, Any]:
-        """The filters as the statements of the library take them."""
+        """Return the filters as the statements of the library take them."""
         return {
             "collection_id": self.collection_id,
             "only_ready": self.only_ready,
@@ -826,3 +829,31 @@ class RAGDetails:
     steps: list[StepDetails] | None = None
     #: None where nothing was retrieved.
     evidence: EvidenceDetails | None = None
+
+
+def storable(text: Any) -> str:
+    """Replace NUL and lone surrogates, which Postgres refuses. The length stays the same."""
+    cleaned = str(text).replace("\0", "\ufffd")
+    return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
+
+
+def storable_json(value: Any) -> Any:
+    """Return a JSON value whose texts a database can hold."""
+    if isinstance(value, dict):
+        return {storable(name): storable_json(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [storable_json(part) for part in value]
+    return storable(value) if isinstance(value, str) else value
+
+
+def sections_from_json(values: Any) -> tuple[Section, ...]:
+    """Read sections from JSON."""
+    return tuple(
+        Section(
+            title=storable(section["title"]),
+            level=int(section["level"]),
+            page=int(section["page"]),
+            start=int(section["start"]),
+        )
+        for section in values or ()
+    )

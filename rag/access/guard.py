@@ -21,10 +21,10 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from rag.access.api_keys import SECRET, KeyUse
 from rag.access.identity import AccessServices
+from rag.access.problems import problem
 from rag.access.sessions import TOKEN, Sessions, token_hash
 from rag.access.websockets import PATH as MEDIA_PATH
 from rag.access.websockets import ShownMedia, Sockets
-from rag.api.problems import problem
 from rag.errors import (
     DatabaseUnavailable,
     KeyRejected,

@@ -99,7 +99,8 @@ def verified(
     language: str = "",
     likely: tuple[str, ...] = (),
 ) -> tuple[Citation, ...]:
-    """The citations with `is_supported` and the sentences that cite them and are not in them, nor on their pages.
+    """Return the citations with `is_supported` and the sentences that cite them and are not in them, nor on their
+    pages.
 
     A sentence that cites several passages may take its facts from any of them; what the question says counts as given.
     `page_text` is asked only where a passage alone does not hold a sentence. `language` is the answer's; without it
@@ -128,7 +129,9 @@ def verified(
 
 
 def source_of(citation: Citation, likely: tuple[str, ...], *, read: str = "") -> Source:
-    """A passage as what a sentence is compared with; `read` is what the model was given of it, its surroundings too."""
+    """Return a passage as what a sentence is compared with; `read` is what the model was given of it, its
+    surroundings too.
+    """
     heading = f"{citation.title} {citation.file_name} {citation.section}"
     return Source(f"{citation.passage}\n\n{read}".strip(), heading, likely)
 
@@ -217,7 +220,9 @@ def terms_held(terms: Sequence[str], text: str) -> int:
 
 
 def with_section(citation: Citation, place: PassagePlace) -> Citation:
-    """The citation under the heading below which most of its marked words stand, of equal ones the passage's own."""
+    """Return the citation under the heading below which most of its marked words stand, of equal ones the passage's
+    own.
+    """
     # Before the text a chunker may have put the header of a table; a text cut short has lost its end.
     before = len(citation.passage) - (place.end - place.start)
     if before < 0:

@@ -210,7 +210,7 @@ def best_quotes(
 
 
 def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
-    """The parts of each passage of a context with their cosines by meaning, by the passage's number.
+    """Return the parts of each passage of a context with their cosines by meaning, by the passage's number.
 
     They were compared when the passage was found: where in it the answer is costs nothing more.
     """
@@ -227,8 +227,10 @@ def meant_parts(context: ContextResponse) -> dict[int, list[MeantPart]]:
 def _by_part(
     candidates: Sequence[_Candidate], citations: Sequence[Citation], parts_by_number: Mapping[int, Sequence[MeantPart]]
 ) -> dict[_Candidate, float]:
-    """What meaning adds to each sentence by the part of the passage it is in: nothing for the least alike of all parts,
-    `PART_WEIGHT` for the most."""
+    """Return what meaning adds to each sentence by the part of the passage it is in: nothing for the least alike of
+    all parts,
+    `PART_WEIGHT` for the most.
+    """
     known = [part.cosine for parts in parts_by_number.values() for part in parts]
     if not known or max(known) <= min(known):
         return {}
@@ -272,7 +274,7 @@ def _read(question: str, citations: Sequence[Citation], language: str) -> _Readi
 
 
 def _parts(question: str, language: str) -> list[str]:
-    """The parts of a question of several; none where it has only one."""
+    """Return the parts of a question of several; none where it has only one."""
     parts = split_question(question, language) or _between(language).split(question)
     said = [part.strip() for part in parts if part and tokenize(part, language)]
     return said if len(said) > 1 else []
@@ -322,7 +324,7 @@ def _candidates(
 
 
 def _quotable(everything: Sequence[_Candidate]) -> list[_Candidate]:
-    """What may stand in an answer by itself; a heading only with what is below it."""
+    """Return what may stand in an answer by itself; a heading only with what is below it."""
     told = [c for c in everything if c.kind != "heading" and not c.text.endswith(("?", "？"))]
     # A sentence or row that the edge of its passage cut is whole in the next.
     texts = sorted({c.text for c in told})
@@ -343,7 +345,7 @@ def _value(text: str, kind: Kind, *, is_first: bool, is_last: bool) -> float:
 
 
 def _rarity(asked: frozenset[str], candidates: Sequence[_Candidate]) -> dict[str, float]:
-    """What each term of the question counts: 1 … 2, by its idf (Lucene's) over the sentences.
+    """Return what each term of the question counts: 1 … 2, by its idf (Lucene's) over the sentences.
 
     Half of it is the same for all: the passages were found by the subject of the question, so that in them its words
     are not rare, and a chance word of the question is.
@@ -361,7 +363,7 @@ def _weight(weights: dict[str, float], terms: frozenset[str]) -> float:
 def _scores(
     candidates: Sequence[_Candidate], everything: Sequence[_Candidate], weights: dict[str, float], passages: int
 ) -> dict[_Candidate, float]:
-    """What each sentence holds of the question in words, 1 for all of it."""
+    """Return what each sentence holds of the question in words, 1 for all of it."""
     total = sum(weights.values()) or 1.0
     held = [
         _weight(weights, frozenset().union(*(c.terms | c.heading for c in everything if c.passage == place)))
@@ -395,8 +397,10 @@ def _meanings(
     likely: dict[_Candidate, float],
     similarities: Similarities | None,
 ) -> list[dict[_Candidate, float]]:
-    """What meaning adds for each question: nothing for the least alike of the sentences compared, `MEANING_WEIGHT` for
-    the most; an empty list where meaning cannot be told."""
+    """Return what meaning adds for each question: nothing for the least alike of the sentences compared,
+    `MEANING_WEIGHT` for
+    the most; an empty list where meaning cannot be told.
+    """
     if similarities is None:
         return []
     ordered = sorted(candidates, key=lambda c: (-likely[c] - NEXT_PASSAGE**c.passage, c.passage, c.position))
@@ -415,7 +419,7 @@ def _meanings(
 
 
 def _beginning(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """The first sentences of the best passage: no word of the question tells one from the other."""
+    """Return the first sentences of the best passage: no word of the question tells one from the other."""
     best = [c for c in candidates if c.passage == candidates[0].passage and c.kind != "column"]
     chosen: list[_Candidate] = []
     for candidate in [c for c in best if c.value >= 1.0] or best:
@@ -427,7 +431,9 @@ def _beginning(candidates: Sequence[_Candidate]) -> list[_Candidate]:
 
 
 def _own(candidate: _Candidate, weights: dict[str, float]) -> frozenset[str]:
-    """The terms that a sentence adds to its document's title; all of its terms when the question has no others."""
+    """Return the terms that a sentence adds to its document's title; all of its terms when the question has no
+    others.
+    """
     rest = candidate.terms - candidate.title
     return rest if weights.keys() - candidate.title else candidate.terms
 
@@ -441,7 +447,7 @@ def _choose(
     *,
     is_sure: bool,
 ) -> list[_Candidate]:
-    """The best sentence, the best for each part of the question, and others nearly as good."""
+    """Return the best sentence, the best for each part of the question, and others nearly as good."""
     chosen = [ranked[0]]
     for part in parts:
         best = _best_of_part(part, ranked, scores, weights)
@@ -468,7 +474,9 @@ def _choose(
 def _best_of_part(
     part: _Part, ranked: Sequence[_Candidate], scores: dict[_Candidate, float], weights: dict[str, float]
 ) -> _Candidate | None:
-    """The sentence that answers a part of the question; None where none has enough of its words or its meaning."""
+    """Return the sentence that answers a part of the question; None where none has enough of its words or its
+    meaning.
+    """
     own = {term: weights[term] for term in part.terms & weights.keys()}
     total = sum(own.values())
     if not total:
@@ -507,7 +515,8 @@ def _written(
     asked: frozenset[str],
     days: Mapping[UUID, str],
 ) -> Quotes:
-    """The quotations: passages in the order of their best sentence, and in each the sentences around the best first.
+    """Return the quotations: passages in the order of their best sentence, and in each the sentences around the best
+    first.
 
     Of documents that disagree the newer comes first, each with its date.
     """
@@ -597,13 +606,13 @@ def _has_sibling(
 
 
 def _source(citation: Citation, day: str) -> str:
-    """The document, its date and the section by name: another branch or plan has rules of its own."""
+    """Return the document, its date and the section by name: another branch or plan has rules of its own."""
     title = f"{citation.title} ({day})" if day else citation.title
     return PATH_SEPARATOR.join(filter(None, (title, citation.section)))
 
 
 def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
-    """The places of the sentences that limit this one; of the one it limits itself."""
+    """Return the places of the sentences that limit this one; of the one it limits itself."""
     found: list[int] = []
     following = by_place.get((passage, place + 1))
     while following is not None and following.kind in ("sentence", "item") and EXCEPTION.search(following.text):
@@ -621,7 +630,7 @@ def _exceptions_around(by_place: dict[tuple[int, int], _Candidate], passage: int
 
 
 def _opening_of(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
-    """The places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
+    """Return the places of what opens the list of an item: alone, "travel expenses" may be covered or not."""
     if by_place[passage, place].kind != "item":
         return []
     first = place - 1
@@ -637,7 +646,7 @@ def _opening_of(by_place: dict[tuple[int, int], _Candidate], passage: int, place
 
 
 def _items_after(by_place: dict[tuple[int, int], _Candidate], passage: int, place: int) -> list[int]:
-    """The places of a list's items after its opening line: as long as they look alike, and up to a length."""
+    """Return the places of a list's items after its opening line: as long as they look alike, and up to a length."""
     items: list[int] = []
     room = LONGEST_SENTENCE
     following = by_place.get((passage, place + 1))

@@ -26,7 +26,8 @@ CONTEXT_CHARACTERS = 6000
 @dataclass(frozen=True)
 class FollowUps:
     """The questions, and what they took: `usage` of the call, estimated where the provider did not say, None for
-    one that was refused; `lost` of an attempt before it."""
+    one that was refused; `lost` of an attempt before it.
+    """
 
     questions: tuple[str, ...] = ()
     usage: Usage | None = None

@@ -409,7 +409,9 @@ def clean_question(text: str, *, maximum_characters: int) -> str:
 
 
 def _stream_safe(text: str) -> str:
-    """The text with at most so many marks on a letter; putting more in order takes the square of their number."""
+    """Return the text with at most so many marks on a letter; putting more in order takes the square of their
+    number.
+    """
     if text.isascii():
         return text
     kept, marks = [], 0

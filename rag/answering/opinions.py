@@ -51,7 +51,8 @@ def build_full_prompt(
     learning_examples: str | Sequence[str] = "",
     reference_rag_block: str = "",
 ) -> str:
-    """The whole prompt of an opinion: rules, the case, examples to learn the style from, references, what is asked.
+    """Return the whole prompt of an opinion: rules, the case, examples to learn the style from, references, what is
+    asked.
 
     Parts that are empty are left out with their headings. `reference_rag_block` stands as `reference_block` made it.
     """

@@ -52,12 +52,12 @@ class Unit:
 
 
 def sentences(passage: str) -> list[str]:
-    """The sentences, list items and table rows of a passage, in its order, each on one line."""
+    """Return the sentences, list items and table rows of a passage, in its order, each on one line."""
     return [unit.text for unit in units_of(passage)]
 
 
 def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
-    """The parts of a passage in its order; numbers in brackets, which would look like citations, are left out.
+    """Return the parts of a passage in its order; numbers in brackets, which would look like citations, are left out.
 
     `titles` are the document's and its section's: a line that repeats one is a heading, whatever it looks like.
     """
@@ -83,7 +83,7 @@ def units_of(passage: str, titles: frozenset[str] = frozenset()) -> list[Unit]:
 
 
 def folded(heading: str) -> str:
-    """A heading without its number, as it is compared."""
+    """Return a heading without its number, as it is compared."""
     return " ".join(SECTION_NUMBER.sub("", heading.strip()).casefold().split())
 
 
@@ -169,7 +169,9 @@ def _is_broken(line: str, following: str, unit: str, width: int, *, is_listed: b
 
 
 def _lost_table(lines: list[str]) -> list[Unit]:
-    """The rows of a block that was a table: a line of heads, then lines with figures, none of them a sentence."""
+    """Return the rows of a block that was a table: a line of heads, then lines with figures, none of them a
+    sentence.
+    """
     rows = lines[1:]
     if len(lines) < FEWEST_ROWS or any(map(str.isdigit, lines[0])) or len(lines[0].split()) < 2:
         return []

@@ -18,8 +18,8 @@ from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
+from rag.access.problems import Problem, invalid, problem, unexpected
 from rag.api import collections, documents, prices, questions, references, service
-from rag.api.problems import Problem, invalid, problem, unexpected
 from rag.api.routing import ANYBODY, ApiRoute, needs
 from rag.errors import MethodNotAllowed, NotFound, RagError, RouteUnknown
 

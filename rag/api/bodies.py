@@ -17,7 +17,7 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.types import Message
 
-from rag.api.problems import invalid
+from rag.access.problems import invalid
 from rag.errors import BodyTooLarge, BodyUnreadable, MediaTypeUnsupported
 
 JSON = b"application/json"

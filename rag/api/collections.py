@@ -13,9 +13,9 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, Json
 
+from rag.access.problems import problems
 from rag.api.bodies import FileField
 from rag.api.documents import DocumentShape
-from rag.api.problems import problems
 from rag.api.questions import chosen_collection
 from rag.api.routing import PUBLIC, ApiBody, ApiModel, ApiRoute, Caller, needs
 from rag.errors import InvalidInput, NotAllowed, SettingsError, SignedOut

@@ -12,7 +12,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import Field
 
-from rag.api.problems import problems
+from rag.access.problems import problems
 from rag.api.routing import ApiModel, ApiRoute, Caller, needs
 from rag.ingestion.documents import DocumentLibrary
 from rag.ingestion.loaders import BY_MEDIA_TYPE, LOADERS, MIME_TYPES

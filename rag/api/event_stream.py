@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from rag.access.problems import request_id
 from rag.answering.jobs import LiveAnswer
-from rag.api.problems import request_id
 from rag.errors import RagError
 from rag.types import ContextResponse, MessageState, Outcome
 

@@ -256,7 +256,7 @@ def _reranker(parts: Services) -> Check:
 
 
 def _collections(parts: Services) -> list[Check]:
-    """Collections whose profile wants a provider that is not there, and who does its part."""
+    """Return collections whose profile wants a provider that is not there, and who does its part."""
     found = []
     for collection in parts.documents.collections(parts.settings.tenant):
         try:

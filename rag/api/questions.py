@@ -16,9 +16,9 @@ from fastapi import APIRouter, Body, Request, Response
 from pydantic import Field
 from starlette.requests import ClientDisconnect
 
+from rag.access.problems import problems
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.event_stream import EVENTS, AnswerStream, Changes, ending
-from rag.api.problems import problems
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
 from rag.api.sources import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable

@@ -12,9 +12,9 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Query
 from pydantic import Field
 
+from rag.access.problems import problems
 from rag.answering.opinions import reference_block, reference_query
 from rag.api.bodies import FileField
-from rag.api.problems import problems
 from rag.api.questions import MOST_PASSAGES, SEARCH_NOTICES
 from rag.api.routing import ApiBody, ApiModel, ApiRoute, Caller, ProviderRoute, needs
 from rag.errors import InvalidInput, NotFound, PartMissing

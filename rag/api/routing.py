@@ -23,8 +23,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from rag.access.api_keys import KeyUse, scopes_of
+from rag.access.problems import problems, unexpected
 from rag.api.bodies import ReadRequest, read_form, read_json
-from rag.api.problems import problems, unexpected
 from rag.errors import NotAllowed, RagError, ScopeMissing, SignedOut
 from rag.services import services
 from rag.types import Identity

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from rag.access.api_keys import scopes_of
+from rag.access.problems import problems
 from rag.api.health import Health, check_rag_health
-from rag.api.problems import problems
 from rag.api.routing import ANYBODY, PUBLIC, ApiKey, ApiModel, ApiRoute, Caller, needs
 from rag.errors import RagError
 from rag.services import services

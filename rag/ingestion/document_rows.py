@@ -19,7 +19,6 @@ from psycopg import Connection
 from psycopg.types.numeric import Int4
 
 from rag.errors import RagError
-from rag.ingestion.extracted import storable
 from rag.providers.tokens import estimate_tokens
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
@@ -34,6 +33,7 @@ from rag.types import (
     ProcessingCosts,
     Step,
     Who,
+    storable,
 )
 
 #: Some three megabytes of vectors and text in one statement.

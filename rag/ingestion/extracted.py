@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from rag.settings import Settings
-from rag.types import Page, Section
+from rag.types import Page, Section, sections_from_json, storable, storable_json
 
 #: The name of a format in `rag.ingestion.loaders.LOADERS`.
 FileKind: TypeAlias = str
@@ -94,34 +94,6 @@ def page_from_json(page: Mapping[str, Any]) -> Page:
         label=storable(page["label"]),
         warnings=tuple(storable(warning) for warning in page["warnings"]),
     )
-
-
-def sections_from_json(values: Any) -> tuple[Section, ...]:
-    """Read sections from JSON."""
-    return tuple(
-        Section(
-            title=storable(section["title"]),
-            level=int(section["level"]),
-            page=int(section["page"]),
-            start=int(section["start"]),
-        )
-        for section in values or ()
-    )
-
-
-def storable_json(value: Any) -> Any:
-    """Return a JSON value whose texts a database can hold."""
-    if isinstance(value, dict):
-        return {storable(name): storable_json(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [storable_json(part) for part in value]
-    return storable(value) if isinstance(value, str) else value
-
-
-def storable(text: Any) -> str:
-    """Replace NUL and lone surrogates, which Postgres refuses. The length stays the same."""
-    cleaned = str(text).replace("\0", "\ufffd")
-    return cleaned.encode("utf-8", "replace").decode("utf-8") if not cleaned.isascii() else cleaned
 
 
 #: Titles that programs leave behind rather than people.

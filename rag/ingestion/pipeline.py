@@ -26,7 +26,6 @@ from rag.ingestion.document_jobs import (
 )
 from rag.ingestion.document_rows import FileRemovals, amounts_to_json, find_pages, page_from_row
 from rag.ingestion.embed import DurableEmbedder, EmbedStep
-from rag.ingestion.extracted import sections_from_json
 from rag.ingestion.isolated_run import IsolatedRuns
 from rag.ingestion.loaders.ocr import text_recognition
 from rag.ingestion.loaders.sandbox import Sandbox, sandbox_for
@@ -59,6 +58,7 @@ from rag.types import (
     ProcessingResult,
     Section,
     Step,
+    sections_from_json,
 )
 
 log = logging.getLogger("rag.ingestion")

@@ -17,7 +17,6 @@ from psycopg.types.json import Jsonb
 from rag.errors import ProviderAnswerInvalid, ProviderError
 from rag.ingestion.chunking import join_pages
 from rag.ingestion.document_jobs import WAITED_FOR, DocumentJob, progress
-from rag.ingestion.extracted import storable
 from rag.ingestion.paid_calls import PaidCall, PaidCalls
 from rag.ingestion.parallel import in_parallel
 from rag.ingestion.suggested_questions import questions_from_sections
@@ -26,7 +25,7 @@ from rag.providers.prompt_data import as_data
 from rag.providers.registry import Providers
 from rag.providers.retry import estimated_chat
 from rag.storage.database import queries
-from rag.types import ChatMessage, Page, Section, Step, Usage
+from rag.types import ChatMessage, Page, Section, Step, Usage, storable
 
 #: Characters of the document the model sees.
 TAGGED_CHARACTERS = 6000

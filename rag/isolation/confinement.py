@@ -134,7 +134,7 @@ def program_rules(program: Path) -> Rules:
 
 
 def bounds_programs() -> str:
-    """What keeps a program such as Tesseract from files that are none of its own; empty where nothing does.
+    """Return what keeps a program such as Tesseract from files that are none of its own; empty where nothing does.
 
     It has to open files itself, so the filter of system calls cannot keep it from any.
     """

@@ -232,7 +232,6 @@ class OpenAIChatModel:
         where it was sent, is in the error's `details["usage"]`, and `details["is_perhaps_billed"]` says that it may
         have been billed without. Other `ProviderError`s before any text.
         """
-
         request = self._request(messages, temperature, maximum_output_tokens)
 
         def open_stream() -> ChatEvents:

@@ -167,7 +167,7 @@ class Providers:
         return own if self.is_configured(provider) else self._builtin.id
 
     def embedder_options(self, profile: Profile) -> list[EmbedderOption]:
-        """What a new collection may be embedded with; the default first, what is not configured last."""
+        """Return what a new collection may be embedded with; the default first, what is not configured last."""
         default = self.default_embedder_id(profile)
         offered = dict.fromkeys((default, profile.embedding.embedding_model, self._wanted_embedder_id(), *OFFERED))
         ids = [*(identifier for identifier in offered if identifier), self._builtin.id]
@@ -276,7 +276,8 @@ class Providers:
         self, profile: Profile, provider: str, model: str, setting: str, field: str, fallback: str
     ) -> ModelChoice:
         """Choose the profile's model at its provider, else OpenAI's. A setting replaces a profile's model at OpenAI, or
-        whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection."""
+        whoever OPENAI_BASE_URL points to, but not for one that was chosen for the collection.
+        """
         chosen, used = "", ""
         if provider in self._connections.clients:
             is_ours = provider == self.provider and not _is_overridden(profile, field)

@@ -213,7 +213,7 @@ def requested(expected: Callable[[], Usage]) -> Iterator[None]:
 
 
 def usage_of_failure(error: ProviderError, expected: Callable[[], Usage]) -> Usage | None:
-    """What a failed request was, or may have been, billed as; None when nobody bills such a failure."""
+    """Return what a failed request was, or may have been, billed as; None when nobody bills such a failure."""
     counted = error.details.get("usage")
     if isinstance(counted, Usage):
         return counted
@@ -242,7 +242,7 @@ def lost_with(usages: Sequence[Usage]) -> Iterator[None]:
 
 
 def estimated_chat(provider: str, model: str, messages: Sequence[ChatMessage], text: str = "") -> Usage:
-    """What asking a model this, and getting `text`, is billed as, where the provider does not say."""
+    """Return what asking a model this, and getting `text`, is billed as, where the provider does not say."""
     pictures = sum(len(message.images) for message in messages)
     return Usage(
         provider=provider,

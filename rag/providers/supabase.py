@@ -82,7 +82,7 @@ class SupabaseProject:
 
     @contextmanager
     def visitor(self) -> Iterator[Client]:
-        """A client with the public key for one person, gone after."""
+        """Open a client with the public key for one person and close it after."""
         with self._new_transport() as transport:
             yield self._client(self._anon_key, transport)
 

@@ -16,14 +16,13 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from rag.ingestion.extracted import sections_from_json
 from rag.money.ledger import Ledger, usage_from_json
 from rag.money.price_list import charge, read_prices
 from rag.providers.tokens import estimate_tokens
 from rag.records.spreadsheet import to_csv
 from rag.storage.database import Database
 from rag.storage.sql import queries
-from rag.types import Identity, Outcome, RAGDetails, Section
+from rag.types import Identity, Outcome, RAGDetails, Section, sections_from_json
 
 #: A process that writes an answer gives a sign of life every second; after so long without, it is taken for dead.
 QUIET_SECONDS = 15.0

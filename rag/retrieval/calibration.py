@@ -143,7 +143,7 @@ def keep_calibration(database: Database, tenant_id: str, collection_id: UUID, fo
 
 
 def cloze(content: str) -> tuple[str, str] | None:
-    """A sentence from the middle of a passage and the passage without it; None where none is long enough."""
+    """Return a sentence from the middle of a passage and the passage without it; None where none is long enough."""
     least, most = SENTENCE_CHARACTERS
     sentences: Sequence[re.Match[str]] = [
         found for found in _SENTENCE.finditer(content) if least <= len(found.group().strip()) <= most

@@ -272,7 +272,7 @@ def _ranges(rows: Iterable[tuple[int, int, int]]) -> Ranges:
 
 
 def filter_conditions(filters: SearchFilters) -> dict[str, Any]:
-    """What the named statements call the conditions of a search; None for one that is not set."""
+    """Return what the named statements call the conditions of a search; None for one that is not set."""
     return {
         "document_ids": list(filters.document_ids) or None,
         "categories": list(filters.categories) or None,

@@ -36,7 +36,7 @@ def context_from(
     metadata: Mapping[UUID, Mapping[str, Any]] | None = None,
     neighbours: Callable[[list[SearchResult]], Sequence[Neighbour]] | None = None,
 ) -> tuple[str, list[ScoredHit]]:
-    """The numbered passages as one text, and those of them that fit.
+    """Return the numbered passages as one text, and those of them that fit.
 
     The best one is shortened where it alone has more than `context_tokens`, the last one where the text ends at
     `context_characters`. `metadata` is that of the documents by their ids. `neighbours` reads the passages around those
@@ -111,7 +111,7 @@ def _passage(
 def citations_from(
     judged: Sequence[ScoredHit], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> tuple[Citation, ...]:
-    """The passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
+    """Return the passages as citations, numbered from 1 as in the context; with what `metadata` says of posts."""
     posts = {key: values for key, values in (metadata or {}).items() if "postId" in values}
     return tuple(
         Citation(
@@ -135,7 +135,7 @@ def citations_from(
 
 
 def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a reader is shown of a post besides its passage."""
+    """Return what a reader is shown of a post besides its passage."""
     if metadata is None:
         return {}
     day = written_on(metadata)
@@ -148,7 +148,9 @@ def _of_post(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def shown_score(item: ScoredHit) -> float:
-    """What a reader sees, 0 … 1: the reranker's relevance, else the better of similarity and share of the question."""
+    """Return what a reader sees, 0 … 1: the reranker's relevance, else the better of similarity and share of the
+    question.
+    """
     result = item.result
     if result.rerank_score is not None:
         return round(result.rerank_score, 4)
@@ -178,7 +180,7 @@ class Passage:
     document_metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
-        """A field of the metadata by its name in snake_case, also where it is stored in camelCase; else None."""
+        """Return a field of the metadata by its name in snake_case, also where it is stored in camelCase; else None."""
         first, *others = name.split("_")
         names = (name, first + "".join(map(str.capitalize, others)))
         places = (self.result.metadata, self.document_metadata)
@@ -202,7 +204,9 @@ def format_passage(profile: Profile, passage: Passage) -> str:
 
 
 def filled(template: str, passage: Passage) -> str:
-    """A template with the passage's values; the content goes in last, so that no brace or label in it is touched."""
+    """Return a template with the passage's values; the content goes in last, so that no brace or label in it is
+    touched.
+    """
     template = _LINE_OF_FIELD.sub(lambda line: line[0] if _text(passage, line[1]) else "", template)
     before, found, after = template.partition("{content}")
     parts = [_labelled(_FIELD.sub(lambda name: _text(passage, name[1]), part), passage) for part in (before, after)]
@@ -218,7 +222,7 @@ def place(result: SearchResult, label: str = "") -> str:
 def labels_of(
     results: Sequence[SearchResult], metadata: Mapping[UUID, Mapping[str, Any]] | None = None
 ) -> dict[UUID, str]:
-    """The day of each document where it is known, after its file name where another has its title.
+    """Return the day of each document where it is known, after its file name where another has its title.
 
     Of documents that have the file name in common too, each gets a number.
     """
@@ -238,13 +242,13 @@ def labels_of(
 
 
 def document_day(metadata: Mapping[str, Any]) -> date | None:
-    """The day a document gives itself: of a post its own, of a file its last change, else its making."""
+    """Return the day a document gives itself: of a post its own, of a file its last change, else its making."""
     names = ("file_modified_at", "file_created_at")
     return written_on(metadata) or next((day for name in names if (day := day_of(metadata.get(name)))), None)
 
 
 def pages_of(result: SearchResult) -> str:
-    """The pages in words: "p. 3" or "pp. 3–4"."""
+    """Return the pages in words: "p. 3" or "pp. 3–4"."""
     if result.last_page > result.first_page:
         return f"pp. {result.first_page}–{result.last_page}"
     return f"p. {result.first_page}"
@@ -304,7 +308,7 @@ class Neighbour:
 
 
 def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) -> list[Neighbour]:
-    """The passages next to the hits, in one statement; without those that are hits themselves."""
+    """Return the passages next to the hits, in one statement; without those that are hits themselves."""
     ids = [hit.chunk_id for hit in hits]
     if not ids:
         return []
@@ -318,7 +322,7 @@ def read_neighbours(database: Database, who: Who, hits: Sequence[SearchResult]) 
 def stitched(
     judged: Sequence[ScoredHit], neighbours: Sequence[Neighbour], fits: Callable[[str], bool]
 ) -> list[ScoredHit]:
-    """The hits with the text of their neighbours around them, as far as `fits` allows.
+    """Return the hits with the text of their neighbours around them, as far as `fits` allows.
 
     Only neighbours of the hit's own section, each used once. What follows comes before what precedes, and
     the best hits come first. `fits(text)` is asked for every addition and keeps count.
@@ -338,7 +342,7 @@ def stitched(
 
 
 def added_text(content: str, neighbour: Neighbour) -> str:
-    """What a neighbour adds to a passage, what both share taken off."""
+    """Return what a neighbour adds to a passage, what both share taken off."""
     shared = _shared(content, neighbour)
     if neighbour.step > 0:
         return neighbour.content[shared:]

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, timedelta, timezone
+
+#: Notice boards write local time without saying so; the one described to us is Korean.
+KOREA = timezone(timedelta(hours=9))
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ _FISCAL_YEAR = re.compile(r"\bFY\s?'?(\d\d)(?:[-/]\d\d)?\b", re.IGNORECASE)
 
 
 def dates_in(text: str, today: date) -> DateRange | None:
-    """The days a question asks about; None where it names none."""
+    """Return the days a question asks about; None where it names none."""
     text = " ".join(text.split())
     between = _BETWEEN.search(text)
     if between is not None:
@@ -130,7 +133,7 @@ def dates_in(text: str, today: date) -> DateRange | None:
 
 
 def years_in(text: str, today: date) -> tuple[int, ...]:
-    """The years a question names, "FY25-26" and "last year" among them, in their order."""
+    """Return the years a question names, "FY25-26" and "last year" among them, in their order."""
     text = " ".join(text.split())
     years = [int(year) for year in _YEAR.findall(text)]
     years += [2000 + int(year) for year in _FISCAL_YEAR.findall(text)]
@@ -142,7 +145,7 @@ def years_in(text: str, today: date) -> tuple[int, ...]:
 
 
 def _span(found: re.Match[str], today: date) -> tuple[date, date] | None:
-    """The first and the last day of what was named."""
+    """Return the first and the last day of what was named."""
     parts = {name: value for name, value in found.groupdict().items() if value}
     try:
         if "y" in parts:
@@ -175,7 +178,7 @@ def _relative(parts: dict[str, str]) -> tuple[str, str]:
 
 
 def _latest_year(month: int, day: int, today: date) -> int:
-    """The year of the latest such month or day not in the future: who asks in June of "March" means the last."""
+    """Return the year of the latest such month or day not in the future: who asks in June of "March" means the last."""
     return today.year if (month, day or 1) <= (today.month, today.day) else today.year - 1
 
 

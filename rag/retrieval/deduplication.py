@@ -16,7 +16,7 @@ _FIGURE = re.compile(r"\b[^\W\d]*\d\w*")
 
 
 def without_near_repeats(results: Sequence[SearchResult]) -> list[SearchResult]:
-    """The results in their order without those that repeat an earlier one almost word by word.
+    """Return the results in their order without those that repeat an earlier one almost word by word.
 
     Only passages of documents with the same title repeat each other: of near-twin documents, such as two health plans,
     which one says it is part of the answer. Passages with other figures are kept, because those are what changed.

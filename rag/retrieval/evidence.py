@@ -76,13 +76,13 @@ class Coverage:
 
 
 def background(similarities: Sequence[float | None]) -> float | None:
-    """The similarity that any candidate has: their median; None where there are too few to say."""
+    """Return the similarity that any candidate has: their median; None where there are too few to say."""
     known = [similarity for similarity in similarities if similarity is not None]
     return statistics.median(known) if len(known) >= LEAST_CANDIDATES else None
 
 
 def question_words(text: str, language: str, analyser: str) -> list[QuestionWord]:
-    """The words of a question that carry topic, each once, analysed as documents of one language are.
+    """Return the words of a question that carry topic, each once, analysed as documents of one language are.
 
     Stopwords of the question's own language are left out too: an English "the" would be a rare word in Dutch documents.
     """
@@ -146,7 +146,7 @@ def passage_terms(text: str, language: str) -> tuple[str, ...]:
 
 
 def matched_words(text: str, words: Iterable[QuestionWord], language: str) -> tuple[str, ...]:
-    """The words of a passage, as written there in lower case, that are words of the question: to be marked."""
+    """Return the words of a passage, as written there in lower case, that are words of the question: to be marked."""
     wanted = {term for word in words for terms in (word.terms, *word.synonyms) for term in terms}
     found = dict.fromkeys(word for word, terms in words_with_terms(text, language) if wanted.intersection(terms))
     return tuple(found)
@@ -231,7 +231,7 @@ def _log_odds(share: float) -> float:
 
 
 def outcome_of(best: float) -> Evidence:
-    """What a question comes to whose best passage answers with this probability."""
+    """Return what a question comes to whose best passage answers with this probability."""
     return "answered" if best >= ANSWERED else "perhaps" if best >= PERHAPS else "none"
 
 
@@ -320,13 +320,13 @@ def judge(
 
 
 def _meaning(result: SearchResult, language: str, asked_in: str) -> float | None:
-    """The cosine by meaning as it would be were the passage in the question's language."""
+    """Return the cosine by meaning as it would be were the passage in the question's language."""
     is_other = asked_in and asked_in.split("-")[0] != language.partition("+")[0]
     return result.meaning + ACROSS if result.meaning is not None and is_other else result.meaning
 
 
 def reranked(item: ScoredHit, result: SearchResult) -> ScoredHit:
-    """A judged passage with what a reranker gave it."""
+    """Return a judged passage with what a reranker gave it."""
     return replace(item, result=result, signals=replace(item.signals, relevance=result.rerank_score))
 
 
@@ -346,7 +346,8 @@ def _margin(result: SearchResult, held: Coverage, usual: float | None) -> float:
 def in_order(
     judged: Sequence[ScoredHit], found: SearchHits, *, places: int, language: str, named: Collection[str] = ()
 ) -> list[ScoredHit]:
-    """The passages in the order of search and probability together, where meaning is known and no reranker spoke.
+    """Return the passages in the order of search and probability together, where meaning is known and no reranker
+    spoke.
 
     Of the first `places` some go to passages of other languages when none in the question's own is sure, or the
     question names their country: their cosines are lower, whatever they say.
@@ -380,7 +381,7 @@ def in_order(
 
 
 def worth_citing(judged: Sequence[ScoredHit]) -> list[ScoredHit]:
-    """The passages, in their order, that may be cited; none where it is not in the documents.
+    """Return the passages, in their order, that may be cited; none where it is not in the documents.
 
     Those that answer, or perhaps do where none is sure, and those that hold much of what these hold.
     """
@@ -395,7 +396,7 @@ def worth_citing(judged: Sequence[ScoredHit]) -> list[ScoredHit]:
 
 
 def best_of(judged: Sequence[ScoredHit]) -> float:
-    """The probability of the passage that most likely answers; 0 without passages."""
+    """Return the probability of the passage that most likely answers; 0 without passages."""
     return max((item.probability for item in judged), default=0.0)
 
 

@@ -14,7 +14,7 @@ PREVIEW_CHARACTERS = 60
 
 
 def explained(retrieval: Retrieval, *, profile: Profile, collection: Collection) -> Iterator[str]:
-    """The whole path, line by line."""
+    """Yield the whole path, line by line."""
     details = retrieval.response.rag_details
     yield f"collection    {collection.name}, embedded by {collection.embedding_model}"
     yield f"profile       {profile.name}: {_wanted(retrieval, profile)}"
@@ -41,7 +41,7 @@ def explained(retrieval: Retrieval, *, profile: Profile, collection: Collection)
 
 
 def _wanted(retrieval: Retrieval, profile: Profile) -> str:
-    """What the profile asks for, and which of it no provider is there for."""
+    """Return what the profile asks for, and which of it no provider is there for."""
     search = retrieval.response.rag_details.search
     done = {step.name for step in retrieval.response.rag_details.steps or []}
     said = [f"{search.final_top_k} passages of {profile.search.top_k * profile.search.candidate_factor} candidates"]
@@ -66,7 +66,7 @@ def _words(retrieval: Retrieval) -> Iterator[str]:
 
 
 def shortened(citation: Citation) -> Iterator[str]:
-    """A passage in two lines, for whoever did not ask why."""
+    """Yield a passage in two lines, for whoever did not ask why."""
     yield f"[{citation.number}] {citation.title}, page {citation.first_page}  ({citation.score:.3f})"
     yield f"    {' '.join(citation.passage.split())[: 2 * PREVIEW_CHARACTERS]}"
 

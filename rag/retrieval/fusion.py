@@ -84,7 +84,7 @@ Item = TypeVar("Item", bound=Passage)
 
 
 def without_repeats(found: Sequence[tuple[Item, float]], *, same_beginning: int = 0) -> list[tuple[Item, float]]:
-    """The passages in their order with their scores, each once.
+    """Return the passages in their order with their scores, each once.
 
     With `same_beginning`, passages of one document whose first so many characters are the same are one (source 003:
     document and the first 100).
@@ -115,12 +115,12 @@ def _normal(text: str) -> str:
 
 
 def _first_words(text: str) -> str:
-    """The beginning of `_normal` of a text."""
+    """Return the beginning of `_normal` of a text."""
     return " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS]).casefold()
 
 
 def limited_per_document(results: Sequence[SearchResult], maximum: int) -> list[SearchResult]:
-    """The results in their order, at most `maximum` of each document; 0 means no limit."""
+    """Return the results in their order, at most `maximum` of each document; 0 means no limit."""
     if maximum < 1:
         return list(results)
     counts: dict[object, int] = {}

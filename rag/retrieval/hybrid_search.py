@@ -35,7 +35,9 @@ MOST_FILTERED = 20_000
 def vector_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """The passages nearest to the question's vector with at least the threshold's similarity, exactly, best first."""
+    """Return the passages nearest to the question's vector with at least the threshold's similarity, exactly, best
+    first.
+    """
     with database.pipeline(scope.who) as pipeline:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_keyword=False)
         shares = FusionScores(near=[similarity for _, similarity in hits.near], matching=())
@@ -45,7 +47,9 @@ def vector_search(
 def keyword_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """The passages with the highest BM25 for the question's words and others for the same, exactly, best first."""
+    """Return the passages with the highest BM25 for the question's words and others for the same, exactly, best
+    first.
+    """
     with database.pipeline(scope.who) as pipeline:
         hits = find_hits(pipeline, query, read_scope(pipeline, scope, filters), limit=limit, by_vector=False)
         shares = FusionScores(near=(), matching=[score for _, score in hits.matching])
@@ -55,7 +59,7 @@ def keyword_search(
 def hybrid_search(
     database: Database, query: SearchQuery, *, scope: Scope, filters: SearchFilters | None = None, limit: int
 ) -> list[SearchResult]:
-    """The best passages by both searches, fused as the query says; each passage once."""
+    """Return the best passages by both searches, fused as the query says; each passage once."""
     return list(search(database, query, scope=scope, filters=filters, limit=limit).results)
 
 
@@ -132,7 +136,7 @@ def search(
 
 
 def _by_parts(meant: Sequence[MeaningHit], rows: Sequence[_Row], language: str) -> list[MeaningHit]:
-    """The nearest by meaning in their order, each as near as the nearest of its parts."""
+    """Return the nearest by meaning in their order, each as near as the nearest of its parts."""
     nearest = {row.chunk_id: row.meaning for row in rows if row.meaning is not None}
     known = [hit._replace(cosine=nearest[hit.chunk_id]) for hit in meant if hit.chunk_id in nearest]
     return meanings.in_order(known, language)
@@ -152,7 +156,7 @@ def _with_meaning(scored: list[tuple[_Row, float]], hits: Hits, query: SearchQue
 
 
 def _meeting(pipeline: Pipeline, scope: Scope, filters: SearchFilters | None, hits: Hits) -> Hits:
-    """The hits whose passage or document has the metadata asked for."""
+    """Return the hits whose passage or document has the metadata asked for."""
     if filters is None or not filters.metadata or not (hits.near or hits.matching or hits.meant):
         return hits
     values = {
@@ -189,7 +193,7 @@ def _shares(query: SearchQuery, hits: Hits) -> FusionScores:
 def _fetch(
     pipeline: Pipeline, query: SearchQuery, scope: Scope, hits: Hits, shares: FusionScores, *, limit: int
 ) -> list[_Row]:
-    """The best passages by the sum of their shares; those of an unfinished document are left out."""
+    """Return the best passages by the sum of their shares; those of an unfinished document are left out."""
     if not hits.near and not hits.matching and not hits.meant:
         return []
     values = {

@@ -91,12 +91,14 @@ class _Evidence:
 
 
 def detect_language_heuristic(text: str) -> str:
-    """The language of a text as an ISO 639-1 code by script and function words alone; "" when these do not tell."""
+    """Return the language of a text as an ISO 639-1 code by script and function words alone; "" when these do not
+    tell.
+    """
     return _guess(text).language
 
 
 def detect_language(text: str, likely: Sequence[str] = ()) -> str:
-    """The language of a text as an ISO 639-1 code: the heuristic where it is sure, else a statistical detector.
+    """Return the language of a text as an ISO 639-1 code: the heuristic where it is sure, else a statistical detector.
 
     Where both have little to go by, the first of the `likely` languages counts that the text can be written in.
     """
@@ -111,7 +113,7 @@ def detect_language(text: str, likely: Sequence[str] = ()) -> str:
 
 
 def question_language(question: Question) -> str:
-    """The language of a question: its own, or where it does not tell, the one it is most likely asked in.
+    """Return the language of a question: its own, or where it does not tell, the one it is most likely asked in.
 
     Likely are the conversation's language, then the asker's, then the collection's.
     """
@@ -152,7 +154,7 @@ def _can_be(text: str, language: str, found: _Evidence) -> bool:
 
 
 def _code(language: str) -> str:
-    """The ISO 639-1 code of a locale such as "pt-BR" or "en_US"."""
+    """Return the ISO 639-1 code of a locale such as "pt-BR" or "en_US"."""
     return re.split("[-_]", language.strip().lower(), maxsplit=1)[0]
 
 
@@ -164,7 +166,7 @@ def _probabilities(text: str) -> dict[str, float]:
 
 
 def _guess(text: str) -> _Evidence:
-    """The likeliest language by script and function words, and how far it is ahead of the next."""
+    """Return the likeliest language by script and function words, and how far it is ahead of the next."""
     text = unicodedata.normalize("NFC", text).lower()
     letters = sum(map(str.isalpha, text))
     for language, letter in _SCRIPTS:
@@ -195,7 +197,7 @@ def _owners(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def _owners_of_misspelt(word: str) -> tuple[str, ...]:
-    """The languages of a function word that two letters of were exchanged in: "teh", "waht"."""
+    """Return the languages of a function word that two letters of were exchanged in: "teh", "waht"."""
     if not 3 <= len(word) <= _LONGEST_EXCHANGED:
         return ()
     exchanged = (word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1))
@@ -204,7 +206,9 @@ def _owners_of_misspelt(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _detector() -> LanguageDetector:
-    """Loaded when first needed: 0.1 s and 20 MB, a tenth of the full models' at the same share right on questions."""
+    """Load the detector when first needed: 0.1 s and 20 MB, a tenth of the full models' at the same share right on
+    questions.
+    """
     codes = {code.upper() for code in DETECTED}
     languages = [language for language in Language.all() if language.iso_code_639_1.name in codes]
     return LanguageDetectorBuilder.from_languages(*languages).with_low_accuracy_mode().build()

@@ -82,7 +82,7 @@ class Usual:
 
 
 def usual_by_language(hits: Sequence[MeaningHit]) -> dict[str, Usual]:
-    """What is usual in each language that has hits."""
+    """Return what is usual in each language that has hits."""
     return {hit.language: Usual(passages=hit.passages, mean=hit.mean, deviation=hit.deviation) for hit in hits}
 
 
@@ -102,14 +102,16 @@ def standings(hits: Sequence[MeaningHit]) -> list[float]:
 
 
 def in_order(hits: Sequence[MeaningHit], language: str) -> list[MeaningHit]:
-    """The passages best first: by cosine where some are in the question's language, else by how far they stand out."""
+    """Return the passages best first: by cosine where some are in the question's language, else by how far they stand
+    out.
+    """
     if any(hit.language == language for hit in hits):
         return sorted(hits, key=lambda hit: (-hit.cosine, hit.chunk_id.int))
     return by_standing(hits)
 
 
 def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
-    """The passages of all languages by how far each stands out within its own, best first."""
+    """Return the passages of all languages by how far each stands out within its own, best first."""
     ordered = sorted(
         zip(hits, standings(hits), strict=True), key=lambda pair: (-pair[1], -pair[0].cosine, pair[0].chunk_id.int)
     )
@@ -117,7 +119,7 @@ def by_standing(hits: Sequence[MeaningHit]) -> list[MeaningHit]:
 
 
 def named_languages(question: str) -> frozenset[str]:
-    """The languages of the countries that a question names: it may be about documents in these."""
+    """Return the languages of the countries that a question names: it may be about documents in these."""
     text = unicodedata.normalize("NFC", question).casefold()
     words = text.split()
     begun = {name for name, stems in COUNTRIES.items() if any(word.startswith(stems) for word in words)}
@@ -126,7 +128,7 @@ def named_languages(question: str) -> frozenset[str]:
 
 
 def from_other_languages(hits: Sequence[MeaningHit], language: str, named: Collection[str] = ()) -> list[MeaningHit]:
-    """The passages of other languages than the question's by how far each is above what is usual in its own.
+    """Return the passages of other languages than the question's by how far each is above what is usual in its own.
 
     Where the question names a country, those in its language come first. By the difference and not in deviations:
     these would prefer a language of few documents.
@@ -145,7 +147,9 @@ def fused_scores(
     *,
     words_weight: float = 1.0,
 ) -> list[float]:
-    """The scores of passages by their ranks in three orders, None where they are not in one; 1 for the first of all."""
+    """Return the scores of passages by their ranks in three orders, None where they are not in one; 1 for the first
+    of all.
+    """
     highest = (words_weight + 1 + STANDING_WEIGHT) / (RANK_CONSTANT + 1)
     return [
         (words_weight * _reciprocal(words) + _reciprocal(meaning) + STANDING_WEIGHT * _reciprocal(standing)) / highest
@@ -154,7 +158,7 @@ def fused_scores(
 
 
 def words_weight(words: int) -> float:
-    """What the order of the words counts beside that of meaning, by the number of words that carry topic."""
+    """Return what the order of the words counts beside that of meaning, by the number of words that carry topic."""
     return 1 + min(MOST_WEIGHT_OF_WORDS, words / WORDS_OF_WEIGHT)
 
 

@@ -79,7 +79,9 @@ def find(
 
 
 def _filtered(run: RetrievalTrace, found: SearchHits, filters: SearchFilters, database: Database) -> SearchHits:
-    """What is left by the question's categories and years; all of it where that is nothing (source 001, step 4)."""
+    """Return what is left by the question's categories and years; all of it where that is nothing (source 001, step
+    4).
+    """
     # The caller's own conditions were part of the search and come before what the question was taken to mean.
     filters = replace(
         filters,
@@ -94,7 +96,7 @@ def _filtered(run: RetrievalTrace, found: SearchHits, filters: SearchFilters, da
 
 
 def wordings_of(run: RetrievalTrace, asked: ParsedQuestion, found: SearchHits) -> list[tuple[str, str]]:
-    """The question's wordings with their languages; each may speak for a passage."""
+    """Return the question's wordings with their languages; each may speak for a passage."""
     translated_from = asked.translation.translated_from
     searched_in = run.question.collection.language if translated_from else run.language
     others = [(text, searched_in) for text in asked.others]
@@ -105,7 +107,7 @@ def wordings_of(run: RetrievalTrace, asked: ParsedQuestion, found: SearchHits) -
 
 
 def combined(run: RetrievalTrace, of_question: SearchFilters) -> SearchFilters:
-    """The caller's conditions, and those of the question where the caller has none of the kind."""
+    """Return the caller's conditions, and those of the question where the caller has none of the kind."""
     given = run.filters
     return replace(
         given,
@@ -166,7 +168,9 @@ def _embed(run: RetrievalTrace, texts: Sequence[str], providers: Providers) -> F
 def _embed_meaning(
     run: RetrievalTrace, wordings: Sequence[tuple[str, str]], providers: Providers
 ) -> FloatMatrix | None:
-    """The question's vectors of meaning; None where there is no such model, or it does not answer: words are enough."""
+    """Return the question's vectors of meaning; None where there is no such model, or it does not answer: words are
+    enough.
+    """
     embedder = providers.meaning_for(run.question.collection.embedding_model)
     if embedder is None:
         return None
@@ -249,7 +253,9 @@ def _search(
 
 
 def _apart(text: str, asked: ParsedQuestion) -> tuple[str, str]:
-    """What was searched for in the documents' language, and the original beside it; "" where nothing was translated."""
+    """Return what was searched for in the documents' language, and the original beside it; "" where nothing was
+    translated.
+    """
     if not asked.translation.translated_from:
         return text, ""
     translated, _, original = text.partition("\n")
@@ -273,7 +279,7 @@ def _gives_way(run: RetrievalTrace, found: SearchHits, vectors: FloatMatrix | No
 
 
 def _least_similarity(run: RetrievalTrace) -> float:
-    """What a neighbour has to be above, where the profile's figure is set and has not given way."""
+    """Return what a neighbour has to be above, where the profile's figure is set and has not given way."""
     profile = run.profile
     if profile.search.threshold_mode != "absolute" or profile.search.similarity_threshold is None:
         return -1.0

@@ -61,7 +61,7 @@ def understand(run: RetrievalTrace, providers: Providers, today: date) -> Parsed
 
 
 def translate(run: RetrievalTrace, providers: Providers) -> Translation:
-    """The question in the collection's language; as it is where that needs no translation or none can be had."""
+    """Return the question in the collection's language; as it is where that needs no translation or none can be had."""
     target = run.question.collection.language or "en"
     if (
         not run.profile.language.translate_queries
@@ -132,7 +132,8 @@ def limits_of(original: str, query: str, profile: Profile, today: date) -> Searc
 
 
 def categories_in(text: str, profile: Profile) -> tuple[str, ...]:
-    """The categories that the profile's patterns find in a question, none for all (source 001, "Query Analysis").
+    """Return the categories that the profile's patterns find in a question, none for all (source 001, "Query
+    Analysis").
 
     As the source does it, a pattern is found anywhere in the text in small letters.
     """
@@ -190,7 +191,7 @@ LONGEST = 300
 
 
 def split_question(text: str, language: str = "") -> list[str]:
-    """The questions a text consists of, in their order; empty where it is only one.
+    """Return the questions a text consists of, in their order; empty where it is only one.
 
     Halves of fewer than four words stay together with what they stand in. A half keeps the names that only the other
     one has: what "the plan" is stands there.

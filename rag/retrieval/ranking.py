@@ -15,12 +15,11 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.ingestion.loaders.attachments import ATTACHMENT_HEADS
-from rag.ingestion.loaders.dates import KOREA
 from rag.profile import Profile
+from rag.retrieval.dates import KOREA
 from rag.retrieval.evidence import ScoredHit
 from rag.storage.database import Database, queries
-from rag.types import SearchFilters, SearchResult, Who, tenant_of
+from rag.types import ATTACHMENT_HEADS, SearchFilters, SearchResult, Who, tenant_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class Signals:
 
 
 def of_passage(result: SearchResult, document: Signals) -> Signals:
-    """The signals of one passage: where it says its year or kind itself, that counts; else its document's."""
+    """Return the signals of one passage: where it says its year or kind itself, that counts; else its document's."""
     category, year = result.metadata.get("category"), _value(result.metadata, "year")
     return replace(
         document,
@@ -75,7 +74,7 @@ class Facts:
 
 
 def read_facts(database: Database, who: Who, results: Sequence[SearchResult]) -> dict[UUID, Facts]:
-    """What is known of the results' documents, in one statement."""
+    """Return what is known of the results' documents, in one statement."""
     ids = list({result.document_id for result in results})
     if not ids:
         return {}
@@ -106,7 +105,7 @@ def signals_from(metadata: Mapping[str, Any], created_at: datetime) -> Signals:
 def ordered(
     judged: Sequence[ScoredHit], signals: Mapping[UUID, Signals], *, profile: Profile, top_k: int, today: date
 ) -> list[ScoredHit]:
-    """The passages in the profile's own order, the best `top_k` of them.
+    """Return the passages in the profile's own order, the best `top_k` of them.
 
     Multi-signal scores decide who is among them (source 001). Recency and priority reorder the `top_k` that the
     reranker chose (source 000, steps 4 to 6), so that a pinned post never displaces a relevant one.
@@ -151,7 +150,9 @@ def ordered(
 
 
 def _base_score(result: SearchResult, profile: Profile) -> float:
-    """What the factors multiply: the reranker's relevance, the cosine of a search by vector, else the fused score."""
+    """Return what the factors multiply: the reranker's relevance, the cosine of a search by vector, else the fused
+    score.
+    """
     if result.rerank_score is not None:
         return result.rerank_score
     if profile.search.search_type == "vector" and result.similarity is not None:
@@ -223,7 +224,9 @@ def naming(names: Sequence[Collection[str]], question: Collection[str]) -> list[
 
 
 def _with_twin_meant(names: Collection[frozenset[str]], question: frozenset[str]) -> set[frozenset[str]]:
-    """The names that share half of all their terms with another, of which the question says more and they nothing."""
+    """Return the names that share half of all their terms with another, of which the question says more and they
+    nothing.
+    """
     said = [(other, other & question) for other in names if not other.isdisjoint(question)]
     return {
         name
@@ -240,7 +243,7 @@ def raised_scores(
     title_shares: Sequence[float],
     section_shares: Sequence[float],
 ) -> list[float]:
-    """The scores with what words that stand together, and a named document or section, raise them by."""
+    """Return the scores with what words that stand together, and a named document or section, raise them by."""
     best, highest = max(scores, default=0.0), max(closenesses, default=0.0) or 1.0
     return [
         score + best * (CLOSENESS_WEIGHT * near / highest + NAME_WEIGHT * title + SECTION_WEIGHT * section)
@@ -252,29 +255,31 @@ def raised_scores(
 
 
 def recency_factor(written_on: date, today: date, *, steps: Sequence[tuple[int, float]], older: float) -> float:
-    """The factor of a post's age: of the first step of so many days, else `older` (source 000, "Recency boost")."""
+    """Return the factor of a post's age: of the first step of so many days, else `older` (source 000, "Recency
+    boost").
+    """
     age_days = (today - written_on).days
     return next((factor for days, factor in steps if age_days <= days), older)
 
 
 def category_factor(categories: Iterable[str], factors: Mapping[str, float]) -> float:
-    """The highest factor of a document's categories, 1 for others (source 001, "Category Boost")."""
+    """Return the highest factor of a document's categories, 1 for others (source 001, "Category Boost")."""
     return max((factors.get(category.lower(), 1.0) for category in categories), default=1.0)
 
 
 def year_factor(years: Iterable[int], this_year: int, factors: Sequence[float]) -> float:
-    """The factor of this year, last year and so on, 1 for older and undated (source 001, "Recency Boost")."""
+    """Return the factor of this year, last year and so on, 1 for older and undated (source 001, "Recency Boost")."""
     ages = (max(0, this_year - year) for year in years)
     return max((factors[age] if age < len(factors) else 1.0 for age in ages), default=1.0)
 
 
 def quality_factor(content: str, *, least_words: int, most_words: int, factor: float) -> float:
-    """The factor of passages of medium length, 1 for others (source 001, "Chunk Quality Boost")."""
+    """Return the factor of passages of medium length, 1 for others (source 001, "Chunk Quality Boost")."""
     return factor if least_words <= len(content.split()) <= most_words else 1.0
 
 
 def multi_signal_score(score: float, *, category: float, year: float, quality: float) -> float:
-    """score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
+    """Score × category × year × quality (source 001, "Re-ranking Formula": 0.85 · 1.3 · 1.3 · 1.1 = 1.58)."""
     return score * category * year * quality
 
 
@@ -297,13 +302,13 @@ class AttachmentLines:
 
     @classmethod
     def of(cls, template: str) -> AttachmentLines:
-        """The line with the title is repeated for each post, those after it for each of its attachments."""
+        """Return the line with the title is repeated for each post, those after it for each of its attachments."""
         lines = template.split("\n")
         place = next((n for n, line in enumerate(lines) if "{title}" in line), len(lines) - 1)
         return cls(head="\n".join(lines[:place]), post=lines[place], attachment=tuple(lines[place + 1 :]))
 
     def of_post(self, title: str, metadata: Mapping[str, Any]) -> Iterator[str]:
-        """The post's line, then those of each attachment; a line whose last field is empty is left out."""
+        """Yield the post's line, then those of each attachment; a line whose last field is empty is left out."""
         found = attachments_of(metadata)
         if found:
             yield self.post.replace("{title}", title)
@@ -318,7 +323,7 @@ class AttachmentLines:
 
 
 def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]], fits: Callable[[str], bool]) -> str:
-    """The attachments of posts as one text, as far as `fits` allows; "" where there are none."""
+    """Return the attachments of posts as one text, as far as `fits` allows; "" where there are none."""
     form = AttachmentLines.of(template)
     lines: list[str] = []
     for title, metadata in posts:
@@ -331,7 +336,7 @@ def attachment_part(template: str, posts: Iterator[tuple[str, Mapping[str, Any]]
 
 
 def attachments_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The attachments as they are stored with a post."""
+    """Return the attachments as they are stored with a post."""
     stored = metadata.get("attachmentsJson")
     try:
         found = json.loads(stored) if isinstance(stored, str) else []
@@ -341,14 +346,14 @@ def attachments_of(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def without_attachments(text: str, metadata: Mapping[str, Any]) -> str:
-    """A post's passage without the part about its attachments; its excerpt where nothing else is in it."""
+    """Return a post's passage without the part about its attachments; its excerpt where nothing else is in it."""
     places = [place for place in map(text.find, ATTACHMENT_HEADS) if place >= 0]
     kept = text[: min(places)].rstrip() if places else text
     return kept or str(metadata.get("excerpt") or "") or text
 
 
 def category_of(metadata: Mapping[str, Any]) -> str:
-    """The name of a post's category; for other documents what their metadata calls so."""
+    """Return the name of a post's category; for other documents what their metadata calls so."""
     return str(metadata.get("categoryName") or metadata.get("category") or metadata.get("categorySlug") or "")
 
 
@@ -359,13 +364,17 @@ def marks_of(metadata: Mapping[str, Any]) -> str:
 
 
 def written_on(metadata: Mapping[str, Any]) -> date | None:
-    """The day a post gives itself, else that of its making; by `backdatedAt` and `createdAt`, else by our own names."""
+    """Return the day a post gives itself, else that of its making; by `backdatedAt` and `createdAt`, else by our own
+    names.
+    """
     names = ("backdatedAt", "backdated_at", "createdAt", "created_at")
     return next((day for name in names if (day := day_of(metadata.get(name))) is not None), None)
 
 
 def day_of(value: Any) -> date | None:
-    """A day from ISO text, or from milliseconds since 1970 as notice boards count: then it is Korea's; 0 is none."""
+    """Return a day from ISO text, or from milliseconds since 1970 as notice boards count: then it is Korea's; 0 is
+    none.
+    """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC).astimezone(KOREA).date() if value > 0 else None
@@ -375,5 +384,5 @@ def day_of(value: Any) -> date | None:
 
 
 def korean_date(day: date | None) -> str:
-    """A day as Koreans write it: "2024. 12. 15."; "" for none."""
+    """Return a day as Koreans write it: "2024. 12. 15."; "" for none."""
     return f"{day.year}. {day.month}. {day.day}." if day is not None else ""

@@ -39,7 +39,7 @@ Item = TypeVar("Item", bound=Candidate)
 
 
 def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Candidate]) -> SearchQuery:
-    """The query with words that stand nowhere replaced by what the passages suggest was meant."""
+    """Return the query with words that stand nowhere replaced by what the passages suggest was meant."""
     if not query.correct_spelling:
         return query
     own, analysers = query.language or "en", {passage.language for passage in found}
@@ -63,7 +63,9 @@ def corrected(query: SearchQuery, statistics: TermStatistics, found: Sequence[Ca
 
 
 def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item]) -> list[tuple[Item, float]]:
-    """The passages in a new order, with the scores it is of: nearness of words and names of documents count too."""
+    """Return the passages in a new order, with the scores it is of: nearness of words and names of documents count
+    too.
+    """
     codes = [passage.language for passage in found]
     said: set[str] = set()
     near = [0.0] * len(found)
@@ -87,7 +89,7 @@ def refined(query: SearchQuery, statistics: TermStatistics, found: Sequence[Item
 
 
 def _heading(passage: Passage) -> str:
-    """The last part of its section path."""
+    """Return the last part of its section path."""
     return passage.section.split(" › ")[-1]
 
 

@@ -25,7 +25,7 @@ class Reranked:
 def rerank_results(
     query: str, results: Sequence[SearchResult], *, reranker: Reranker, limit: int | None = None, template: str = ""
 ) -> Reranked:
-    """The `limit` most relevant results by the reranker, best first; `score` becomes its relevance, 0 … 1.
+    """Return the `limit` most relevant results by the reranker, best first; `score` becomes its relevance, 0 … 1.
 
     The reranker reads what `template` makes of `{title}`, `{section}` and `{content}`; without one, title and section
     stand in front of each passage, so that near-twin documents are told apart. Raises `ProviderError`; the caller then
@@ -45,7 +45,7 @@ def rerank_results(
 
 
 def text_to_rerank(result: SearchResult, template: str) -> str:
-    """What the reranker reads of a passage."""
+    """Return what the reranker reads of a passage."""
     if not template:
         return contextual_text(result.title, result.section, result.content)
     # One pass, so that braces in a passage stay what they are.

@@ -206,7 +206,7 @@ class Retriever:
         return True
 
     def _spread(self, run: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
-        """The results with their ranks, each said once and over as many documents as the profile wants."""
+        """Return the results with their ranks, each said once and over as many documents as the profile wants."""
         profile = run.profile
         with run.step("collapse") as step:
             said = without_near_repeats(results) if profile.ranking.collapse_near_repeats else list(results)
@@ -256,7 +256,7 @@ class Retriever:
         return [reranked(by_id[result.chunk_id], result) for result in results]
 
     def _order(self, run: RetrievalTrace, judged: list[ScoredHit], today: date) -> list[ScoredHit]:
-        """The passages to cite, in the profile's order."""
+        """Return the passages to cite, in the profile's order."""
         if not needs_signals(run.profile) or not judged:
             return judged[: run.top_k]
         with run.step("order") as step:
@@ -268,7 +268,9 @@ class Retriever:
         return done
 
     def _metadata(self, run: RetrievalTrace, cited: Sequence[ScoredHit]) -> Mapping[UUID, Mapping[str, Any]]:
-        """What is known of the documents, for the form of the passages; the day one came where that may name it."""
+        """Return what is known of the documents, for the form of the passages; the day one came where that may name
+        it.
+        """
         if not run.facts:
             run.facts = read_facts(self._database, run.question.identity, [item.result for item in cited])
         has_form = bool(run.profile.answer.context_format)
@@ -281,7 +283,8 @@ class Retriever:
         return neighbours
 
     def _thresholds(self, run: RetrievalTrace, *, is_strict: bool) -> tuple[float, ...]:
-        """The similarities that are evidence by themselves; none for the built-in embedder, which compares words only.
+        """Return the similarities that are evidence by themselves; none for the built-in embedder, which compares
+        words only.
 
         The second counts where no passage reaches the first: a figure set for a collection, such as 0.7, may be one
         that its model never gives. A caller who asks for a threshold gets that one alone.
@@ -314,7 +317,7 @@ class Retriever:
 def _by_wording(
     run: RetrievalTrace, translation: Translation, judged: list[ScoredHit]
 ) -> list[tuple[str, list[ScoredHit]]]:
-    """The passages with the wording that a reranker compares them with: that of their own language.
+    """Return the passages with the wording that a reranker compares them with: that of their own language.
 
     A translation beside passages in the question's own language would lose what words and names they share. Where
     there are both, that is a call for each.

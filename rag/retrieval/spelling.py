@@ -61,7 +61,7 @@ def _nearest_words(unknown: list[str], texts: list[str]) -> dict[str, str]:
 
 
 def _forms(word: str) -> set[str]:
-    """A word as it is, and with each of its letters left out."""
+    """Return a word as it is, and with each of its letters left out."""
     return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
 
 
@@ -94,7 +94,7 @@ def _nearest_korean_words(unknown: list[str], texts: list[str]) -> dict[str, str
 
 
 def _rests(word: str) -> list[tuple[str, str]]:
-    """What is before and after each syllable of a word."""
+    """Return what is before and after each syllable of a word."""
     return [(word[:i], word[i + 1 :]) for i in range(len(word))]
 
 
@@ -105,7 +105,7 @@ def _is_korean_slip(word: str, other: str) -> bool:
 
 
 def _likeliest(word: str, close: Mapping[str, int]) -> str:
-    """The beginning of a word is seldom what was mistyped; of equal ones the most frequent."""
+    """Return the beginning of a word is seldom what was mistyped; of equal ones the most frequent."""
     return max(close, key=lambda other: (_shared_start(word, other), close[other], other))
 
 

@@ -147,7 +147,7 @@ def raw_results_from(results: Sequence[SearchResult]) -> list[RawResultDetails]:
 
 
 def reranked_from(results: Sequence[SearchResult]) -> list[RerankedResultDetails]:
-    """The passages in the reranker's order with their rank before; ranks count from 1."""
+    """Return the passages in the reranker's order with their rank before; ranks count from 1."""
     return [
         RerankedResultDetails(
             chunk_id=str(r.chunk_id), original_rank=r.original_rank, new_rank=rank, score=r.rerank_score or 0.0
@@ -191,7 +191,7 @@ def search_said(profile: Profile, found: SearchHits, *, asked: str, limits: str,
 
 
 def left_out_said(*, near_repeats: int, others: int, most: int) -> str:
-    """What was left out of the results before they were judged; empty for nothing."""
+    """Return what was left out of the results before they were judged; empty for nothing."""
     said = []
     if near_repeats:
         said.append(f"{near_repeats} near repeats left out")

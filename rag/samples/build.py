@@ -132,7 +132,7 @@ class RuledTable(Flowable):  # type: ignore[misc]
 
 
 def flowables(text: str, face: Typeface) -> list[Flowable]:
-    """The text as reportlab takes it. Its marks: `#` headings, `- ` lists, `| ` tables, else paragraphs."""
+    """Return the text as reportlab takes it. Its marks: `#` headings, `- ` lists, `| ` tables, else paragraphs."""
     title = face.style("title", 25, bold=True, color=ACCENT, leading=31)
     byline = face.style("byline", 9.5, color=QUIET, spaceAfter=8)
     section = face.style("section", 15, bold=True, color=ACCENT, spaceBefore=22, spaceAfter=3, keepWithNext=True)
@@ -164,7 +164,7 @@ def flowables(text: str, face: Typeface) -> list[Flowable]:
 
 
 def korean_typeface(font: Path) -> Typeface:
-    """Registers the font and its bold, which has to be called the same with `Bold` before the suffix."""
+    """Register the font and its bold, which has to be called the same with `Bold` before the suffix."""
     bold = font.with_stem(font.stem + "Bold")
     for name, path in (("Korean", font), ("Korean-Bold", bold)):
         if not path.is_file():

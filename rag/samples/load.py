@@ -77,7 +77,7 @@ def load_samples(
 
 
 def load_board(parts: Services) -> Collection:
-    """A second collection with the sample notice board, named so that nobody takes it for their own."""
+    """Return a second collection with the sample notice board, named so that nobody takes it for their own."""
     tenant, profile = parts.settings.tenant, BOARD_PROFILES[0]
     embedder = parts.providers.default_embedder_id(profile_by_name(profile))
     board = parts.documents.ensure_collection(tenant, BOARD, profile, embedder, language="ko")

@@ -99,7 +99,7 @@ LOOK = (
 
 
 def account_actions(csrf_token: str) -> str:
-    """Changing the password and signing out, in this tab.
+    """Return the links to change the password and to sign out, in this tab.
 
     Signing out is a real form and not a button of Streamlit: it is a request of its own, and its answer clears the
     cookie. Without the token, which an old tab may lack, it is a link to the page that asks once more.

@@ -93,7 +93,7 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def answer_markdown(text: str, numbers: Iterable[int] = (), anchor: str = "") -> str:
-    """An answer, safe to draw. `[n]` links to `#{anchor}-n` for the numbers given, and is only shown for others.
+    """Return an answer, safe to draw. `[n]` links to `#{anchor}-n` for the numbers given, and is only shown for others.
 
     The answer is parsed, and written again from its bold, lists, tables, quotes, headings and code. Everything else is
     text, so it makes no difference what another parser would have found in it.
@@ -243,12 +243,14 @@ def code(content: str) -> str:
 
 
 def _prefixed(block: str, first: str, others: str) -> str:
-    """A block with these characters before its first line and before the others."""
+    """Return a block with these characters before its first line and before the others."""
     return first + block.replace("\n", f"\n{others}")
 
 
 def excerpt(passage: str, terms: Sequence[str], characters: int = EXCERPT_CHARACTERS) -> str:
-    """The stretch of a passage that holds most of the terms, cut at words, with … where something is left out."""
+    """Return the stretch of a passage that holds most of the terms, cut at words, with … where something is left
+    out.
+    """
     passage = " ".join(passage.split())
     if len(passage) <= characters:
         return passage

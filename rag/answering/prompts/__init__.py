@@ -63,7 +63,7 @@ def language_name(language: str, *, in_korean: bool = False) -> str:
 
 
 def system_prompt(name: str, *, language: str, persona_name: str = "", persona_facts: str = "") -> str:
-    """The rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none.
+    """Return the rules of a profile's answers, from `prompts/<name>.md`; those of `hr` where the profile has none.
 
     `persona_name` is who speaks and `persona_facts` what is known of them, in profiles that speak for a person.
     """
@@ -89,14 +89,14 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def opinion_rules(opinion_type: str) -> str:
-    """The rules of an opinion's draft."""
+    """Return the rules of an opinion's draft."""
     return _filled(_read(FOLDER / "opinion.md"), {"opinion_type": " ".join(opinion_type.split()) or "의견서"})
 
 
 def answer_messages(
     *, system: str, history: Sequence[ChatMessage], context_text: str, question: str
 ) -> list[ChatMessage]:
-    """The rules, the last turns, then the passages and the question."""
+    """Return the rules, the last turns, then the passages and the question."""
     return [
         ChatMessage(role="system", content=system),
         *history,
@@ -116,7 +116,7 @@ def rewrite_messages(history: Sequence[ChatMessage], question: str) -> list[Chat
 
 
 def route_rules(task: str, language: str) -> str:
-    """The rules of an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
+    """Return the rules of an answer about whole documents: a `summary`, a `comparison` or a `listing`."""
     return _filled(_read(FOLDER / f"{task}.md"), {"language": language_name(language)})
 
 
@@ -141,7 +141,7 @@ def follow_up_messages(
 
 
 def recent_turns(history: Sequence[ChatMessage], *, maximum_tokens: int = HISTORY_TOKENS) -> list[ChatMessage]:
-    """The last turns that fit, oldest first, without citations; begins with a question."""
+    """Return the last turns that fit, oldest first, without citations; begins with a question."""
     kept: list[ChatMessage] = []
     left = maximum_tokens
     for turn in reversed(history):
@@ -166,7 +166,7 @@ class NotFoundMark:
         self.is_set = False
 
     def feed(self, delta: str) -> str:
-        """What may be shown; nothing until the beginning is known not to be the mark."""
+        """Return what may be shown; nothing until the beginning is known not to be the mark."""
         if self._held is None:
             return delta
         self._held += delta
@@ -180,7 +180,7 @@ class NotFoundMark:
         return self._release(rest) if rest else ""
 
     def finish(self) -> str:
-        """What was held when the reply ended: the beginning of the mark is text unless it was all of it."""
+        """Return what was held when the reply ended: the beginning of the mark is text unless it was all of it."""
         held, self._held = self._held, None
         return "" if self.is_set or held is None else held.strip()
 
@@ -190,7 +190,7 @@ class NotFoundMark:
 
 
 def _conversation(turns: Sequence[ChatMessage]) -> str:
-    """Turns as data: what the assistant said may repeat a document."""
+    """Return turns as data: what the assistant said may repeat a document."""
     speakers = {"user": "Asker", "assistant": "Assistant", "system": "System"}
     return as_data("conversation", "\n".join(f"{speakers[turn.role]}: {turn.content}" for turn in turns))
 

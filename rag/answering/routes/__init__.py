@@ -139,7 +139,9 @@ class Router:
         )
 
     def _worded(self, found: Found | None, asked: Recognised) -> Reply | None:
-        """What a comparison or a list comes to: the model's words where there is one, else the documents' own."""
+        """Return what a comparison or a list comes to: the model's words where there is one, else the documents'
+        own.
+        """
         if found is None:
             return None
         writer = self._writer(asked)

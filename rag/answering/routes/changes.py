@@ -67,7 +67,8 @@ def what_changed(library: Library, documents: Sequence[WholeDocument], *, since:
 
 
 def _base(earlier: Sequence[WholeDocument], since: str) -> WholeDocument:
-    """The version to compare with: the one named, else the last that answered before the year, else the one before.
+    """Return the version to compare with: the one named, else the last that answered before the year, else the one
+    before.
 
     Where none is so old, the oldest that is kept.
     """
@@ -134,7 +135,9 @@ def _compared(library: Library, old: WholeDocument, new: WholeDocument, language
 
 
 def _renamed(pairs: Sequence[tuple[Sentence | None, Sentence | None]]) -> dict[tuple[str, str], list[int]]:
-    """What was put in the place of the same words in many sentences that changed in nothing else, such as a name."""
+    """Return what was put in the place of the same words in many sentences that changed in nothing else, such as a
+    name.
+    """
     found: dict[tuple[str, str], list[int]] = {}
     for place, (gone, came) in enumerate(pairs):
         if gone is None or came is None:

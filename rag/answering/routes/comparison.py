@@ -138,7 +138,7 @@ def _from_tables(contents: Contents, names: tuple[str, str], passages: Passages)
 def _rows_of_names(
     contents: Contents, part: Part, lines: Sequence[str], names: tuple[str, str], passages: Passages
 ) -> list[Aspect]:
-    """A table in which the names are rows: its heads are the aspects."""
+    """Return a table in which the names are rows: its heads are the aspects."""
     heads = cells(lines[0])
     rows: dict[int, tuple[list[str], str]] = {}
     for line in lines[1:]:
@@ -188,7 +188,9 @@ def _shared_headings(
     passages: Passages,
     names: tuple[str, str],
 ) -> list[Aspect]:
-    """What both say below the same heading: the two sentences most alike, those of other figures or a "not" first."""
+    """Return what both say below the same heading: the two sentences most alike, those of other figures or a "not"
+    first.
+    """
     by_title = {_title(part): part for part in others if part.title}
     known = frozenset(word for name in names for word in tokenize(name, one.document.language))
     found: list[tuple[float, int, Part, Part, str, str]] = []
@@ -291,7 +293,9 @@ def _from_sentences(
 
 
 def _label(sentence: str, shared: frozenset[str], counts: Counter[str], language: str) -> str:
-    """What two sentences are both about: of their shared words those that fewest others have, as they are written."""
+    """Return what two sentences are both about: of their shared words those that fewest others have, as they are
+    written.
+    """
     words: dict[str, str] = {}
     for word in re.findall(r"[^\W\d_]{3,}(?:-[^\W\d_]+)*", sentence):
         for term in shared.intersection(tokenize(word, language)):

@@ -15,13 +15,12 @@ from rag.answering.labels import distinct_labels
 from rag.answering.routes.recognise import kinds_in, means_any, names_a_kind, quoted_label
 from rag.answering.sentences import sentences
 from rag.ingestion.chunking.spans import section_paths
-from rag.ingestion.extracted import sections_from_json
 from rag.providers.tokens import estimate_tokens
 from rag.retrieval.bm25.index import tokenize
 from rag.retrieval.candidates import filter_conditions
 from rag.retrieval.context_builder import document_day
 from rag.storage.database import Database, queries
-from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters
+from rag.types import Citation, DocumentChunk, DocumentPage, Question, SearchFilters, sections_from_json
 
 #: More documents than these are not looked through for the one that a question names.
 MOST_DOCUMENTS = 2_000
@@ -83,7 +82,9 @@ class Contents:
         return self.chunks[max(0, bisect_right(self._starts, position) - 1)]
 
     def chunk_with(self, sentence: str, near: int) -> DocumentChunk | None:
-        """The passage that has a sentence, looked for from a place in the text on; the one of the place otherwise."""
+        """Return the passage that has a sentence, looked for from a place in the text on; the one of the place
+        otherwise.
+        """
         at = self.chunk_at(near)
         if at is None:
             return None
@@ -244,7 +245,8 @@ class Library:
 
 
 def telling_sentence(text: str, title: str = "") -> str:
-    """The first sentence of a text that says something: no heading, no row of a table, no question; "" without one.
+    """Return the first sentence of a text that says something: no heading, no row of a table, no question; "" without
+    one.
 
     With the title of the section, the first that has a word of it, where one has; an opening often speaks of the
     company instead.

@@ -141,7 +141,9 @@ def _highest(parts: Sequence[Part]) -> list[Part]:
 
 
 def _opened_by(part: Part, terms: frozenset[str], language: str, *, is_asked_negated: bool) -> Iterator[str]:
-    """The items of a list that a sentence opens which says what they are: "Lessons that the programme covers:"."""
+    """Yield the items of a list that a sentence opens which says what they are: "Lessons that the programme
+    covers:".
+    """
     units = units_of(part.text)
     for place, unit in enumerate(units):
         if not unit.text.endswith((":", "：")) or unit.kind in ("row", "column"):

@@ -116,7 +116,9 @@ def means_any(subject: str, language: str) -> bool:
 
 
 def kinds_in(text: str) -> frozenset[int]:
-    """The kinds of document that a text names, alike in all languages; for a title in another one than the question."""
+    """Return the kinds of document that a text names, alike in all languages; for a title in another one than the
+    question.
+    """
     return frozenset(number for number, pattern in enumerate(_kinds()) if pattern.search(text))
 
 

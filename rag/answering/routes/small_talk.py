@@ -134,7 +134,9 @@ def ask_which(documents: Sequence[WholeDocument], language: str, question: str) 
 
 
 def cell(text: str) -> str:
-    """A text as it fits into a cell of a Markdown table or a line of a list, without what looks like a citation."""
+    """Return a text as it fits into a cell of a Markdown table or a line of a list, without what looks like a
+    citation.
+    """
     return " ".join(FOOTNOTE.sub("", text).replace("|", "/").split())
 
 

@@ -1,5 +1,6 @@
 """A summary of a whole document: its outline with what each section says first, or, with a language model, its parts
-summed up one after the other, each from its own numbered passages."""
+summed up one after the other, each from its own numbered passages.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +92,9 @@ def _is_title(contents: Contents, part: Part) -> bool:
 
 
 def _telling(contents: Contents, part: Part) -> str:
-    """What a section says first; where it has no sentence, the one-line summary that its passage was tagged with."""
+    """Return what a section says first; where it has no sentence, the one-line summary that its passage was tagged
+    with.
+    """
     sentence = telling_sentence(part.text, part.title)
     if sentence:
         return sentence

@@ -21,7 +21,7 @@ from rag.errors import (
 from rag.ingestion.extracted import ExtractedDocument
 from rag.providers import ChatModel
 from rag.providers.prompt_data import as_data
-from rag.types import ChatMessage, Usage
+from rag.types import ATTACHMENT_HEADS, ChatMessage, Usage
 
 AttachmentKind = Literal["image", "document", "office", "too_large", "other"]
 #: Source 000: larger files are kept as metadata only.
@@ -74,10 +74,6 @@ NOTES = {
     "no_model": "No language model is configured, so its content is not described.",
     "no_text": "It holds no text that could be summarised.",
 }
-
-
-#: The line above the attachments in the text of a post, in Korean and in English.
-ATTACHMENT_HEADS = ("--- 첨부파일 정보 ---", "--- Attachments ---")
 
 
 class AttachmentReader(Protocol):

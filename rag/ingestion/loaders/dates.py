@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
-#: Notice boards write local time without saying so; the one described to us is Korean.
-KOREA = timezone(timedelta(hours=9))
+from rag.retrieval.dates import KOREA
+
 DATE = (
     r"(?P<year>(?:19|20)\d{2}|['’]\d{2})\s?(?:년|[-./])\s?(?P<month>\d{1,2})\s?(?:월|[-./])\s?(?P<day>\d{1,2})"
     r"(?:\s?일|(?!\d)\.?)"

@@ -94,7 +94,7 @@ def unreadable_reason(text: str) -> str:
 
 
 def _stray_accents(text: str) -> int:
-    """Combining accents of Latin, Greek and Cyrillic that follow a space or another script."""
+    """Return combining accents of Latin, Greek and Cyrillic that follow a space or another script."""
     stray = 0
     previous = " "
     for character in text:

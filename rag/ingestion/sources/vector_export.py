@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractedDocument, storable, storable_json, title_from_file_name
+from rag.ingestion.extracted import ExtractedDocument, title_from_file_name
 from rag.providers.tokens import estimate_tokens
-from rag.types import Chunk, Page
+from rag.types import Chunk, Page, storable, storable_json
 
 #: Where libraries that write to vector stores put a passage's text, LangChain's and LlamaIndex's included.
 TEXT_KEYS = ("text", "content", "pageContent", "page_content", "chunk", "chunk_text")

@@ -73,7 +73,7 @@ def analyse(text: str, language: str) -> list[str]:
 
 
 def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The words of a text, lower case, each with its index terms; none for a stopword.
+    """Return the words of a text, lower case, each with its index terms; none for a stopword.
 
     A script without spaces has no words to give: there each pair of characters stands for itself.
     """
@@ -88,13 +88,13 @@ def words_with_terms(text: str, language: str) -> list[tuple[str, tuple[str, ...
 
 
 def analyser_for(language: str) -> str:
-    """The name of the analyser a language code leads to: itself, or "" when there is none."""
+    """Return the name of the analyser a language code leads to: itself, or "" when there is none."""
     code = analyser_code(language)
     return code if code in LANGUAGES else ""
 
 
 def analyser_code(language: str) -> str:
-    """A language code as the index keeps it: lower case, without its region, with the analyser's option."""
+    """Return a language code as the index keeps it: lower case, without its region, with the analyser's option."""
     code, plus, option = language.lower().partition("+")
     return code.replace("_", "-").split("-")[0] + plus + option
 
@@ -134,7 +134,7 @@ def _word(word: str, language: str) -> tuple[str, ...]:
 
 
 def fold(word: str) -> str:
-    """The word without accents: people leave them out."""
+    """Return the word without accents: people leave them out."""
     if word.isascii():
         return word
     return _COMBINING_MARKS.sub("", unicodedata.normalize("NFD", word)).translate(_UNFOLDABLE)
@@ -200,7 +200,7 @@ _ENDINGS_BY_LAST: dict[str, tuple[str, ...]] = {
 
 
 def without_particle(word: str) -> str:
-    """A Korean word without the particles and endings glued to it."""
+    """Return a Korean word without the particles and endings glued to it."""
     for josa in _ENDINGS_BY_LAST.get(word[-1:], ()):
         # At least two syllables stay, or one after a number: "회의" is a meeting, not "회" with a particle.
         if word.endswith(josa) and len(word) - len(josa) >= 2:

@@ -30,7 +30,7 @@ def tokenize(text: str, language: str) -> list[str]:
 
 
 def contextual_text(title: str, section: str, content: str) -> str:
-    """What is embedded and indexed of a passage: document title and section path, then the passage itself.
+    """Return what is embedded and indexed of a passage: document title and section path, then the passage itself.
 
     Near-twin documents differ in little else than their titles. The passage that people see stays unchanged.
     """
@@ -39,7 +39,7 @@ def contextual_text(title: str, section: str, content: str) -> str:
 
 @lru_cache(maxsize=100_000)
 def term_id(term: str) -> int:
-    """The number of a term, 1 … 1,000,000,000: a stable hash, so that no dictionary has to be kept."""
+    """Return the number of a term, 1 … 1,000,000,000: a stable hash, so that no dictionary has to be kept."""
     return int.from_bytes(blake2b(term.encode(), digest_size=8).digest(), "big") % MAXIMUM_TERM_ID + 1
 
 
@@ -94,17 +94,17 @@ def index_vectors(connection: Connection, *, tenant_id: str, collection_id: UUID
 
 
 def term_ids(text: str, language: str) -> NDArray[np.int32]:
-    """The ids of a text's terms in their order, four bytes each, lowest first."""
+    """Return the ids of a text's terms in their order, four bytes each, lowest first."""
     return np.fromiter(map(term_id, tokenize(text, language)), dtype="<i4")
 
 
 def packed_terms(terms: Iterable[str]) -> bytes:
-    """The ids of terms in their order, four bytes each."""
+    """Return the ids of terms in their order, four bytes each."""
     return np.fromiter(map(term_id, terms), dtype="<i4").tobytes()
 
 
 def unpacked_terms(packed: bytes) -> NDArray[np.int32]:
-    """The ids that `packed_terms` made."""
+    """Return the ids that `packed_terms` made."""
     return np.frombuffer(packed, dtype="<i4")
 
 

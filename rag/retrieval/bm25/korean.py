@@ -25,7 +25,7 @@ def is_installed() -> bool:
 
 @lru_cache(maxsize=100_000)
 def morphemes(word: str) -> tuple[str, ...]:
-    """The meaningful parts of a word in their order; none where it only has grammar. Raises `SettingsError`."""
+    """Return the meaningful parts of a word in their order; none where it only has grammar. Raises `SettingsError`."""
     with _lock:
         found = _model().tokenize(word)
     return tuple(token.form.lower() for token in found if token.tag.startswith(CONTENT))

@@ -42,7 +42,7 @@ class Postings:
 
 
 def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Postings:
-    """The postings of passages, given the ids of their terms; they are numbered from `first_passage` on."""
+    """Return the postings of passages, given the ids of their terms; they are numbered from `first_passage` on."""
     lengths = np.array([len(terms) for terms in passages], dtype=np.int64)
     owners = np.repeat(np.arange(len(passages)), lengths)
     terms = np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int64)
@@ -53,7 +53,7 @@ def postings_of(passages: Sequence[NDArray[np.int32]], first_passage: int) -> Po
 
 
 def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
-    """The blocks of a segment, each with its first term. The format is written down beside `keyword_blocks`."""
+    """Yield the blocks of a segment, each with its first term. The format is written down beside `keyword_blocks`."""
     if not len(postings):
         return
     terms, starts, sizes = np.unique(postings.terms, return_index=True, return_counts=True)
@@ -69,7 +69,7 @@ def blocks_of(postings: Postings) -> Iterator[tuple[int, bytes]]:
 
 
 def postings_in(blocks: Iterable[bytes]) -> Postings:
-    """The postings of several segments' blocks, in the order of one segment."""
+    """Return the postings of several segments' blocks, in the order of one segment."""
     terms, records = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
     for data in blocks:
         values = np.frombuffer(data, INTEGER).astype(np.int64)
@@ -117,7 +117,9 @@ class Matches:
 
 
 def matches_in(found: Iterable[tuple[int, int, bytes]], removed: Ranges) -> Matches:
-    """Matches from blocks that may hold them: each with its collection's position and the term it was read for."""
+    """Return matches from blocks that may hold them: each with its collection's position and the term it was read
+    for.
+    """
     records, offsets, terms, sizes = list[bytes](), list[int](), list[int](), list[int]()
     for position, asked, data in found:
         start, end = _records_of(asked, data)
@@ -164,7 +166,7 @@ def best_of(
     limit: int,
     weights: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
-    """The places with the highest BM25 and their scores, best first; of equal ones, the first written.
+    """Return the places with the highest BM25 and their scores, best first; of equal ones, the first written.
 
     `wanted` are the places that may be among them; the idf is that of the whole scope. `weights` say what each term
     counts, 1 where they do not.

@@ -57,7 +57,7 @@ class Mention:
 
 
 def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """The words of a question for which documents in another language or in the same say something else.
+    """Return the words of a question for which documents in another language or in the same say something else.
 
     Each word, as `words_with_terms` gives it, has the index terms of every other expression; all the terms of one
     have to stand in a passage for it to be said there.
@@ -75,7 +75,7 @@ def synonyms_of(text: str, language: str, analyser: str) -> dict[str, tuple[tupl
 
 
 def reworded(text: str, language: str) -> str:
-    """The question with the commonest other expression for what it is about; "" where none is known."""
+    """Return the question with the commonest other expression for what it is about; "" where none is known."""
     text, code = _normal(text), analyser_code(language).removesuffix("+kiwi")
     parts, at = list[str](), 0
     for mention in _mentions(text, code):
@@ -93,7 +93,7 @@ def _normal(text: str) -> str:
 
 @lru_cache(maxsize=2_000)
 def _mentions(text: str, language: str) -> tuple[Mention, ...]:
-    """The ideas that a text speaks of, in its order; of expressions that overlap, the longest."""
+    """Return the ideas that a text speaks of, in its order; of expressions that overlap, the longest."""
     language = language.removesuffix("+kiwi")
     if language not in _languages():
         return ()
@@ -132,7 +132,7 @@ def _said_in(text: str, language: str) -> Iterator[Mention]:
 
 
 def _beginning(key: tuple[str, ...], word: re.Match[str], language: str) -> Iterator[Mention]:
-    """The mention of the longest expression that a compound begins with."""
+    """Yield the mention of the longest expression that a compound begins with."""
     stem = key[0] if key else ""
     for length in range(len(stem) - 1, LEAST_BEGINNING - 1, -1):
         for wanted, number, place in _by_first_word(language).get((stem[:length],), ()):
@@ -170,7 +170,7 @@ def _languages() -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int, int]]]:
-    """The expressions of a language by their first word, each with its idea and its number."""
+    """Return the expressions of a language by their first word, each with its idea and its number."""
     found: dict[tuple[str, ...], list[tuple[Keys, int, int]]] = {}
     for number, idea in enumerate(_ideas()):
         for place, expression in enumerate(idea.get(language, NOTHING).asked):
@@ -181,7 +181,7 @@ def _by_first_word(language: str) -> dict[tuple[str, ...], list[tuple[Keys, int,
 
 @lru_cache(maxsize=4_000)
 def _terms(idea: int, analyser: str) -> tuple[tuple[str, ...], ...]:
-    """The index terms of an idea's expressions in the language documents are analysed in.
+    """Return the index terms of an idea's expressions in the language documents are analysed in.
 
     Expressions with a word too common to be indexed are left out: the rest of them would say something else.
     """

@@ -17,13 +17,12 @@ from psycopg.types.json import Jsonb
 
 from rag.errors import InvalidInput
 from rag.ingestion.document_jobs import JobControl, JobQueue
-from rag.ingestion.extracted import storable_json
 from rag.ingestion.sources.board.posts import PostsMapping, is_hidden, mapping_from, post_from_record
 from rag.ingestion.sources.board.table import PostsTable
 from rag.ingestion.sources.sync import Source, SourceItem, SyncReport, SyncWriter
 from rag.storage.database import Database, queries
 from rag.storage.files import Originals
-from rag.types import Collection
+from rag.types import Collection, storable_json
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import storable
 from rag.ingestion.loaders.attachments import KINDS
+from rag.types import storable
 
 #: A post as it is stored: its HTML and its attachments in one JSON file.
 POST_TYPE = "application/vnd.hr-assistant.post+json"
