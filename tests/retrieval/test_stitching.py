@@ -71,7 +71,7 @@ def test_neighbours_go_to_the_model_and_the_citation_stays_what_was_found(
 def test_neighbours_are_left_out_where_they_do_not_fit_or_are_not_wanted(
     database: Database, shelf: Shelf, asker: Identity
 ) -> None:
-    rules = [" ".join([rule] * 5) for rule in RULES]
+    rules = [" ".join([rule] * 8) for rule in RULES]
     shelf.add("Guide", rules, section="Home")
     question = "Who may borrow a standing desk?"
     alone = ask(database, shelf, asker, question, top_k=1, stitch_neighbours=False)
