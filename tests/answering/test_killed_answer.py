@@ -52,7 +52,7 @@ def ask(conninfo, key, settings, account, collection, text, way, fields, said):
     found = find_collection(database, "demo", UUID(collection))
     history = [ChatMessage(role=role, content=content) for role, content in said]
     question = Question(text=text, identity=who, collection=found, history=tuple(history))
-    profile = replace(PLAIN, **fields)
+    profile = PLAIN.changed(**fields)
     if way == "live":
         parts.answers.ask(who, None, found, text)
         time.sleep(60)
