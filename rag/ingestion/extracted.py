@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -109,8 +108,8 @@ def title_from_file_name(file_name: str) -> str:
     """Make a title of a file name: no ending, underscores as spaces, a capital first."""
     from rag.ingestion.loaders import ENDINGS  # which imports this module
 
-    stem, ending = os.path.splitext(file_name)
-    stem = stem if ending.lower() in ENDINGS else file_name
+    stem, dot, ending = file_name.rpartition(".")  # unlike splitext, a name that is only an ending has no stem
+    stem = stem if dot + ending.lower() in ENDINGS else file_name
     stem = re.sub(r"[_\s]+|(?<=\w)-(?=[^\W\d])", " ", stem).strip() if " " not in stem else stem.strip()
     if not stem:
         return "Document"
