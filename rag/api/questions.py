@@ -20,7 +20,7 @@ from rag.access.problems import problems
 from rag.answering.jobs import LiveAnswer, clean_question
 from rag.api.event_stream import EVENTS, AnswerStream, Changes, ending
 from rag.api.routing import ApiBody, ApiModel, Caller, ProviderRoute, needs
-from rag.api.sources import RAGSearchResult, search_results
+from rag.api.search_results import RAGSearchResult, search_results
 from rag.errors import NotFound, ProviderError, ProviderRefused, ProviderUnavailable
 from rag.profile import SETTINGS, Options
 from rag.profiles import PROFILES, profile_of

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag.__main__ import name_request
-from rag.api.sources import RECORD
+from rag.api.search_results import RECORD
 from tests.posts.boards import QUESTION
 from tests.standin import ProviderStandin
 

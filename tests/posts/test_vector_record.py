@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rag import retrieve_context
-from rag.api.sources import RECORD
+from rag.api.search_results import RECORD
 from rag.profile import Options
 from rag.services import Services
 from rag.types import Collection, Identity, SearchFilters
