@@ -201,11 +201,13 @@ def test_text_grows_in_every_tab_and_the_stored_answer_takes_its_place(
         "(length) => document.querySelector('[data-answer]').innerText.length > length", arg=len(before)
     )
     assert "It ends" not in growing.inner_text()
-    look = """(paragraph) => {
+    # In one step in the browser: each event draws the growing paragraph again, and one that is gone has no look.
+    look = """(selector) => {
+      const paragraph = document.querySelector(selector);
       const { fontSize, fontWeight, lineHeight, color, marginBottom } = getComputedStyle(paragraph);
       return { fontSize, fontWeight, lineHeight, color, marginBottom, left: paragraph.getBoundingClientRect().left };
     }"""
-    while_growing = growing.locator("p").first.evaluate(look)
+    while_growing = page.evaluate(look, "[data-answer] p")
     expect(page.locator(".st-key-chat_now[role=log][aria-live=polite] [data-answer]")).to_be_visible()
     second = page.context.new_page()
     second.goto(page.url)
@@ -214,8 +216,7 @@ def test_text_grows_in_every_tab_and_the_stored_answer_takes_its_place(
         expect(tab.get_by_text("It ends here", exact=False)).to_be_visible(timeout=30_000)
         expect(tab.locator("[data-answer]")).to_have_count(0)
         expect(tab.get_by_text("It begins", exact=True)).to_have_count(1)
-    stored = page.locator(".st-key-chat_now [data-testid=stMarkdownContainer] p").first
-    assert stored.evaluate(look) == while_growing
+    assert page.evaluate(look, ".st-key-chat_now [data-testid=stMarkdownContainer] p") == while_growing
     second.close()
 
 
