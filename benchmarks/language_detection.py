@@ -3,7 +3,7 @@
 The latter also where the question's own language is likely beforehand, as that of its conversation or reader, and where
 English is, as that of the collection.
 
-    python benchmarks/language_detection.py --sets FOLDER
+    python -m benchmarks.language_detection --sets FOLDER
 
 FOLDER holds one folder per set, named …_<language>, with queries.jsonl ("question").
 """
@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag.retrieval.language import detect_language, detect_language_heuristic
 

@@ -1,6 +1,6 @@
 """Questions as people ask them, of the documents that answer them: answered, perhaps or refused. No key is needed.
 
-    python benchmarks/natural.py [--folder FOLDER] [--documents FOLDER …] [--data FOLDER] [--each] [--fit]
+    python -m benchmarks.natural [--folder FOLDER] [--documents FOLDER …] [--data FOLDER] [--each] [--fit]
 
 Without `--folder` the sample documents are asked `natural_questions.jsonl`. A folder holds `documents/` and
 `questions.jsonl`, a question a line: `id`, `question`, `language`, `kind`, `answerable`, `document` (a file name),
@@ -29,8 +29,6 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag.errors import DocumentAlreadyStored, RagError
 from rag.ingestion.collections import CollectionLibrary

@@ -1,7 +1,7 @@
 """How many questions find their paragraph among the first five, by language and with no key, beside bm25s.
 
-    python benchmarks/retrieval_languages.py --sets FOLDER [--only xquad_en,jaquad_ja] [--every 3] [--meaning]
-    python benchmarks/retrieval_languages.py --sets FOLDER --across
+    python -m benchmarks.retrieval_languages --sets FOLDER [--only xquad_en,jaquad_ja] [--every 3] [--meaning]
+    python -m benchmarks.retrieval_languages --sets FOLDER --across
 
 FOLDER holds one folder per set, named …_<language>, with corpus.jsonl ("id", "text") and queries.jsonl ("question",
 "doc_id"). bm25s gets the same tokens. Each set is asked as it is; with 30 % of the longer words mistyped; and with half
@@ -22,7 +22,6 @@ import argparse
 import json
 import random
 import statistics
-import sys
 import tempfile
 import unicodedata
 from collections.abc import Callable
@@ -35,10 +34,6 @@ from uuid import UUID
 import bm25s
 import numpy as np
 from pgvector import HalfVector
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 
 from rag.ingestion.document_jobs import JobControl
 from rag.ingestion.meaning import MeaningJob

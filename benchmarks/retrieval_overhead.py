@@ -1,6 +1,6 @@
 """What `retrieve_context` itself takes beside the search: milliseconds, with providers that answer at once.
 
-    python benchmarks/retrieval_overhead.py [--questions 200]
+    python -m benchmarks.retrieval_overhead [--questions 200]
 
 A collection of handbook-like passages with the built-in embedder. The search is timed inside the same calls.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import sys
 import tempfile
 import time
 from datetime import UTC, datetime
@@ -18,8 +17,6 @@ from pathlib import Path
 from uuid import UUID
 
 from pgvector import HalfVector
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag.profile import Profile
 from rag.profiles import PROFILES

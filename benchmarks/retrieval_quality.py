@@ -1,6 +1,6 @@
 """How many of the pages that answer a question are among the first five found: page recall@5, with no key.
 
-    python benchmarks/retrieval_quality.py --documents FOLDER --questions FILE [--meaning]
+    python -m benchmarks.retrieval_quality --documents FOLDER --questions FILE [--meaning]
 
 FOLDER holds PDFs. FILE holds one JSON object per line with "question" and "gold_relaxed", a list of [file name, page].
 The pages of the ranked passages count in their order, each once, until there are five. With `--meaning` the product is
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,8 +21,6 @@ from typing import Any
 from uuid import UUID
 
 from pgvector import HalfVector
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rag.ingestion.chunking import chunk_document
 from rag.ingestion.document_jobs import JobControl

@@ -1,6 +1,6 @@
 """How many questions are answered that the documents answer, and how many that they do not: with no key, in percent.
 
-    python benchmarks/retrieval_refusals.py --sets FOLDER [--documents FOLDER --questions FILE] [--each 400] [--choose]
+    python -m benchmarks.retrieval_refusals --sets FOLDER [--documents FOLDER --questions FILE] [--each 400] [--choose]
 
 `--sets` holds one folder per set, as `retrieval_languages.py` takes them. The paragraphs of a set are parted in two
 halves, each asked questions of its own half and of the other: the same subjects' neighbours, the hardest strangers
@@ -18,19 +18,12 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from uuid import UUID
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "retrieval"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 
 from benchmarks import retrieval_quality
 from benchmarks.retrieval_languages import EMBEDDER, TENANT, fill, read
