@@ -22,6 +22,24 @@ log = logging.getLogger("rag.api")
 MEDIA_TYPE = "application/problem+json"
 #: Fields named at most in one problem.
 MAXIMUM_FIELDS = 20
+#: An error of OpenAI's API.
+OPENAI_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string", "description": "A sentence that says what is wrong and what to do."},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"]},
+                "code": {"type": "string"},
+                "request_id": {"type": "string"},
+            },
+        }
+    },
+}
 #: The `type` of an error by its status, as OpenAI's API has it; other statuses below 500 are `invalid_request_error`.
 OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -119,6 +137,12 @@ def invalid(errors: Iterable[Mapping[str, Any]]) -> RequestInvalid:
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe the refusals with these statuses, for `responses` of a route."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
+
+
+def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe the refusals with these statuses in OpenAI's form, for `responses` of a route."""
+    content = {"application/json": {"schema": OPENAI_ERROR}}
     return {status: {"description": _phrase(status), "content": content} for status in sorted(statuses)}
 
 

@@ -24,13 +24,13 @@ from rag.access.problems import openai_fields
 from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
 from rag.api.questions import accepted_languages, chosen_collection, failure_of, until_done
-from rag.api.routing import ANYBODY, Caller, ProviderRoute, needs
+from rag.api.routing import ANYBODY, Caller, OpenAIRoute, needs
 from rag.errors import InvalidInput, NotFound, QuestionEmpty
 from rag.profile import Options
 from rag.services import Services, services
 from rag.types import ChatMessage, Citation, Collection, Identity, MessageState, Outcome, Question
 
-router = APIRouter(route_class=ProviderRoute, tags=["OpenAI"], prefix="/v1")
+router = APIRouter(route_class=OpenAIRoute, tags=["OpenAI"], prefix="/v1")
 
 #: Messages of a request; the last few are used as history.
 MOST_MESSAGES = 1000
@@ -290,7 +290,11 @@ class _Written:
         self.live = live
         self._body = body
         self._base = base.rstrip("/")
-        self._head = {"id": f"chatcmpl-{live.message_id}", "created": int(time.time()), "model": body.model}
+        self._head: dict[str, Any] = {
+            "id": f"chatcmpl-{live.message_id}",
+            "created": int(time.time()),
+            "model": body.model,
+        }
 
     def completion(self) -> Completion:
         text = self.live.text

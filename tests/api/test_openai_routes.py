@@ -165,7 +165,7 @@ def test_a_failed_stream_raises_in_the_client(
 ) -> None:
     api.ready_document()
     provider_standin.refuse()
-    with pytest.raises(openai.APIError, match="refused"):
+    with pytest.raises(openai.APIError, match="declined"):
         for _ in client.chat.completions.create(model=api.collection.name, messages=asked(), stream=True):
             pass
 
