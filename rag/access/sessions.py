@@ -189,6 +189,13 @@ class Sessions:
                 noted = {"account_id": identity.account_id, "action": "sign-in confirmed", "target": ""}
                 connection.execute(queries["note_sign_in"], noted)
 
+    def set_language(self, tenant_id: str, account_id: UUID, language: str) -> None:
+        """Keep the language in which a person reads the interface."""
+        with self._database.transaction(tenant_id) as connection:
+            connection.execute(queries["set_language"], {"account_id": account_id, "language": language})
+            found = connection.execute(queries["session_ids_of_account"], {"account_id": account_id}).fetchall()
+        self.refresh(session_id for (session_id,) in found)
+
     def is_recent(self, identity: Identity) -> bool:
         """Return whether the sign-in of this session is recent enough for sensitive acts."""
         return is_recent(self._database, identity)
