@@ -41,7 +41,13 @@ class Searches:
         language: str | None = None,
         options: Options | None = None,
     ) -> Retrieval:
-        """`Retriever.retrieve`, with what it cost written down. Raises as that does."""
+        """`Retriever.retrieve`, with what it cost written down. Raises as that does.
+
+        Whether only evidence is returned is the call's choice, else the profile's for searches.
+        """
+        options = options or Options()
+        if "only_evidence" not in options.settings and not profile.ranking.searches_only_evidence:
+            options = options.changed(only_evidence=False)
         books = _Books(question, self._ledger, self._chat_logs)
         started = time.perf_counter()
         try:

@@ -88,6 +88,16 @@ class SearchOptions(ApiBody):
         description="Least similarity of what is found by meaning. Default: the collection's, measured on its text or "
         "set by its profile.",
     )
+    strict_threshold: bool | None = Field(
+        default=None,
+        description="Leave out every passage that is not above the threshold, however well its words fit; "
+        f"`belowThreshold` says how many. {_default('strict_threshold')}",
+    )
+    only_evidence: bool | None = Field(
+        default=None,
+        description="Return only passages that speak to the question, none where no passage does. "
+        f"{_default('only_evidence')}",
+    )
     rerank: bool | None = Field(default=None, description=f"Apply reranking. {_default('reranking')}")
     rerank_top_n: int | None = Field(
         default=None, ge=1, le=MOST_PASSAGES, description=f"Results after reranking. {_default('rerank_top_n')}"
@@ -125,6 +135,8 @@ class SearchOptions(ApiBody):
             top_k=self.top_k,
             search_type=self.search_type,
             similarity_threshold=self.threshold,
+            strict_threshold=self.strict_threshold,
+            only_evidence=self.only_evidence,
             reranking=self.rerank,
             rerank_top_n=self.rerank_top_n,
             recency_boost=self.recency_boost,
@@ -195,6 +207,9 @@ class SearchAnswer(ApiModel):
     total: int
     latency_ms: int
     notices: list[str] = Field(description=SEARCH_NOTICES)
+    below_threshold: int | None = Field(
+        default=None, description="Passages that a strict threshold left out; only where it is strict."
+    )
 
 
 class ChatAnswer(ApiModel):
@@ -259,6 +274,7 @@ def search(
         total=len(results),
         latency_ms=_ms_since(started),
         notices=list(found.notices),
+        below_threshold=found.rag_details.search.below_threshold,
     )
 
 
