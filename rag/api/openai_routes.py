@@ -20,7 +20,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag.access.problems import openai_fields
+from rag.access.problems import openai_errors, openai_fields
 from rag.answering.jobs import LiveAnswer
 from rag.api.event_stream import HEARTBEAT, HEARTBEAT_SECONDS, PACE_SECONDS, AnswerStream, Changes, ending
 from rag.api.questions import accepted_languages, chosen_collection, failure_of, until_done
@@ -237,7 +237,7 @@ def retrieve_model(model: str, caller: Caller) -> Model:
     "/chat/completions",
     summary="Answer a question, as OpenAI's API does",
     dependencies=[needs("chat")],
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **openai_errors(404, 502)},
     response_model=Completion,
     response_model_exclude_none=True,
 )
@@ -257,7 +257,12 @@ async def create_chat_completion(request: Request, caller: Caller, body: Complet
     return written.completion()
 
 
-@router.post("/embeddings", summary="Vectors of texts, as OpenAI's API has them", dependencies=[needs("search")])
+@router.post(
+    "/embeddings",
+    summary="Vectors of texts, as OpenAI's API has them",
+    dependencies=[needs("search")],
+    responses=openai_errors(404, 502),
+)
 def create_embedding(caller: Caller, body: EmbeddingsBody) -> EmbeddingList:
     """Embed texts with the embedder of a collection, as its documents are embedded."""
     parts = services()

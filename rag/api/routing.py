@@ -179,7 +179,10 @@ class ApiRoute(APIRoute):
         if self.dependant.path_params:
             refusals.add(404)
         headers = {name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in RATE_HEADERS.items()}
-        found: dict[int | str, dict[str, Any]] = {self.status_code or 200: {"headers": headers}, **type(self).refusals(*refusals)}
+        found: dict[int | str, dict[str, Any]] = {
+            self.status_code or 200: {"headers": headers},
+            **type(self).refusals(*refusals),
+        }
         for status, answer in self.responses.items():
             found[status] = {**found.get(status, {}), **answer}
         return found
