@@ -647,7 +647,7 @@ WHERE d.tenant_id = rag_tenant() AND (d.status IN ('reading', 'processing') OR d
 -- drop_abandoned --
 -- Jobs begun by a process that is gone, where the same work waits already: one of the two is enough
 DELETE FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning') AND j.id <> ALL (%(known)s::bigint[])
   AND EXISTS (SELECT FROM procrastinate_jobs w WHERE w.queueing_lock = j.queueing_lock AND w.status = 'todo')
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
@@ -660,7 +660,7 @@ WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
 -- Jobs begun by a process that is gone go back to waiting: nobody holds their document
 SELECT procrastinate_retry_job_v2(j.id, NULL, NULL, NULL, NULL)
 FROM procrastinate_jobs j
-WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning')
+WHERE j.status = 'doing' AND j.queue_name IN ('documents', 'meaning') AND j.id <> ALL (%(known)s::bigint[])
   AND CASE
       WHEN (SELECT max(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'started')
            < now() - make_interval(secs => %(quiet_seconds)s)
