@@ -40,6 +40,7 @@ from rag.records.audit import AuditLog
 from rag.records.chat_logs import ChatLogs
 from rag.records.conversations import Conversations
 from rag.records.feedback import Feedback
+from rag.records.help_requests import HelpRequests
 from rag.retrieval.calibration import Calibrations
 from rag.retrieval.retriever import Retriever
 from rag.settings import Settings, load_settings
@@ -75,6 +76,7 @@ class Services:
     answers: LiveAnswers
     conversations: Conversations
     feedback: Feedback
+    help_requests: HelpRequests
     chat_logs: ChatLogs
     calibrations: Calibrations
     analytics: Analytics
@@ -164,6 +166,7 @@ def assemble(
         answers=answers,
         conversations=conversations,
         feedback=Feedback(database),
+        help_requests=HelpRequests(database),
         chat_logs=chat_logs,
         calibrations=Calibrations(database, providers, ledger, chat_logs.tenant_prices),
         analytics=Analytics(database),
