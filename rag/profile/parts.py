@@ -285,6 +285,10 @@ class Search(Part):
         "The fixed one. It fits only the embedding model it was found with.",
         unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
         only_with=("threshold_mode", ("absolute",)))
+    strict_threshold: bool = setting(
+        False, "Cut below the threshold",
+        "Leaves out every passage that is not above the similarity threshold, however well its words fit.",
+        per_call=True, source="004 match_document_chunks")
     bm25_k1: float = setting(
         1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, locked=INDEX_LOCKED,
         source="003 2.2")
@@ -387,6 +391,11 @@ class Ranking(Part):
         1.0, "Factor for older documents", ge=0.01, le=100, source="000 Recency Boost", only_with=RECENCY)
     pinned_first: bool = setting(
         False, "Pinned and important first", per_call=True, source="000 Search Configuration Options")
+    pinned_floor: float = setting(
+        0.0, "Pinned posts lead from",
+        "How likely a pinned or important post has to answer the question to come first. 0: always, as the notice "
+        "board's document has it.",
+        ge=0, le=1, source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
     important_only: bool = setting(
         False, "Important posts only", per_call=True, source="000 Search Configuration Options")
     multi_signal: bool = setting(
@@ -412,6 +421,11 @@ class Ranking(Part):
         "Uses only passages that speak to the question. Without any, the answer is that the documents "
         "have nothing on it.",
         per_call=True, source="measured")
+    searches_only_evidence: bool = setting(
+        True, "Search for evidence only",
+        "The same for a search without an answer, of the API and the command line. Off: the best passages are "
+        "always returned.",
+        source="000 Search Configuration Options: its search always returns the best five")
     stitch_neighbours: bool = setting(
         True, "Read around passages",
         "Gives the model the text before and after a passage, where there is room.", per_call=True,

@@ -270,6 +270,20 @@ class Citation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContextSnippet:
+    """A passage of the context as it was found, with the number an answer cites it by."""
+
+    number: int
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    content: str
+    #: What the passages are ordered by.
+    score: float
+    similarity: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenUsage:
     input: int = 0
     output: int = 0
@@ -299,6 +313,22 @@ class ContextResponse:
     evidence: Evidence = "answered"
     #: That the best passage answers, 0 … 1; None where nothing was found or nobody asked.
     probability: float | None = None
+
+    @property
+    def snippets(self) -> tuple[ContextSnippet, ...]:
+        """The passages of `context_text` in their order."""
+        return tuple(
+            ContextSnippet(
+                number=number,
+                chunk_id=found.chunk_id,
+                document_id=found.document_id,
+                title=found.title,
+                content=found.content,
+                score=found.score,
+                similarity=found.similarity,
+            )
+            for number, found in enumerate(self.results, 1)
+        )
 
 
 # Answers
@@ -424,6 +454,8 @@ class SearchDetails:
     queries: list[SearchQueryDetails] = field(default_factory=list)
     raw_results: list[RawResultDetails] = field(default_factory=list)
     matched_terms: list[str] = field(default_factory=list)
+    #: Passages left out by a strict threshold, beyond the HR document's interface; None where it is not strict.
+    below_threshold: int | None = None
 
 
 @dataclass(kw_only=True)
