@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from rag.errors import SettingsError
-from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES
+from rag.settings.providers import BY_NAME, KEY_VARIABLES, VARIABLES, Capability, providers_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
@@ -149,6 +149,18 @@ class Settings:
         """Return the address of a provider in the table: as set, else its own."""
         spec = BY_NAME[provider]
         return self._provider_variable(spec.address_variable) or spec.address
+
+    def timeout_of(self, provider: str) -> float:
+        """Return the longest wait for a provider in seconds: its own setting, else that of OpenAI."""
+        return float(getattr(self, f"{provider}_timeout_seconds", self.openai_timeout_seconds))
+
+    def provider_for(self, capability: Capability) -> str:
+        """Return the first configured provider with this capability; empty where there is none."""
+        return next((spec.name for spec in providers_for(capability) if self.has_provider(spec.name)), "")
+
+    def has_provider(self, provider: str) -> bool:
+        """Return whether the variable is set that adds this provider."""
+        return bool(self._provider_variable(BY_NAME[provider].variable))
 
     def _provider_variable(self, name: str) -> str:
         return str(getattr(self, name.lower(), "")) or self.provider_variables.get(name, "")

@@ -8,10 +8,11 @@ from typing import Any
 import streamlit as st
 
 from rag.ingestion.documents import QueueState
+from rag.ingestion.loaders.ocr import TESSERACT, engine_title
 from rag.ingestion.reembedding import Reembedding
 from rag.ingestion.references import ReferenceDocument
 from rag.types import ChunkingMethod, Collection, Document, DocumentStatus, PdfType, Step
-from rag.ui.formats import ENGINES, METHODS, PDF_TYPE_HELP, PDF_TYPES, STATUSES, count, money
+from rag.ui.formats import METHODS, PDF_TYPE_HELP, PDF_TYPES, STATUSES, count, money
 from rag.ui.page_view import has_pictures
 from rag.ui.text import plain
 
@@ -259,8 +260,8 @@ def draw_trouble(
             st.caption(ADVICE[document.step])
         is_scan = document.status is DocumentStatus.NEEDS_OCR
         if is_scan:
-            cost = ", whose cost is shown before anything is spent" if engine == "upstage" else ", free of charge"
-            st.caption(f"{ENGINES[engine]} can recognise its text{cost}." if engine else NO_ENGINE)
+            cost = ", free of charge" if engine == TESSERACT else ", whose cost is shown before anything is spent"
+            st.caption(f"{engine_title(engine)} can recognise its text{cost}." if engine else NO_ENGINE)
         if document.version > 1:
             st.caption("The version before it is still searched.")
         with st.container(horizontal=True):

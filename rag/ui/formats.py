@@ -177,9 +177,6 @@ PDF_TYPE_HELP = (
 KINDS: Mapping[str, str] = {loader.media_type: loader.label for loader in LOADERS}
 
 
-ENGINES: Mapping[str, str] = {"upstage": "Upstage", "tesseract": "Tesseract"}
-
-
 def field_label(field: str) -> str:
     """Write `crime_type` as "Crime type"."""
     return field.replace("_", " ").capitalize()
