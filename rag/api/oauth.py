@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from anyio import to_thread
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
 from mcp.server.auth.handlers.register import RegistrationHandler
-from mcp.server.auth.handlers.revoke import RevocationHandler
 from mcp.server.auth.handlers.token import TokenHandler
 from mcp.server.auth.middleware.client_auth import ClientAuthenticator
 from mcp.server.auth.provider import (
@@ -142,17 +141,6 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     ) -> OAuthToken:
         return await self._issue(client, refresh_token.token)
 
-    async def load_access_token(self, token: str) -> AccessToken | None:
-        grant = await to_thread.run_sync(self._apps.grant, token)
-        if grant is None or grant.kind != "access":
-            return None
-        return AccessToken(token=token, client_id=grant.client_id, scopes=grant.scopes)
-
-    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        grant = await to_thread.run_sync(self._apps.grant, token.token)
-        if grant is not None:
-            await to_thread.run_sync(self._apps.drop, grant)
-
     async def _grant(self, client: OAuthClientInformationFull, token: str) -> Grant | None:
         grant = await to_thread.run_sync(self._apps.grant, token)
         return grant if grant is not None and grant.client_id == client.client_id else None
@@ -206,6 +194,16 @@ async def consent(request: Request) -> Response:
         lambda: apps.connect(identity, program, asked["s"], redirect_uri=asked["u"], code_challenge=asked["h"])
     )
     return _onward(construct_redirect_uri(asked["u"], code=code, **answer), program.name)
+
+
+async def revoke(request: Request) -> Response:
+    """Disconnect the program of a token (RFC 7009). An unknown token is answered as a known one is."""
+    form = await read_form(request)
+    apps = services().connected_apps
+    grant = await to_thread.run_sync(apps.grant, form.get("token", ""))
+    if grant is not None and grant.client_id == form.get("client_id"):
+        await to_thread.run_sync(apps.drop, grant)
+    return JSONResponse({}, headers={"Cache-Control": "no-store"})
 
 
 async def metadata(request: Request) -> Response:
@@ -276,6 +274,6 @@ ROUTES: list[BaseRoute] = [
     Route(f"{OAUTH}authorize", AuthorizationHandler(PROVIDER).handle, methods=["GET"]),
     Route(f"{OAUTH}token", _limited(TokenHandler(PROVIDER, CLIENTS).handle), methods=["POST"]),
     Route(f"{OAUTH}register", _limited(RegistrationHandler(PROVIDER, REGISTRATION).handle), methods=["POST"]),
-    Route(f"{OAUTH}revoke", _limited(RevocationHandler(PROVIDER, CLIENTS).handle), methods=["POST"]),
+    Route(f"{OAUTH}revoke", revoke, methods=["POST"]),
     Route(CONSENT, consent, methods=["GET", "POST"]),
 ]

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from rag.access.api_keys import LASTS_DAYS, MOST_REQUESTS_PER_MINUTE, REQUESTS_PER_MINUTE, SCOPES, ApiKey, ApiKeys
+from rag.access.connected_apps import ConnectedApp
 from rag.access.sessions import OpenSession
 from rag.errors import RagError
 from rag.records.audit import AuditEntry
@@ -208,6 +209,26 @@ def draw_sessions(
                     on_click=end,
                     args=(session,),
                 )
+
+
+def draw_apps(apps: Sequence[ConnectedApp], disconnect: Callable[[ConnectedApp], None]) -> None:
+    """Draw a row for each program that acts for a person, latest first, with a button that ends it."""
+    st.caption("They act for you: they see what you may read here, and can change nothing.")
+    for app in apps:
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            used = f"last used {ago(app.last_used_at)}" if app.last_used_at else "not used yet"
+            st.markdown(
+                f"**{plain(app.name)}**  \n:gray[Answers go to {plain(app.host)} · connected "
+                f"{plain(ago(app.created_at))} · {plain(used)}]",
+                width="content",
+            )
+            st.button(
+                "Disconnect",
+                key=f"disconnect_{app.id}",
+                icon=":material/link_off:",
+                on_click=disconnect,
+                args=(app,),
+            )
 
 
 FIELDS: Mapping[str, str] = {

@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from rag.access.accounts import Accounts
 from rag.access.api_keys import ApiKeys
+from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
@@ -37,6 +38,7 @@ class Access:
     accounts: Accounts
     sessions: Sessions
     api_keys: ApiKeys
+    connected_apps: ConnectedApps
     single_sign_on: OpenIdProvider | None = None
     limits: Limits = field(default_factory=lambda: Limits(Settings()))
 
