@@ -144,7 +144,7 @@ class Retriever:
             recorder=recorder,
             tenant_prices=self._tenant_prices,
         )
-        is_strict = "similarity_threshold" in options.settings
+        is_strict = "similarity_threshold" in options.settings or profile.search.strict_threshold
         trace.thresholds = self._thresholds(trace, is_strict=is_strict)
         asked = understand(trace, self._providers, today)
         candidates = wanted * profile.search.candidate_factor
@@ -152,6 +152,7 @@ class Retriever:
         if self._has_new_model(trace):
             trace.thresholds = self._thresholds(trace, is_strict=is_strict)
             hits = self._search(trace, asked, candidates)
+        hits = self._cut(trace, hits)
         distinct = self._distinct(trace, hits.results)
         wordings = wordings_of(trace, asked, hits)
         scored = score_hits(distinct, hits, wordings=wordings, thresholds=trace.thresholds)
@@ -273,6 +274,22 @@ class Retriever:
             kept = tuple(r for r in hits.results if meets(of_passage(r, facts[r.document_id].signals), filters))
             step.detail = f"{len(kept)} of {len(hits.results)} passages with {describe(filters)}"
         return replace(hits, results=kept) if kept else hits
+
+    def _cut(self, trace: RetrievalTrace, hits: SearchHits) -> SearchHits:
+        """Return what is above the threshold, where it is strict (source 004: similarity > match_threshold)."""
+        collection, profile = trace.question.collection, trace.profile
+        if not profile.search.strict_threshold:
+            return hits
+        try:
+            own = self._providers.embedder_for(collection.embedding_model).default_threshold
+        except (ProviderError, SettingsError):
+            return hits
+        least = profile.threshold(own, collection.calibrated_threshold)
+        with trace.step("threshold") as step:
+            kept = tuple(r for r in hits.results if r.similarity is not None and r.similarity > least)
+            trace.details.search.below_threshold = len(hits.results) - len(kept)
+            step.detail = f"{len(hits.results) - len(kept)} of {len(hits.results)} passages cut: not above {least:g}"
+        return replace(hits, results=kept)
 
     def _distinct(self, trace: RetrievalTrace, results: Sequence[SearchResult]) -> list[SearchResult]:
         """Return the results with their ranks, each said once and over as many documents as the profile wants."""
