@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 from pydantic.fields import FieldInfo
 
 from rag.errors import InvalidInput
+from rag.language import N_
 from rag.settings.providers import CHAT_PROVIDERS
 from rag.types import ChunkingMethod, SearchFilters
 
@@ -31,7 +32,7 @@ Kind = Literal[
     "whole", "number", "switch", "choice", "text", "words", "pairs", "patterns", "steps", "boosts", "factors"
 ]
 #: The groups of the settings page, in its order.
-GROUPS = ("Documents", "Search", "Order", "Language and answers")
+GROUPS = (N_("Documents"), N_("Search"), N_("Order"), N_("Language and answers"))
 #: Candidates of one question; Cohere takes 1000 documents in one call.
 MAXIMUM_CANDIDATES = 1000
 LONGEST_LIST = 100
