@@ -91,6 +91,12 @@ def pages_for(identity: Identity) -> dict[str, list[st.Page]]:
             help=_("What models cost: as listed, and what you pay yourself."),
         ),
         st.Page(
+            "health.py",
+            title="Health",
+            icon=":material/monitor_heart:",
+            help="What is configured, what a missing key would add, and whether the providers answer.",
+        ),
+        st.Page(
             "audit.py",
             title=_("Audit log"),
             icon=":material/history:",

@@ -253,6 +253,13 @@ def _listed(items: list[str]) -> str:
 def threshold_sentences(collection: Collection, profile: Profile, embedder: Embedder, zone: tzinfo) -> list[str]:
     """Explain which threshold counts and what was measured; `profile` has the collection's own values."""
     name = embedder_name(collection.embedding_model)
+    if profile.search.strict_threshold:
+        used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
+        strict = _(
+            "Passages that are not above a similarity of {used} are left out, whatever words they share.",
+            used=f"{used:.3f}",
+        )
+        return [strict, _measured(collection, profile, zone)]
     if embedder.provider == "builtin":
         return [_("The built-in embedder compares words, so that a question's words decide and not a similarity.")]
     used = profile.threshold(embedder.default_threshold, collection.calibrated_threshold)
@@ -262,7 +269,7 @@ def threshold_sentences(collection: Collection, profile: Profile, embedder: Embe
         if used > embedder.default_threshold:
             decides += _(
                 " {name} has {default_threshold} by itself: where no passage reaches the one set, a lower one "
-                "counts, so that an answer does not stay empty.",
+                "counts, so that an answer does not stay empty. “Cut below the threshold” makes it strict.",
                 name=name,
                 default_threshold=f"{embedder.default_threshold:.3f}",
             )

@@ -14,8 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from rag import language
 from rag.errors import InvalidInput
-from rag.ingestion.extracted import ExtractionLimits
-from rag.ingestion.loaders import ENDINGS, formats_in_words
+from rag.ingestion.loaders import ENDINGS, ExtractionLimits, formats_in_words
 from rag.ingestion.sources.folder import files_in_archive
 from rag.language import N_, _
 from rag.profile import Profile

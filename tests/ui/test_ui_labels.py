@@ -140,8 +140,9 @@ def test_no_picker_decides_by_labels_that_could_be_equal(call: Call) -> None:
         assert assigned_from(call, owner) & HELPERS, f"{call.place}: {owner} is not made by rag.ui.widgets"
         return
     # Words of the product itself: distinct in every language.
+    words: Mapping[object, object]
     if shown == "language_name":
-        words = {code: code for code in LANGUAGES_OF_DOCUMENTS}
+        words = dict(zip(LANGUAGES_OF_DOCUMENTS, LANGUAGES_OF_DOCUMENTS, strict=True))
         assert all(len(in_language(language, language_name, words)) == len(words) for language in LANGUAGES)
         return
     if shown == "_":
