@@ -141,6 +141,12 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     ) -> OAuthToken:
         return await self._issue(client, refresh_token.token)
 
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        return None  # the guard recognises them
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        """Do nothing: `revoke` below does it."""
+
     async def _grant(self, client: OAuthClientInformationFull, token: str) -> Grant | None:
         grant = await to_thread.run_sync(self._apps.grant, token)
         return grant if grant is not None and grant.client_id == client.client_id else None

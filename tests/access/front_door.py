@@ -20,6 +20,7 @@ from rag.access.connected_apps import ConnectedApps
 from rag.access.limits import Limits
 from rag.access.oidc import OpenIdProvider
 from rag.access.sessions import Sessions
+from rag.api import metrics, oauth
 from rag.api.app import ROUTES as API_ROUTES
 from rag.api.sign_in import routes
 from rag.settings import Settings
@@ -87,6 +88,8 @@ async def echo(websocket: WebSocket) -> None:
 def inner_routes(access: Access) -> list[BaseRoute]:
     return [
         *routes(lambda: access),
+        *oauth.ROUTES,
+        metrics.ROUTE,
         Route("/", seen),
         Route("/api/seen", seen, methods=["GET", "POST"]),
         *API_ROUTES,

@@ -224,8 +224,8 @@ def test_prices_are_for_administrators(role: Role, signed_in: SignIn) -> None:
         tab.run().switch_page("prices.py").run()
 
 
-def test_a_connected_program_is_listed_and_ended(running: Services, sign_in: SignIn) -> None:
-    page, identity = sign_in(Role.ADMIN)
+def test_a_connected_program_is_listed_and_ended(running: Services, signed_in: SignIn) -> None:
+    tab, identity = signed_in(Role.ADMIN)
     apps = running.connected_apps
     program = apps.register("Notes **of** mine", ["https://notes.example.com/back"])
     code = apps.connect(
@@ -236,7 +236,7 @@ def test_a_connected_program_is_listed_and_ended(running: Services, sign_in: Sig
     issued = apps.issue(grant, code)
     assert issued is not None
     assert apps.find(issued[0]).identity.account_id == identity.account_id
-    page.switch_page("pages/account.py").run()
+    page = tab.run().switch_page("account.py").run()
     assert "notes.example.com" in texts(page)
     next(button for button in page.button if button.label == "Disconnect").click().run()
     assert apps.list(identity) == []
