@@ -20,9 +20,9 @@ from starlette.routing import BaseRoute
 
 from rag.access.guard import SECURITY_HEADERS, AuthGuard
 from rag.access.problems import problem, unexpected
-from rag.api import app, sign_in
+from rag.api import app, mcp_server, metrics, oauth, sign_in
 from rag.api.app import API_ROUTES
-from rag.api.middleware import REQUEST_IDS, Cors, RequestLog
+from rag.api.middleware import REQUEST_IDS, Cors, Languages, RequestLog
 from rag.api.routing import PUBLIC
 from rag.errors import NotAllowed, RagError
 from rag.services import Services, services
@@ -121,11 +121,15 @@ ROUTES: list[BaseRoute] = [
     *sign_in.routes(services),
     live_text.ROUTE,
     *app.ROUTES,
+    mcp_server.ROUTE,
+    *oauth.ROUTES,
+    metrics.ROUTE,
 ]
 OPEN_PATHS = frozenset(route.path for route in API_ROUTES if route.scope == PUBLIC)
 MIDDLEWARE = [
     REQUEST_IDS,
     Middleware(RequestLog),
+    Middleware(Languages),
     Middleware(Cors, settings=lambda: services().settings),
     Middleware(AuthGuard, services=services, open_paths=OPEN_PATHS),
 ]

@@ -17,8 +17,7 @@ import numpy as np
 
 from rag.ingestion import document_rows
 from rag.ingestion.document_jobs import DocumentGone, DocumentJob, hold, progress
-from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding
-from rag.ingestion.parallel import groups_in_parallel
+from rag.ingestion.paid_calls import PaidCall, PaidCalls, digest_of, expected_embedding, groups_in_parallel
 from rag.providers import Embedder
 from rag.providers.embeddings import generate_embeddings_batch
 from rag.providers.tokens import estimate_tokens
@@ -184,6 +183,26 @@ class EmbedStep:
                 connection.execute(queries["note_progress"], noted)
         if not is_there:
             raise DocumentGone
+
+
+class MeteredEmbedder:
+    """Embeds as another embedder does, and remembers what its calls used."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.id = embedder.id
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.dimensions = embedder.dimensions
+        self.default_threshold = embedder.default_threshold
+        self.is_paid = embedder.is_paid
+        self.usages: list[Usage] = []
+        self._embedder = embedder
+
+    def embed(self, texts: Sequence[str], *, purpose: Literal["document", "query"]) -> Embeddings:
+        """Embed the texts. Raises as the other does."""
+        made = self._embedder.embed(texts, purpose=purpose)
+        self.usages.extend(made.usages)
+        return made
 
 
 class DurableEmbedder:

@@ -1,8 +1,8 @@
 """Questions that the documents did not answer well, passed on to the people in charge, and what those answered.
 
-An employee asks for help under an answer (`open`). Managers and administrators see the requests of the collections they
-may read (`list`), and answer or dismiss them; the asker finds the answer in the conversation (`of_conversation`), marked
-as a person's.
+An employee asks for help under an answer (`open`). Managers and administrators see the requests of the collections that
+they may read (`list`), and answer or dismiss them. The asker finds the answer in the conversation (`of_conversation`),
+marked as a person's.
 """
 
 from __future__ import annotations

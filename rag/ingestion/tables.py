@@ -1,0 +1,233 @@
+"""Write tables as text and find them again: a line for each row, its cells parted by `|`, the row of heads first.
+
+Loaders write them so, and so does Markdown. Chunks repeat the heads, and an answer names each value by its head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+LINES = re.compile(r"[^\n]+")
+#: The line that Markdown draws below the heads.
+RULE_CELL = re.compile(r":?-{2,}:?")
+#: A number by itself or with its unit: in a row, not above it. A year may head a column.
+AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)[^\w]*\d[\d.,:–/ -]*(?:[%€$£₩¥]|[^\W\d]{1,4})?")
+LONGEST_HEAD = 60
+#: Lines that a cell may have where its lines are not joined.
+MOST_LINES = 3
+NOTHING = frozenset({"", "-", "–", "—"})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table and its place in the text."""
+
+    start: int
+    end: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows below the heads; `heads` is None where the first row is one like the others."""
+
+    heads: Row | None
+    rows: tuple[Row, ...]
+
+    @property
+    def start(self) -> int:
+        return (self.heads or self.rows[0]).start
+
+    @property
+    def end(self) -> int:
+        return self.rows[-1].end
+
+
+def cells_of(line: str) -> tuple[str, ...]:
+    """Return the cells of a line, none where it is no row."""
+    line = line.strip()
+    if "|" not in line:
+        return ()
+    if line.startswith("|") and line.endswith("|") and len(line) > 1:
+        line = line[1:-1]
+    cells = tuple(cell.strip() for cell in line.split("|"))
+    return cells if len(cells) > 1 else ()
+
+
+def tables_in(text: str) -> list[Table]:
+    """Return the tables of a text: two rows or more of as many cells, on lines that follow each other."""
+    return [table for rows in _blocks(text) if (table := _table(rows)) is not None] if "|" in text else []
+
+
+def _blocks(text: str) -> Iterator[list[Row]]:
+    rows: list[Row] = []
+    lines = list(LINES.finditer(text))
+    place = 0
+    while place < len(lines):
+        line, taken = lines[place], 1
+        cells = cells_of(line[0])
+        follows = bool(rows) and line.start() == rows[-1].end + 1
+        if follows and 1 < len(cells) < len(rows[-1].cells):
+            width = len(rows[-1].cells)
+            taken, cells = _joined(lines[place : place + MOST_LINES * width + 2], width)
+        if rows and not (follows and len(cells) == len(rows[-1].cells)):
+            yield rows
+            rows = []
+        if cells:
+            rows.append(Row(line.start(), lines[place + taken - 1].end(), cells))
+        place += taken
+    if rows:
+        yield rows
+
+
+def _joined(lines: Sequence[re.Match[str]], width: int) -> tuple[int, tuple[str, ...]]:
+    """Join a row whose cells have several lines: how many lines it takes, and its cells.
+
+    Where the lines do not make up exactly `width` cells, the first line is a row by itself. Markdown has a line a row.
+    """
+    first = cells_of(lines[0][0])
+    cells = list(first)
+    if lines[0][0].strip()[:1] == "|":
+        return 1, first
+    taken = 1
+    # A row of more lines than these is text.
+    for above, line in pairwise(lines[: MOST_LINES * width]):
+        if line.start() != above.end() + 1:
+            break
+        others = cells_of(line[0])
+        if len(cells) == width and (others or not _is_followed_by_row(lines, taken)):
+            break
+        if len(cells) + max(0, len(others) - 1) > width:
+            return 1, first
+        cells[-1] = f"{cells[-1]} {others[0] if others else line[0].strip()}".strip()
+        cells.extend(others[1:])
+        taken += 1
+    return (taken, tuple(cells)) if len(cells) == width else (1, first)
+
+
+def _is_followed_by_row(lines: Sequence[re.Match[str]], place: int) -> bool:
+    """Tell whether a line goes on in the last cell of a row: it is short, and the next row comes right after it."""
+    if place + 1 >= len(lines) or len(lines[place][0]) > LONGEST_HEAD:
+        return False
+    return lines[place + 1].start() == lines[place].end() + 1 and bool(cells_of(lines[place + 1][0]))
+
+
+def _table(rows: list[Row]) -> Table | None:
+    body = tuple(row for row in rows if not all(RULE_CELL.fullmatch(cell) for cell in row.cells))
+    # Bars alone are no table: in two rows there are two cells that say something.
+    if sum(sum(any(map(str.isalnum, cell)) for cell in row.cells) > 1 for row in body) < 2:
+        return None
+    is_ruled = len(rows) > 1 and rows[1] not in body
+    if is_ruled or are_heads(body[0].cells, [row.cells for row in body[1:]]):
+        return Table(body[0], tuple(row for row in body[1:] if row.cells != body[0].cells) or body[1:])
+    return Table(None, body)
+
+
+def are_heads(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Tell whether a first row names the columns: short and different cells without amounts, other rows below."""
+    named = [cell for cell in first if cell not in NOTHING]
+    if len(named) < max(1, len(first) - 1) or len(set(named)) < len(named):
+        return False
+    if any(len(cell) > LONGEST_HEAD or AMOUNT.fullmatch(cell) or cell[-1] in ".!?" for cell in named):
+        return False
+    # Of two columns the first row may be a name and its value like every other.
+    return len(first) > 2 or 2 * sum(any(map(str.isdigit, row[-1])) for row in others) >= len(others)
+
+
+def row_in_words(heads: Sequence[str] | None, cells: Sequence[str]) -> str:
+    """Write a row as one readable line: "Dental Plus — Monthly cost: £14.80; Crowns: 50 %"."""
+    if heads is None:
+        said = [cell for cell in cells if cell not in NOTHING]
+        return ": ".join(said) if len(said) == 2 else "; ".join(said)
+    subject = cells[0] if cells[0] not in NOTHING else ""
+    pairs = list(zip(heads, cells, strict=True))[1 if subject else 0 :]
+    values = "; ".join(
+        f"{head}: {value}" if head not in NOTHING else value for head, value in pairs if value not in NOTHING
+    )
+    return f"{subject} — {values}" if subject and values else subject or values
+
+
+# Writing
+
+#: A cell for each column; None where the cell to the left goes on.
+Grid = Sequence[Sequence[str | None]]
+
+#: Rows of heads above each other; more are no heads.
+MOST_HEAD_ROWS = 3
+#: A cell over several columns is repeated in each of them up to this length; a longer one is text, and kept once.
+LONGEST_REPEATED = 80
+
+
+def guessed_head_rows(grid: Grid) -> int:
+    """Guess how many rows name the columns: one more for each that has a cell over several."""
+    rows = 1
+    while rows < min(MOST_HEAD_ROWS, len(grid) - 1) and _spans_columns(grid[rows - 1]):
+        rows += 1
+    if rows > 1 and not any(map(str.isdigit, "".join(cell or "" for row in grid[:rows] for cell in row))):
+        return rows
+    filled = [_filled(row, is_repeated=True) for row in grid]
+    return 1 if len(filled) > 1 and are_heads(filled[0], filled[1:]) else 0
+
+
+def lines_of(grid: Grid, head_rows: int) -> list[str]:
+    """Return the lines of a table, its head rows as one: "Notice" over "Employee" is "Notice Employee".
+
+    A row that is one cell over all columns is a line of its own, and the heads are said again below it.
+    """
+    if not grid:
+        return []
+    width = max(map(len, grid))
+    rows = [[*_filled(row, is_repeated=head_rows > 0), *[""] * (width - len(row))] for row in grid]
+    # A title over the whole table is no head.
+    titles = 0
+    while titles < head_rows - 1 and _is_one_cell(grid[titles], rows[titles]):
+        titles += 1
+    above, body = rows[titles:head_rows], rows[head_rows:]
+    heads = [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*above, strict=True)] if above else None
+    lines = [row[0] for row in rows[:titles]]
+    if heads is not None:
+        lines.append(_line(heads))
+    has_heads_above = True
+    for row, cells in zip(body, grid[head_rows:], strict=True):
+        if not any(row):
+            continue
+        if _is_one_cell(cells, row):
+            lines.append(row[0])
+            has_heads_above = False
+            continue
+        if heads is not None and not has_heads_above:
+            lines.append(_line(heads))
+        has_heads_above = True
+        lines.append(_line(row))
+    return lines
+
+
+def _filled(row: Sequence[str | None], *, is_repeated: bool) -> list[str]:
+    said: list[str] = []
+    last = ""
+    for cell in row:
+        if cell is None:
+            said.append(last if is_repeated and len(last) <= LONGEST_REPEATED else "")
+        else:
+            last = cell
+            said.append(cell)
+    return said
+
+
+def _is_one_cell(cells: Sequence[str | None], row: Sequence[str]) -> bool:
+    """Tell whether a row is one cell over all columns; where the grid repeats what spans them, three alike tell it."""
+    if len(row) < 2 or not row[0]:
+        return False
+    return all(cell is None for cell in cells[1:]) or (len(row) > 2 and len(set(row)) == 1)
+
+
+def _line(row: Sequence[str]) -> str:
+    return " | ".join(cell.replace("|", "/") for cell in row)
+
+
+def _spans_columns(row: Sequence[str | None]) -> bool:
+    spans = any(cell is None or (cell and cell == before) for before, cell in pairwise(row))
+    return spans and len(set(row) - {None}) > 1

@@ -1,0 +1,482 @@
+"""The parts of a profile: each setting once, with its default, title, bounds, unit and source."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
+
+from rag.settings.providers import CHAT_PROVIDERS
+from rag.types import ChunkingMethod
+
+ThresholdMode = Literal["absolute", "calibrated", "embedder"]
+if TYPE_CHECKING:
+    ProviderName = str
+else:
+    ProviderName = Literal[CHAT_PROVIDERS]
+LONGEST_LIST = 100
+EMBEDDER_LOCKED = "the vectors of all its documents were made with it. Create another collection"
+INDEX_LOCKED = "the keyword index is written with it"
+
+
+# Types of values: what JSON keeps as a list becomes a tuple, and everything else is taken as it is or refused
+
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("NUL characters are not possible")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("a text is needed")
+    return value
+
+
+def _regular_expression(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as exc:
+        raise ValueError(str(exc)) from exc
+    return value
+
+
+def _increasing(steps: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
+    days = [0, *(day for day, _ in steps)]
+    if any(later <= earlier for earlier, later in pairwise(days)):
+        raise ValueError("the days have to increase")
+    return steps
+
+
+_PAIR = Strict(False)
+_LIST = (Strict(False), Field(max_length=LONGEST_LIST))
+Text = Annotated[str, AfterValidator(_without_nul)]
+FilledText = Annotated[Text, AfterValidator(_not_blank)]
+Item = Annotated[Text, Field(max_length=1000)]
+Name = Annotated[Item, AfterValidator(_not_blank)]
+Factor = Annotated[float, Field(gt=0, le=100)]
+Names = Annotated[tuple[Name, ...], *_LIST]
+RegularExpression = Annotated[Name, AfterValidator(_regular_expression)]
+# The last word of each is the kind of its setting.
+Words = Annotated[tuple[Item, ...], *_LIST, "words"]
+Pairs = Annotated[tuple[Annotated[tuple[Name, Item], _PAIR], ...], *_LIST, "pairs"]
+Patterns = Annotated[tuple[Annotated[tuple[RegularExpression, Names], _PAIR], ...], *_LIST, "patterns"]
+Steps = Annotated[tuple[Annotated[tuple[int, Factor], _PAIR], ...], *_LIST, AfterValidator(_increasing), "steps"]
+Boosts = Annotated[tuple[Annotated[tuple[Name, Factor], _PAIR], ...], *_LIST, "boosts"]
+Factors = Annotated[tuple[Factor, ...], *_LIST, "factors"]
+
+
+def setting(
+    default: Any,
+    title: str,
+    help: str = "",
+    *,
+    source: str,
+    unit: str = "",
+    ge: float | None = None,
+    le: float | None = None,
+    max_length: int | None = None,
+    locked: str = "",
+    new_documents_only: bool = False,
+    per_call: bool = False,
+    only_with: tuple[str, tuple[Any, ...]] | None = None,
+) -> Any:
+    """Declare a field of a profile's part.
+
+    Args:
+        source: Where the default comes from: the number of a source document with its heading, or "measured" or
+            "chosen" where none of them gives it.
+        locked: Why no collection can override it; empty where it can.
+        new_documents_only: Another value concerns only documents added from then on.
+        per_call: A single call may choose another value.
+        only_with: Another setting and those of its values with which this one has an effect.
+    """
+    facts = {
+        "unit": unit, "source": source, "locked": locked, "new_documents_only": new_documents_only,
+        "per_call": per_call, "only_with": only_with,
+    }  # fmt: skip
+    return Field(
+        default, title=title, description=help, ge=ge, le=le, max_length=max_length,
+        json_schema_extra=cast(dict[str, Any], facts),
+    )  # fmt: skip
+
+
+class Part(BaseModel):
+    """Settings that belong together. Frozen; unknown names and values of another type are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    #: The group of the settings page its settings are in.
+    group: ClassVar[str]
+    #: Another value concerns only documents added from then on.
+    new_documents_only: ClassVar[bool] = False
+
+
+# fmt: off
+
+PROFESSIONAL = ("chunking_method", ("professional", "auto"))
+NARRATIVE = ("chunking_method", ("narrative", "auto"))
+MARKDOWN = ("chunking_method", ("markdown", "auto"))
+#: Settings of which an override of 0 or nothing, as earlier versions stored it, means the default.
+ZERO_IS_DEFAULT = ("professional_", "narrative_", "markdown_", "separators", "chunking_by_type")
+#: A limit with the larger one it has to stay below.
+CHUNK_LIMITS = (
+    ("narrative_soft_tokens", "narrative_hard_tokens"),
+    ("narrative_target_tokens", "narrative_soft_tokens"),
+    ("professional_minimum_tokens", "professional_maximum_tokens"),
+    ("markdown_target_words", "markdown_maximum_words"),
+)
+
+
+class Chunking(Part):
+    """How documents are split into chunks."""
+
+    group = "Documents"
+    new_documents_only = True
+
+    chunking_method: ChunkingMethod = setting(
+        "smart", "Chunking", "How documents are split into passages.", source="004 DEFAULT_CHUNKING_OPTIONS")
+    chunk_size: int = setting(
+        1000, "Chunk size", "The longest a passage gets.", unit="characters", ge=100, le=8000,
+        source="004 DEFAULT_CHUNKING_OPTIONS")
+    chunk_overlap: int = setting(
+        200, "Overlap", "What neighbouring passages share.", unit="characters", ge=0, le=4000,
+        source="004 DEFAULT_CHUNKING_OPTIONS")
+    minimum_chunk_size: int = setting(
+        100, "Smallest chunk", "Shorter ones join a neighbour.", unit="characters", ge=0, le=4000,
+        source="004 DEFAULT_CHUNKING_OPTIONS")
+    separators: Words = setting(
+        ("\n\n", "\n", ".", "!", "?", "。", "！", "？", " ", ""), "Separators",
+        "Where the method “Separators” splits a text: at the first of these that it finds.", source="003 1.2",
+        only_with=("chunking_method", ("recursive",)))
+    chunking_by_type: Pairs = setting(
+        (("resume", "professional"), ("linkedin", "professional"), ("journey", "narrative"), ("github", "markdown"),
+         ("generic", "generic")),
+        "Chunking by kind", "How each kind of document is split.", source="001 Chunking Strategies",
+        only_with=("chunking_method", ("auto",)))
+    professional_minimum_tokens: int = setting(
+        400, "Résumé, smallest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
+        only_with=PROFESSIONAL)
+    professional_maximum_tokens: int = setting(
+        800, "Résumé, largest chunk", unit="tokens", ge=1, le=8000, source="001 2.1",
+        only_with=PROFESSIONAL)
+    narrative_target_tokens: int = setting(
+        450, "Story, target size", unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+    narrative_soft_tokens: int = setting(
+        500, "Story, soft limit",
+        "Where a sentence ends near, a chunk stays below this.",
+        unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+    narrative_hard_tokens: int = setting(
+        600, "Story, hard limit", "No chunk is longer.",
+        unit="tokens", ge=1, le=8000, source="001 2.2", only_with=NARRATIVE)
+    narrative_overlap_words: int = setting(
+        30, "Story, overlap in words", "The smaller of this and the next counts.",
+        unit="words", ge=1, le=500, source="001 2.2",
+        only_with=NARRATIVE)
+    narrative_overlap_tokens: int = setting(
+        50, "Story, overlap in tokens", unit="tokens", ge=1, le=500, source="001 2.2",
+        only_with=NARRATIVE)
+    markdown_target_words: int = setting(
+        600, "Markdown, target size", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+    markdown_maximum_words: int = setting(
+        800, "Markdown, largest chunk", unit="words", ge=1, le=5000, source="001 2.4", only_with=MARKDOWN)
+    markdown_overlap_words: int = setting(
+        25, "Markdown, overlap", unit="words", ge=1, le=500, source="001 2.4",
+        only_with=MARKDOWN)
+    generic_chunk_size: int = setting(
+        0, "Other kinds, chunk size", "0 uses the chunk size above.", unit="characters", ge=0, le=8000,
+        source="001 2.5", only_with=("chunking_method", ("generic", "auto")))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, given: Any) -> Any:
+        """Read 0 and an empty list as "the default", and keep a limit nobody chose below one that somebody did."""
+        if not isinstance(given, dict):
+            return given
+        values = {
+            name: value for name, value in given.items()
+            if not (name.startswith(ZERO_IS_DEFAULT) and value in (0, (), []) and value is not False)
+        }
+        for smaller, larger in CHUNK_LIMITS:
+            limit = values.get(larger)
+            if smaller not in values and isinstance(limit, int):
+                values[smaller] = min(cls.model_fields[smaller].default, limit)
+        return values
+
+
+class Reading(Part):
+    """What is read of a document besides its text, and how."""
+
+    group = "Documents"
+    new_documents_only = True
+
+    pdf_type: Literal["auto", "scanned", "digital"] = setting(
+        "auto", "Kind of PDFs",
+        "Text recognition reads every page (scanned), no page (digital), or pages without text (auto).", source="002 4")
+    excerpt_characters: int = setting(
+        0, "Excerpt", "How much of a post's beginning is kept as its excerpt.", unit="characters", ge=0, le=2000,
+        source="000 Vector Record Structure")
+    attachment_model: Text = setting(
+        "", "Model for attachments", "Describes pictures and summarises files.", max_length=120,
+        source="000 Attachment Processing")
+    image_description_characters: int = setting(
+        0, "Picture description", "The longest a model writes.", unit="characters", ge=0, le=5000,
+        source="000 Attachment Processing")
+    document_summary_characters: int = setting(
+        0, "Attachment summary", "The longest a model writes.",
+        unit="characters", ge=0, le=5000, source="000 Attachment Processing")
+    maximum_attachment_bytes: int = setting(
+        0, "Largest attachment", "Of larger ones only the name is kept.", unit="bytes", ge=0,
+        le=100 * 1024 * 1024, source="000 Attachment Processing")
+    chunk_tags: Words = setting(
+        (), "Tags of passages", "What a model writes about each passage.", source="002 4")
+
+
+class Embedding(Part):
+    """How chunks become vectors."""
+
+    group = "Documents"
+    new_documents_only = True
+
+    embedding_model: Text = setting(
+        "openai/text-embedding-3-small@1536", "Embedding model", "Turns passages into vectors.", locked=EMBEDDER_LOCKED,
+        source="004 DEFAULT_EMBEDDING_MODEL")
+    embedding_batch_size: int = setting(
+        100, "Passages per request", "Sent to the embedding model at once.", unit="passages", ge=1, le=2048,
+        source="000 OpenAI Embedding")
+    embedding_delay_ms: int = setting(
+        0, "Pause between requests", unit="ms", ge=0, le=60_000, source="001 Embedding Generation")
+
+
+RECENCY = ("recency_boost", (True,))
+SIGNALS = ("multi_signal", (True,))
+WEIGHTED = ("fusion", ("weighted",))
+
+
+class Search(Part):
+    """What is searched for and which hits count."""
+
+    group = "Search"
+
+    search_type: Literal["vector", "hybrid"] = setting(
+        "hybrid", "Search", "By meaning alone (vector), or by meaning and keywords (hybrid).", per_call=True,
+        source="measured: 004 searches by vector alone; keywords beside it find more on every set")
+    top_k: int = setting(
+        5, "Passages wanted", "How many an answer is written from.", unit="passages", ge=1, le=50, per_call=True,
+        source="004 DEFAULT_TOP_K")
+    candidate_factor: int = setting(
+        4, "Candidates per passage",
+        "How many times as many are found and then ranked.", ge=1, le=50,
+        per_call=True, source="001 Search Implementation")
+    neighbour_factor: int = setting(
+        20, "Neighbours per passage",
+        "How many times as many the vector index of a large collection looks at.", ge=1, le=200,
+        source="001 Search Implementation")
+    threshold_mode: ThresholdMode = setting(
+        "calibrated", "Threshold",
+        "The similarity a passage needs: a fixed one (absolute), the one measured on this collection "
+        "(calibrated), or the embedding model's own (embedder).",
+        source="measured: OpenAI's present models seldom reach the 0.7 of 004")
+    similarity_threshold: float | None = setting(
+        0.7, "Similarity threshold",
+        "The fixed one. It fits only the embedding model it was found with.",
+        unit="cosine similarity", ge=-1, le=1, per_call=True, source="004 SIMILARITY_THRESHOLD",
+        only_with=("threshold_mode", ("absolute",)))
+    strict_threshold: bool = setting(
+        False, "Cut below the threshold",
+        "Leaves out every passage that is not above the similarity threshold, however well its words fit.",
+        per_call=True, source="004 match_document_chunks")
+    bm25_k1: float = setting(
+        1.5, "BM25 k1", "How much it counts that a word is repeated.", ge=0, le=10, locked=INDEX_LOCKED,
+        source="003 2.2")
+    bm25_b: float = setting(
+        0.75, "BM25 b", "How much long passages are held back.", ge=0, le=1, locked=INDEX_LOCKED, source="003 2.2")
+    korean_analyser: Literal["bigrams", "kiwi"] = setting(
+        "bigrams", "Korean words",
+        "Split by endings and pairs of syllables (bigrams), or by the package kiwipiepy (kiwi).",
+        new_documents_only=True, source="measured")
+    fusion: Literal["weighted", "rrf"] = setting(
+        "weighted", "Combining both searches",
+        "By the weights below (weighted), or by ranks alone (rrf).", per_call=True,
+        source="003 2.3")
+    vector_weight: float = setting(0.6, "Weight of meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    keyword_weight: float = setting(0.4, "Weight of keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    vector_rank_weight: float = setting(
+        0.3, "Weight of the rank by meaning", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    keyword_rank_weight: float = setting(
+        0.2, "Weight of the rank by keywords", ge=0, le=10, source="003 2.3", only_with=WEIGHTED)
+    rank_constant: int = setting(
+        60, "Rank constant", "With a larger one, ranks differ less.", ge=1, le=1000, source="003 2.3")
+    deduplication_characters: int = setting(
+        0, "Duplicate passages",
+        "How much of two passages of a document has to be the same; 0 compares the whole text.",
+        unit="characters", ge=0, le=2000, per_call=True, source="003 2.4")
+    refine_order: bool = setting(
+        True, "Refine the order",
+        "Raises documents that the question names, and passages with its words side by side.",
+        per_call=True, source="measured: no source does this, every set gains")
+    one_result_per_document: bool = setting(
+        False, "One passage per document", per_call=True, source="000 Search Configuration Options")
+    maximum_per_document: int = setting(
+        0, "Passages per document", "At most; 0 for no limit.", unit="passages", ge=0, le=50, per_call=True,
+        source="chosen")
+    categories: Words = setting(
+        (), "Categories", "Of documents. The last one is for everything else.", source="000 Categories")
+    filters_after_search: bool = setting(
+        False, "Filter afterwards",
+        "Looks for categories and years among the results, not in the search.",
+        per_call=True, source="001 Search Implementation")
+    opinion_queries: Pairs = setting(
+        (), "Searches by kind of opinion", "What is searched for with each kind.", source="002 6")
+    metadata_filters: Words = setting((), "Filters", "Metadata that a search can be narrowed by.", source="003 4.2")
+
+
+class Understanding(Part):
+    """What is read from a question before it is searched for. What needs a model is off: it costs a call."""
+
+    group = "Search"
+
+    query_patterns: Patterns = setting(
+        (), "Question patterns",
+        "Regular expressions and the categories they stand for, without look-around and back-references.",
+        source="001 Query Analysis")
+    correct_spelling: bool = setting(
+        True, "Correct spelling", "Reads a word that no document has as the nearest one.", per_call=True,
+        source="measured")
+    filter_by_category: bool = setting(
+        True, "Categories in questions",
+        "A word that stands for a category limits the search to it.",
+        per_call=True, source="001 Query Analysis")
+    filter_by_year: bool = setting(
+        False, "Years in questions", "A year in the question limits the search to it.", per_call=True,
+        source="001 Query Analysis")
+    filter_by_date: bool = setting(
+        False, "Dates in questions", "“Since last March” limits the search.", per_call=True,
+        source="000 Search Configuration Options")
+    split_questions: bool = setting(
+        True, "Two questions in one", "Searches for each of them as well.", per_call=True, source="measured")
+    expand_question: bool = setting(
+        False, "Expand questions", "A model adds words that documents would use.", per_call=True, source="chosen")
+    alternative_questions: int = setting(
+        0, "Other wordings", "How many a model writes of the question.", ge=0, le=5, per_call=True, source="chosen")
+    decompose_question: bool = setting(
+        False, "Split questions by model", "A model splits the question into parts.", per_call=True, source="chosen")
+
+
+class Ranking(Part):
+    """How hits are ordered, and which of them are kept."""
+
+    group = "Order"
+
+    reranking: bool = setting(
+        True, "Reranking", "A second model reads the candidates and puts the best first.", per_call=True,
+        source="004 Reranking")
+    rerank_model: FilledText = setting(
+        "rerank-multilingual-v3.0", "Reranking model", max_length=120, source="004 Reranking",
+        only_with=("reranking", (True,)))
+    rerank_top_n: int = setting(
+        0, "Passages kept", "The best after reranking; 0 keeps all.", unit="passages", ge=0, le=50,
+        per_call=True, source="000 Search Configuration Options", only_with=("reranking", (True,)))
+    rerank_format: Text = setting(
+        "", "What the reranker reads", "Empty: title, section and text.", max_length=500, source="000 Reranking",
+        only_with=("reranking", (True,)))
+    recency_boost: bool = setting(False, "Recent documents first", per_call=True, source="000 Recency Boost")
+    recency_steps: Steps = setting(
+        (), "Boost by age", "Days, and the factor up to that age.", unit="days", source="000 Recency Boost",
+        only_with=RECENCY)
+    recency_older: float = setting(
+        1.0, "Factor for older documents", ge=0.01, le=100, source="000 Recency Boost", only_with=RECENCY)
+    pinned_first: bool = setting(
+        False, "Pinned and important first", per_call=True, source="000 Search Configuration Options")
+    pinned_floor: float = setting(
+        0.0, "Pinned posts lead from",
+        "How likely a pinned or important post has to answer the question to come first. 0: always, as the notice "
+        "board's document has it.",
+        ge=0, le=1, source="chosen: 000 lets every pinned post lead", only_with=("pinned_first", (True,)))
+    important_only: bool = setting(
+        False, "Important posts only", per_call=True, source="000 Search Configuration Options")
+    multi_signal: bool = setting(
+        False, "Order by several signals",
+        "Multiplies similarity by factors for category, year and length.", per_call=True,
+        source="001 Re-ranking Signals")
+    category_boosts: Boosts = setting(
+        (), "Factors by category", source="001 Re-ranking Signals", only_with=SIGNALS)
+    year_boosts: Factors = setting(
+        (), "Factors by year", "This year, last year, and so on.", source="001 Re-ranking Signals", only_with=SIGNALS)
+    quality_boost: float = setting(
+        1.0, "Factor for the best length", ge=0.01, le=100, source="001 Re-ranking Signals", only_with=SIGNALS)
+    quality_minimum_words: int = setting(
+        0, "Best length from", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        only_with=SIGNALS)
+    quality_maximum_words: int = setting(
+        0, "Best length to", unit="words", ge=0, le=5000, source="001 Re-ranking Signals",
+        only_with=SIGNALS)
+    collapse_near_repeats: bool = setting(
+        True, "Merge near duplicates", "Passages that say the same count once.", per_call=True, source="measured")
+    only_evidence: bool = setting(
+        True, "Answer from evidence only",
+        "Uses only passages that speak to the question. Without any, the answer is that the documents "
+        "have nothing on it.",
+        per_call=True, source="measured")
+    searches_only_evidence: bool = setting(
+        True, "Search for evidence only",
+        "The same for a search without an answer, of the API and the command line. Off: the best passages are "
+        "always returned.",
+        source="000 Search Configuration Options: its search always returns the best five")
+    stitch_neighbours: bool = setting(
+        True, "Read around passages",
+        "Gives the model the text before and after a passage, where there is room.", per_call=True,
+        source="measured")
+
+
+class Language(Part):
+    """Which languages are searched in and answered in."""
+
+    group = "Language and answers"
+
+    translate_queries: bool = setting(
+        True, "Translate questions", "Into the collection's language before searching.",
+        per_call=True, source="004 Translation")
+    translation_provider: ProviderName = setting("openai", "Provider of translations", source="004 Translation")
+    translation_model: FilledText = setting(
+        "gpt-4o-mini", "Model for translations and tags", max_length=120, source="004 Translation")
+    answer_language: Text = setting(
+        "", "Language of answers", "Empty: the question's own.", max_length=10, source="000 Gemini Inference")
+
+
+class Answer(Part):
+    """What the model reads, and how it answers."""
+
+    group = "Language and answers"
+
+    prompt: Text = setting(
+        "hr", "Rules of answers", "The prompt of the profile.", locked="they belong to the profile", source="chosen")
+    persona_name: Text = setting(
+        "", "Who answers", "A person's name; empty: the assistant.", max_length=120, source="001 Query Processing")
+    persona_facts: Text = setting("", "Facts about them", max_length=4000, source="001 Query Processing")
+    context_tokens: int = setting(
+        4000, "Context in tokens", "How much of the passages the model reads, at most.", unit="tokens", ge=200,
+        le=200_000, per_call=True, source="000 Context Building")
+    context_characters: int = setting(
+        0, "Context in characters", "0 for no such limit.", unit="characters", ge=0, le=1_000_000,
+        source="001 Query Processing")
+    context_joiner: Text = setting("\n\n", "Between passages", max_length=50, source="chosen")
+    context_format: Text = setting(
+        "", "Format of a passage", "Empty: title, date, page and text.", max_length=1000, source="000 Context Building")
+    attachment_format: Text = setting("", "Format of attachments", max_length=1000, source="000 Context Building")
+    chat_provider: ProviderName = setting("openai", "Provider of answers", source="004 Answer generation")
+    chat_model: FilledText = setting("gpt-4o", "Model that answers", max_length=120, source="004 Answer generation")
+    temperature: float = setting(
+        0.2, "Temperature", "0 keeps to the text; higher varies more.", ge=0, le=2,
+        source="chosen: 004 gives none, and 0.2 keeps to the text")
+    maximum_output_tokens: int = setting(
+        1024, "Longest answer", unit="tokens", ge=16, le=100_000,
+        source="chosen: 004 gives none, and 1024 tokens are a page")
+    follow_ups: int = setting(
+        3, "Next questions", "Suggested below an answer.", ge=0, le=5, per_call=True, source="001 Query Processing")
+
+
+# fmt: on

@@ -1,0 +1,548 @@
+"""The values that flow between the stages.
+
+All are frozen and know nothing of the database, the network or the page: rows and JSON live at the edges.
+Costs are US dollars as `Decimal`; `None` means that the price is not known, which is never the same as zero. Documents
+and collections are in `rag.types.documents`; import every value from `rag.types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.types.documents import (
+    ATTACHMENT_HEADS,
+    BoardFigures,
+    Chunk,
+    ChunkingMethod,
+    Collection,
+    CollectionContents,
+    CostEstimate,
+    Document,
+    DocumentChunk,
+    DocumentFigures,
+    DocumentFilters,
+    DocumentName,
+    DocumentPage,
+    DocumentSort,
+    DocumentStatus,
+    Page,
+    PdfType,
+    PostFilters,
+    ProcessingCosts,
+    ProcessingResult,
+    Section,
+    Step,
+    sections_from_json,
+    storable,
+    storable_json,
+)
+
+__all__ = [
+    "ATTACHMENT_HEADS", "Account", "BoardFigures", "Charge", "ChatMessage", "Chunk", "ChunkingMethod", "Citation",
+    "Collection", "CollectionContents", "ContextResponse", "Conversation", "CostDetails", "CostEstimate",
+    "Document", "DocumentChunk", "DocumentFigures", "DocumentFilters", "DocumentName", "DocumentPage",
+    "DocumentSort", "DocumentStatus", "Embeddings", "Evidence", "EvidenceDetails", "FloatMatrix", "Identity",
+    "Message", "MessageState", "OpenAIDetails", "Operation", "Outcome", "Page", "PdfType", "PostFilters",
+    "ProcessingCosts", "ProcessingResult", "QueryDetails", "Question", "RAGDetails", "RawResultDetails",
+    "RerankedResultDetails", "RerankingDetails", "Role", "Scope", "SearchDetails", "SearchFilters",
+    "SearchQueryDetails", "SearchResult", "Section", "Step", "StepDetails", "TimingDetails", "TokenUsage", "Usage",
+    "Who", "sections_from_json", "storable", "storable_json", "tenant_of",
+]  # fmt: skip
+
+FloatMatrix = NDArray[np.float32]
+"""Embeddings, one row per text: shape (texts, dimensions)."""
+
+Operation = Literal["embedding", "chunking", "reranking", "translation", "chat", "tagging", "ocr"]
+"""What a paid call was made for; the ledger and the analytics group by it."""
+
+
+# People
+
+
+class Role(StrEnum):
+    """What a person may do within one tenant; each role includes the ones before it."""
+
+    EMPLOYEE = "employee"
+    MANAGER = "manager"
+    ADMIN = "admin"
+
+    def includes(self, other: Role) -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """A verified person acting within one tenant, whatever way they signed in."""
+
+    account_id: UUID
+    tenant_id: str
+    email: str
+    name: str
+    role: Role
+    user_group: str = ""
+    #: Hash of the session's token as hex; names the session without being able to act as it.
+    session_id: str = ""
+    #: The language chosen for the interface; "" is that of the browser.
+    language: str = ""
+
+    def may(self, role: Role) -> bool:
+        return self.role.includes(role)
+
+
+Who = Identity | str
+"""Who is at work: a person, bound by their group and named in the audit log; or, as a tenant id, the product itself."""
+
+
+def tenant_of(who: Who) -> str:
+    """Return the tenant somebody works for."""
+    return who if isinstance(who, str) else who.tenant_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A row of `accounts`, without its password hash."""
+
+    id: UUID
+    tenant_id: str
+    email: str
+    name: str
+    role: Role
+    user_group: str
+    is_active: bool
+    created_at: datetime
+    last_signed_in_at: datetime | None
+    #: Since when the person waits for a link to a new password; read with the list of accounts only.
+    password_asked_at: datetime | None = None
+
+
+# Paid calls
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What one call used, as its provider counted it. `cached_input_tokens` are a part of `input_tokens`.
+
+    `is_estimated` where the provider told no count, though the call was, or may have been, billed.
+    """
+
+    provider: str
+    model: str
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    search_units: int = 0
+    pages: int = 0
+    is_estimated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """One paid call with the price used: one row of the ledger."""
+
+    operation: Operation
+    usage: Usage
+    #: US dollars; None when no price is known for the model.
+    cost: Decimal | None
+    #: The unit prices used, as the ledger keeps them: `{"input_mtok": "0.02", "source": "genai-prices 0.2.3"}`.
+    unit_prices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embeddings:
+    """Vectors in the order of the texts, with the usage of every request that made them."""
+
+    vectors: FloatMatrix
+    usages: tuple[Usage, ...] = ()
+
+
+# Search
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Where a search may look: one tenant and the collections the asker may read."""
+
+    tenant_id: str
+    collection_ids: tuple[UUID, ...]
+    #: Who asks; without them the search is the product's own. The database holds them to their group.
+    reader: Identity | None = None
+
+    @property
+    def who(self) -> Who:
+        return self.reader or self.tenant_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchFilters:
+    """Conditions on documents, applied inside the search. Empty means no condition; all given ones must be met."""
+
+    document_ids: tuple[UUID, ...] = ()
+    #: Slugs; a document of any of them.
+    categories: tuple[str, ...] = ()
+    document_types: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+    #: First and last day, both included: of the date written in the document, else of its making.
+    date_from: date | None = None
+    date_to: date | None = None
+    important_only: bool = False
+    #: Fields of the document's metadata with the values they must have.
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no condition at all."""
+        return self == SearchFilters()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """A found passage. Ranks count from 1; a score is None where that search did not find the passage."""
+
+    chunk_id: UUID
+    document_id: UUID
+    collection_id: UUID
+    title: str
+    file_name: str
+    content: str
+    first_page: int
+    last_page: int
+    section: str
+    chunk_index: int
+    metadata: Mapping[str, Any]
+    #: Cosine similarity, -1 … 1.
+    similarity: float | None = None
+    vector_rank: int | None = None
+    #: BM25 (k1 1.5, b 0.75, Lucene idf), ≥ 0.
+    keyword_score: float | None = None
+    keyword_rank: int | None = None
+    #: Cosine similarity by the built-in model of meaning, beside `similarity` where that compares words.
+    meaning: float | None = None
+    #: The same of each of its parts (`rag.ingestion.meaning.parts_of`), in their order; empty where it is not known.
+    part_meanings: tuple[float, ...] = ()
+    meaning_rank: int | None = None
+    #: What the results are ordered by; its scale is that of the step that set it.
+    score: float = 0.0
+    #: The reranker's relevance, 0 … 1.
+    rerank_score: float | None = None
+    #: Rank after fusion, before reranking.
+    original_rank: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citation:
+    """The passage behind a number in an answer: `[number]`."""
+
+    number: int
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    file_name: str
+    first_page: int
+    last_page: int
+    section: str
+    passage: str
+    score: float
+    #: Words of the question and the answer found in the passage, to be marked.
+    matched_terms: tuple[str, ...] = ()
+    #: False when a sentence that cites it says what its page does not: other figures, dates, names or words, or the
+    #: contrary.
+    is_supported: bool = True
+    #: Those sentences, without their citations.
+    unsupported: tuple[str, ...] = ()
+    #: Pages of what the model read, the text around the passage included; 0: those of the passage.
+    first_read_page: int = 0
+    last_read_page: int = 0
+    #: Of a post: its category's name, the day it gives itself (ISO 8601) and its marks.
+    category: str = ""
+    written_on: str = ""
+    is_pinned: bool = False
+    is_important: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextSnippet:
+    """A passage of the context as it was found, with the number an answer cites it by."""
+
+    number: int
+    chunk_id: UUID
+    document_id: UUID
+    title: str
+    content: str
+    #: What the passages are ordered by.
+    score: float
+    similarity: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenUsage:
+    input: int = 0
+    output: int = 0
+
+
+Evidence = Literal["answered", "perhaps", "none"]
+"""Whether the passages found answer the question; `none`: it is not in the documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextResponse:
+    """What `retrieve_context` found. `citations` number the passages of `context_text` from 1."""
+
+    context_text: str
+    citations: tuple[Citation, ...]
+    token_usage: TokenUsage
+    cost: Decimal
+    rag_details: RAGDetails
+    #: Nearest passages that stayed below the threshold, best first; shown when there is no answer.
+    nearest: tuple[Citation, ...] = ()
+    charges: tuple[Charge, ...] = ()
+    #: Sentences for the reader on what was left out because a provider failed.
+    notices: tuple[str, ...] = ()
+    #: What was found behind each citation, in their order, with its scores.
+    results: tuple[SearchResult, ...] = ()
+    #: Whether the passages answer the question. With "perhaps" they are the closest there is, cited all the same.
+    evidence: Evidence = "answered"
+    #: That the best passage answers, 0 … 1; None where nothing was found or nobody asked.
+    probability: float | None = None
+
+    @property
+    def snippets(self) -> tuple[ContextSnippet, ...]:
+        """The passages of `context_text` in their order."""
+        return tuple(
+            ContextSnippet(
+                number=number,
+                chunk_id=found.chunk_id,
+                document_id=found.document_id,
+                title=found.title,
+                content=found.content,
+                score=found.score,
+                similarity=found.similarity,
+            )
+            for number, found in enumerate(self.results, 1)
+        )
+
+
+# Answers
+
+
+class Outcome(StrEnum):
+    """How a question ended; `chat_logs` has one for every question asked."""
+
+    ANSWERED = "answered"
+    #: The closest passages were quoted, without being sure that they answer.
+    PERHAPS = "perhaps"
+    NO_CONTEXT = "no_context"
+    #: A greeting or the like, met in one line: no question, neither answered nor a gap.
+    SMALL_TALK = "small_talk"
+    #: Asked which of several documents is meant: what is asked next is the question.
+    ASKED_BACK = "asked_back"
+    REFUSED = "refused"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatMessage:
+    """One turn as a chat model takes it, with pictures (PNG) for those that can see."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    images: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question with everything needed to answer it."""
+
+    text: str
+    identity: Identity
+    collection: Collection
+    history: Sequence[ChatMessage] = ()
+    document_ids: tuple[UUID, ...] = ()
+    #: Conditions of the asker on what may be found.
+    filters: SearchFilters = field(default_factory=SearchFilters)
+    #: Languages of the asker's browser, program or terminal, the preferred first; they count for a question that
+    #: does not tell its own.
+    reader_languages: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    id: UUID
+    title: str
+    collection_id: UUID
+    created_at: datetime
+    updated_at: datetime
+
+
+class MessageState(StrEnum):
+    STREAMING = "streaming"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    #: The provider or the process ended it; what was written is kept.
+    CUT = "cut"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """A row of `messages`. Assistant messages carry what is shown under them."""
+
+    id: UUID
+    conversation_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    state: MessageState
+    #: One sentence for the reader when the answer did not end well.
+    notice: str
+    #: `Citation.to_json` of each passage shown under the answer.
+    citations: list[dict[str, Any]]
+    outcome: Outcome | None
+    chat_log_id: UUID | None
+    cost: Decimal | None
+    total_ms: int | None
+    rating: int | None
+    created_at: datetime
+    #: Numbers of passages whose documents have been deleted since; nothing else of them is kept.
+    removed_sources: list[int] = field(default_factory=list)
+
+
+# What is logged of a question; the field names of the stored JSON are the HR document's.
+
+
+@dataclass(kw_only=True)
+class QueryDetails:
+    original: str = ""
+    expanded: list[str] = field(default_factory=list)
+    alternative_queries: list[str] = field(default_factory=list)
+    translated_from: str | None = None
+    translated_query: str | None = None
+
+
+@dataclass(kw_only=True)
+class SearchQueryDetails:
+    """One wording that was searched for. Wordings of one call or statement have its time on the first of them."""
+
+    query: str = ""
+    embedding_ms: float = 0.0
+    search_ms: float = 0.0
+    result_count: int = 0
+
+
+@dataclass(kw_only=True)
+class RawResultDetails:
+    chunk_id: str = ""
+    document_id: str = ""
+    similarity: float = 0.0
+    preview: str = ""
+
+
+@dataclass(kw_only=True)
+class SearchDetails:
+    type: Literal["vector", "hybrid"] = "hybrid"
+    vector_top_k: int = 0
+    final_top_k: int = 0
+    queries: list[SearchQueryDetails] = field(default_factory=list)
+    raw_results: list[RawResultDetails] = field(default_factory=list)
+    matched_terms: list[str] = field(default_factory=list)
+    #: Passages left out by a strict threshold, beyond the HR document's interface; None where it is not strict.
+    below_threshold: int | None = None
+
+
+@dataclass(kw_only=True)
+class RerankedResultDetails:
+    chunk_id: str = ""
+    original_rank: int = 0
+    new_rank: int = 0
+    score: float = 0.0
+
+
+@dataclass(kw_only=True)
+class RerankingDetails:
+    enabled: bool = False
+    model: str = ""
+    input_documents: int = 0
+    output_documents: int = 0
+    latency_ms: float = 0.0
+    results: list[RerankedResultDetails] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class OpenAIDetails:
+    model: str = ""
+    temperature: float = 0.0
+    system_prompt_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    streaming_duration_ms: float = 0.0
+
+
+@dataclass(kw_only=True)
+class CostDetails:
+    """US dollars. An unpriced call adds nothing here; the ledger holds it as unpriced.
+
+    `openai` is the call that wrote the answer, whose tokens are in `OpenAIDetails`. Other calls of a chat model have
+    lines of their own, beyond the HR document's interface; None where none was made.
+    """
+
+    embedding: float = 0.0
+    reranking: float = 0.0
+    translation: float = 0.0
+    openai: float = 0.0
+    #: Putting the question so that it stands alone, or in other words.
+    rewriting: float | None = None
+    #: Suggesting what to ask next.
+    follow_ups: float | None = None
+    total: float = 0.0
+
+
+@dataclass(kw_only=True)
+class TimingDetails:
+    translation_ms: float = 0.0
+    embedding_ms: float = 0.0
+    search_ms: float = 0.0
+    reranking_ms: float = 0.0
+    openai_ms: float = 0.0
+    total_ms: float = 0.0
+
+
+@dataclass(kw_only=True)
+class StepDetails:
+    """One step of the retrieval: what it did in a few words, and how long it took."""
+
+    name: str = ""
+    detail: str = ""
+    ms: float = 0.0
+
+
+@dataclass(kw_only=True)
+class EvidenceDetails:
+    """Whether the passages answer, and how likely that is of the best of them."""
+
+    outcome: Evidence = "none"
+    probability: float = 0.0
+
+
+@dataclass(kw_only=True)
+class RAGDetails:
+    """Everything that was done for one question. Filled stage by stage; stored as camelCase JSON."""
+
+    query: QueryDetails = field(default_factory=QueryDetails)
+    search: SearchDetails = field(default_factory=SearchDetails)
+    reranking: RerankingDetails = field(default_factory=RerankingDetails)
+    openai: OpenAIDetails = field(default_factory=OpenAIDetails)
+    costs: CostDetails = field(default_factory=CostDetails)
+    timing: TimingDetails = field(default_factory=TimingDetails)
+    #: Every step in its order, beyond the HR document's interface; None where nothing was retrieved.
+    steps: list[StepDetails] | None = None
+    #: None where nothing was retrieved.
+    evidence: EvidenceDetails | None = None
